@@ -1,0 +1,1 @@
+"""Kafka Rescale: re-partition the state of a live, stateful Kafka application."""
