@@ -1,0 +1,1 @@
+"""A real Kafka broker, a real Kafka Streams application and its data, on one machine and without containers."""

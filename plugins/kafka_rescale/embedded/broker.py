@@ -1,0 +1,215 @@
+"""A real Kafka broker (one KRaft node) that lives as long as it is wanted: for tests, the demo and benchmarks."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from kafka_rescale.embedded.broker_config import Ports, cluster_id, server_properties, to_properties_file
+from kafka_rescale.embedded.jars import java_command
+from kafka_rescale.embedded.processes import (
+    end_process,
+    end_with_parent,
+    is_running,
+    kill_process,
+    wait_until,
+)
+
+START_TIMEOUT_SECONDS = 90
+STOP_TIMEOUT_SECONDS = 60
+
+
+class BrokerError(RuntimeError):
+    """The broker didn't start, or one runs already on the same directory."""
+
+
+class EmbeddedBroker:
+    """One broker on one directory, always on the same port.
+
+    :param directory: data, properties, log (``broker.log``) and pid file; made if missing, kept by ``stop()``
+    :param port: port for clients on 127.0.0.1; a free one, remembered in the directory, if omitted
+    :param properties: broker properties that replace or complete the defaults
+    :param heap: ``-Xmx`` of the JVM
+    :param sasl_users: user name to password; if given, clients must use SASL_PLAINTEXT with PLAIN
+    :param detached: the broker outlives this process and this context manager; otherwise it dies with them
+    """
+
+    def __init__(
+        self,
+        directory: Path | str,
+        *,
+        port: int | None = None,
+        properties: Mapping[str, str] | None = None,
+        heap: str = "1g",
+        sasl_users: Mapping[str, str] | None = None,
+        detached: bool = False,
+    ) -> None:
+        self.directory = Path(directory).resolve()
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self.ports = Ports.of(self.directory, port)
+        self.log_file = self.directory / "broker.log"
+        self._properties_file = self.directory / "server.properties"
+        self._pid_file = self.directory / "broker.pid"
+        self._overrides = dict(properties or {})
+        self._heap = heap
+        self._sasl_users = dict(sasl_users or {})
+        self._detached = detached
+        self._process: subprocess.Popen[bytes] | None = None
+        self._watchdog: subprocess.Popen[bytes] | None = None
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Address for clients."""
+        return f"127.0.0.1:{self.ports.client}"
+
+    @property
+    def pid(self) -> int | None:
+        """Process id of the running broker, or None; also of one that another process started here."""
+        try:
+            pid = int(self._pid_file.read_text())
+        except (FileNotFoundError, ValueError):
+            return None
+        return pid if is_running(pid, self._marker) else None
+
+    def client_config(self, user: str | None = None) -> dict[str, str]:
+        """Properties that librdkafka and the Java clients share, to connect as ``user`` (default: the first one)."""
+        config = {"bootstrap.servers": self.bootstrap_servers}
+        if self._sasl_users:
+            user = user or next(iter(self._sasl_users))
+            config |= {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
+            config |= {"sasl.username": user, "sasl.password": self._sasl_users[user]}
+        return config
+
+    def start(self) -> EmbeddedBroker:
+        """Format the directory if it is new, start the broker, return when it answers a metadata request."""
+        if self.pid is not None:
+            raise BrokerError(f"broker {self.pid} already runs on {self.directory}: stop it first")
+        data = self.directory / "data"
+        properties = server_properties(data, self.ports, self._sasl_users, self._overrides)
+        self._properties_file.write_text(to_properties_file(properties))
+        if not (data / "meta.properties").exists():
+            self._format()
+        command = java_command("kafka.Kafka", str(self._properties_file), options=self._jvm_options())
+        with self.log_file.open("ab") as log:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+        self._pid_file.write_text(str(self._process.pid))
+        if not self._detached:
+            self._watchdog = end_with_parent(self._process.pid)
+        self._wait_until_ready()
+        return self
+
+    def stop(self) -> None:
+        """SIGTERM and wait until the process is gone (SIGKILL as the last resort); nothing if none runs.
+
+        Waiting matters: a second broker on a directory that is still being closed corrupts the metadata log.
+        """
+        if (pid := self.pid) is not None:
+            end_process(pid, marker=self._marker, timeout=STOP_TIMEOUT_SECONDS)
+        self._forget_process()
+
+    def kill(self) -> None:
+        """SIGKILL, as a crash would do, and wait until the process is gone."""
+        if (pid := self.pid) is not None:
+            kill_process(pid, marker=self._marker)
+        self._forget_process()
+
+    def restart(self) -> EmbeddedBroker:
+        """Stop and start on the same directory and port."""
+        self.stop()
+        return self.start()
+
+    def __enter__(self) -> EmbeddedBroker:
+        return self if self.pid is not None and self._detached else self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self._detached:
+            self.stop()
+
+    @property
+    def _marker(self) -> str:
+        return str(self._properties_file)
+
+    def _jvm_options(self) -> tuple[str, ...]:
+        logging = "-Dorg.slf4j.simpleLogger."
+        log_options = (
+            f"{logging}defaultLogLevel=warn",
+            f"{logging}showDateTime=true",
+            f"{logging}dateTimeFormat=yyyy-MM-dd HH:mm:ss.SSS",
+        )
+        return ("-Xms128m", f"-Xmx{self._heap}", "-XX:+UseSerialGC", "-Xshare:auto", *log_options)
+
+    def _format(self) -> None:
+        arguments = ("format", "--standalone", "-t", cluster_id(), "-c", str(self._properties_file))
+        command = java_command("kafka.tools.StorageTool", *arguments, options=("-XX:TieredStopAtLevel=1",))
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        if result.returncode != 0:
+            raise BrokerError(f"formatting {self.directory} failed:\n{result.stdout}{result.stderr}")
+
+    def _wait_until_ready(self) -> None:
+        port = self.ports.internal if self._sasl_users else self.ports.client
+        quiet = {"log_level": 0, "reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 100}
+        admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}", **quiet})
+
+        def answers() -> bool:
+            if self._process is not None and self._process.poll() is not None:
+                raise BrokerError(f"the broker ended while starting:\n{self._log_tail()}")
+            try:
+                return bool(admin.list_topics(timeout=1).brokers)
+            except KafkaException:
+                return False
+
+        try:
+            wait_until(answers, timeout=START_TIMEOUT_SECONDS, what=f"an answer of {self.bootstrap_servers}")
+        except (TimeoutError, BrokerError):
+            self.kill()
+            raise
+
+    def _log_tail(self) -> str:
+        return self.log_file.read_text(errors="replace")[-3000:]
+
+    def _forget_process(self) -> None:
+        for process in (self._process, self._watchdog):
+            if process is not None:
+                process.kill()
+                process.wait()
+                if process.stdin is not None:
+                    process.stdin.close()
+        self._process = self._watchdog = None
+        self._pid_file.unlink(missing_ok=True)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """``start``, ``stop`` or ``status`` of a broker that outlives the command; status exits 3 if none runs."""
+    parser = argparse.ArgumentParser(prog="python -m kafka_rescale.embedded.broker", description=__doc__)
+    parser.add_argument("command", choices=["start", "stop", "status"])
+    parser.add_argument("--directory", type=Path, required=True)
+    parser.add_argument("--port", type=int)
+    parser.add_argument("--heap", default="1g")
+    parser.add_argument("--property", action="append", default=[], metavar="NAME=VALUE")
+    options = parser.parse_args(arguments)
+    properties = dict(text.split("=", 1) for text in options.property)
+    broker = EmbeddedBroker(
+        options.directory, port=options.port, properties=properties, heap=options.heap, detached=True
+    )
+    if options.command == "start" and broker.pid is None:
+        broker.start()
+    elif options.command == "stop":
+        broker.stop()
+    state = f"runs at {broker.bootstrap_servers}, process {broker.pid}" if broker.pid else "stopped"
+    print(f"{broker.directory}: {state}")
+    return 3 if options.command == "status" and broker.pid is None else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

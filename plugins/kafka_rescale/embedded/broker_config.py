@@ -1,0 +1,94 @@
+"""The server.properties of a single-node KRaft broker for a small machine."""
+
+from __future__ import annotations
+
+import base64
+import json
+import uuid
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from kafka_rescale.embedded.processes import free_ports
+
+SMALL_MACHINE = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "auto.create.topics.enable": "false",
+    "num.network.threads": "2",
+    "num.io.threads": "4",
+    "offsets.topic.replication.factor": "1",
+    "offsets.topic.num.partitions": "4",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "transaction.state.log.num.partitions": "4",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "group.initial.rebalance.delay.ms": "0",
+    "log.cleaner.dedupe.buffer.size": str(16 * 1024 * 1024),
+}
+
+
+@dataclass(frozen=True)
+class Ports:
+    """TCP ports of one broker on 127.0.0.1; ``internal`` serves the broker itself when clients must log in."""
+
+    client: int
+    controller: int
+    internal: int
+
+    @classmethod
+    def of(cls, directory: Path, client: int | None = None) -> Ports:
+        """The ports that ``directory`` was used with before, or free ones, kept there for every later start."""
+        file = directory / "ports.json"
+        if file.exists():
+            kept = cls(**json.loads(file.read_text()))
+            if client not in {None, kept.client}:
+                raise ValueError(f"{directory} belongs to a broker on port {kept.client}, not {client}")
+            return kept
+        free, controller, internal = free_ports(3)
+        ports = cls(client=client or free, controller=controller, internal=internal)
+        file.write_text(json.dumps(asdict(ports)))
+        return ports
+
+
+def cluster_id() -> str:
+    """A new cluster id in Kafka's form: 22 characters of URL-safe base64, not starting with a dash."""
+    while (text := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
+        continue
+    return text
+
+
+def server_properties(
+    data_directory: Path, ports: Ports, sasl_users: Mapping[str, str], overrides: Mapping[str, str]
+) -> dict[str, str]:
+    """Properties of the broker.
+
+    :param sasl_users: user name to password. If there are any, clients log in with SASL_PLAINTEXT / PLAIN, while the
+        broker and its controller talk to themselves in PLAINTEXT on listeners of their own.
+    :param overrides: properties that replace or complete the defaults
+    """
+    client_protocol = "SASL_PLAINTEXT" if sasl_users else "PLAINTEXT"
+    brokers = {"CLIENT": ports.client} | ({"INTERNAL": ports.internal} if sasl_users else {})
+    listeners = brokers | {"CONTROLLER": ports.controller}
+    protocols = {"CLIENT": client_protocol, "INTERNAL": "PLAINTEXT", "CONTROLLER": "PLAINTEXT"}
+    properties = SMALL_MACHINE | {
+        "log.dirs": str(data_directory),
+        "controller.quorum.bootstrap.servers": f"127.0.0.1:{ports.controller}",
+        "controller.listener.names": "CONTROLLER",
+        "inter.broker.listener.name": "INTERNAL" if sasl_users else "CLIENT",
+        "listeners": ",".join(f"{name}://127.0.0.1:{port}" for name, port in listeners.items()),
+        "advertised.listeners": ",".join(f"{name}://127.0.0.1:{port}" for name, port in brokers.items()),
+        "listener.security.protocol.map": ",".join(f"{name}:{protocols[name]}" for name in listeners),
+    }
+    if sasl_users:
+        users = " ".join(f'user_{name}="{password}"' for name, password in sasl_users.items())
+        module = "org.apache.kafka.common.security.plain.PlainLoginModule"
+        properties["listener.name.client.sasl.enabled.mechanisms"] = "PLAIN"
+        properties["listener.name.client.plain.sasl.jaas.config"] = f"{module} required {users};"
+    return properties | dict(overrides)
+
+
+def to_properties_file(properties: Mapping[str, str]) -> str:
+    """Text of a Java properties file."""
+    return "".join(f"{key}={value}\n" for key, value in properties.items()).replace("\\", "\\\\")

@@ -1,0 +1,152 @@
+"""Where the jars and classes of the JVM parts are, and how they get there."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+JarSet = Literal["kafka", "connector"]
+
+JVM_DIRECTORY = Path(__file__).resolve().parents[3] / "jvm"
+TARGET_DIRECTORY = JVM_DIRECTORY / "target"
+DEMO_SOURCES = JVM_DIRECTORY / "demo"
+CLASSES_DIRECTORY = TARGET_DIRECTORY / "classes"
+
+MINIMUM_JAVA = 17
+MAVEN_TIMEOUT_SECONDS = 900
+
+
+class MissingToolError(RuntimeError):
+    """A program that the JVM parts need isn't installed, or is too old."""
+
+
+class BuildError(RuntimeError):
+    """Maven or the Java compiler failed; the message ends with its output."""
+
+
+def jars_directory(jar_set: JarSet = "kafka") -> Path:
+    """Directory of the jars of ``jar_set``, which may not exist yet.
+
+    :param jar_set: ``kafka`` is the broker, Kafka Streams and its tools; ``connector`` is what Spark lacks to
+        read Kafka. The two bring different kafka-clients and must never share a class path.
+    """
+    return TARGET_DIRECTORY / jar_set
+
+
+@cache
+def require_java() -> str:
+    """Path of ``java``, at least version 17; raises :class:`MissingToolError`."""
+    java = _require_program("java", "openjdk-17-jdk-headless")
+    banner = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    found = re.search(r'version "(\d+)', banner)
+    if found is None or int(found.group(1)) < MINIMUM_JAVA:
+        raise MissingToolError(
+            f"{java} is not Java {MINIMUM_JAVA} or newer (it says: {banner.splitlines()[:1]}). "
+            f"On Debian: apt install openjdk-17-jdk-headless"
+        )
+    return java
+
+
+def ensure_jars(jar_set: JarSet = "kafka") -> Path:
+    """Fetch the jars with Maven unless those of the present ``pom.xml`` are there; returns their directory.
+
+    Safe to call from several processes at once: the first fetches, the others wait for it.
+
+    :raises MissingToolError: java or mvn is missing, with the command that installs it.
+    :raises BuildError: Maven failed.
+    """
+    directory = jars_directory(jar_set)
+    wanted = _digest(JVM_DIRECTORY / "pom.xml")
+    if _stamp(directory) == wanted:
+        return directory
+    with _build_lock():
+        if _stamp(directory) != wanted:
+            require_java()
+            maven = _require_program("mvn", "maven")
+            shutil.rmtree(directory, ignore_errors=True)
+            _run([maven, "-q", "-B", f"-P{jar_set}", "process-resources"])
+            _write_stamp(directory, wanted)
+    return directory
+
+
+def ensure_demo_classes() -> Path:
+    """Compile the demo application unless that has been done for its present source; returns the class directory.
+
+    Compiled beforehand because the start of the application is part of a cutover's pause.
+    """
+    jars = ensure_jars("kafka")
+    sources = sorted(DEMO_SOURCES.glob("*.java"))
+    wanted = _digest(JVM_DIRECTORY / "pom.xml", *sources)
+    if _stamp(CLASSES_DIRECTORY) == wanted:
+        return CLASSES_DIRECTORY
+    with _build_lock():
+        if _stamp(CLASSES_DIRECTORY) != wanted:
+            compiler = _require_program("javac", "openjdk-17-jdk-headless")
+            shutil.rmtree(CLASSES_DIRECTORY, ignore_errors=True)
+            options = ["-Xlint:all,-processing,-classfile", "--release", str(MINIMUM_JAVA)]
+            output = ["-d", str(CLASSES_DIRECTORY)]
+            _run([compiler, *options, "-cp", f"{jars}/*", *output, *map(str, sources)])
+            _write_stamp(CLASSES_DIRECTORY, wanted)
+    return CLASSES_DIRECTORY
+
+
+def java_command(main_class: str, *arguments: str, options: tuple[str, ...] = ()) -> list[str]:
+    """Command line that runs ``main_class`` from the ``kafka`` jars.
+
+    :param options: options of the JVM itself, such as ``-Xmx512m``
+    """
+    return [require_java(), *options, "-cp", f"{ensure_jars('kafka')}/*", main_class, *arguments]
+
+
+def _require_program(name: str, debian_package: str) -> str:
+    path = shutil.which(name)
+    if path is None:
+        raise MissingToolError(f"{name} was not found on PATH. On Debian: apt install {debian_package}")
+    return path
+
+
+def _run(command: list[str]) -> None:
+    result = subprocess.run(
+        command, cwd=JVM_DIRECTORY, capture_output=True, text=True, timeout=MAVEN_TIMEOUT_SECONDS, check=False
+    )
+    if result.returncode != 0:
+        output = (result.stdout + result.stderr)[-4000:]
+        raise BuildError(
+            f"`{' '.join(command)}` in {JVM_DIRECTORY} exited with {result.returncode}:\n{output}"
+        )
+
+
+def _digest(*files: Path) -> str:
+    return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()
+
+
+def _stamp(directory: Path) -> str | None:
+    try:
+        return (directory / ".built-from").read_text()
+    except FileNotFoundError:
+        return None
+
+
+def _write_stamp(directory: Path, digest: str) -> None:
+    (directory / ".built-from").write_text(digest)
+
+
+@contextmanager
+def _build_lock() -> Iterator[None]:
+    TARGET_DIRECTORY.mkdir(parents=True, exist_ok=True)
+    with (TARGET_DIRECTORY / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+if __name__ == "__main__":  # `python -m kafka_rescale.embedded.jars` prepares a machine beforehand
+    for each in (ensure_jars("kafka"), ensure_jars("connector"), ensure_demo_classes()):
+        print(each)
