@@ -1,0 +1,186 @@
+"""The application file: declarative desired state, one YAML per application (DESIGN of the file in the README)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from kafka_rescale.core.changelog_formats import format_of
+from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.partitioners import partitioner_named
+
+Name = Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,200}$")]
+PartitionCount = Annotated[int, Field(ge=1, le=100_000)]
+
+
+class Strict(BaseModel):
+    """Unknown fields are errors: a misspelt field must not be silently ignored."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class InputPolicy(StrEnum):
+    """What the producers of an input topic may be asked to do."""
+
+    UNKEYED = "unkeyed"
+    PAUSED = "paused"
+    FIXED = "fixed"
+
+
+class Producers(Strict):
+    """Shell commands that hold and release the producers of a ``paused`` input."""
+
+    stop: str
+    start: str
+
+
+class Input(Strict):
+    """An input topic, its policy and the partitioner that its producers use."""
+
+    topic: Name
+    policy: InputPolicy
+    partitioner: str = "murmur2"
+    producers: Producers | None = None
+
+    @field_validator("partitioner")
+    @classmethod
+    def _known_partitioner(cls, value: str) -> str:
+        return _named(value, partitioner_named)
+
+
+class Output(Strict):
+    """An output topic; ``partitions`` makes it grow, first of all stages and for good."""
+
+    topic: Name
+    partitions: PartitionCount | None = None
+
+
+class Store(Strict):
+    """A state store as the topology names it."""
+
+    name: Name
+    type: str
+    partitioner: str = "murmur2"
+
+    @field_validator("type")
+    @classmethod
+    def _known_type(cls, value: str) -> str:
+        return _named(value, format_of)
+
+    @field_validator("partitioner")
+    @classmethod
+    def _known_partitioner(cls, value: str) -> str:
+        return _named(value, partitioner_named)
+
+
+class Repartition(Strict):
+    """How the count of a repartition topic comes about.
+
+    ``derived``: by Kafka Streams from the sources. ``start_command``: the program takes it from
+    ``{partitions}`` in its start command and sets it by ``withNumberOfPartitions``.
+    """
+
+    name: Name
+    count: Literal["derived", "start_command"] = "derived"
+    partitioner: str = "murmur2"
+
+
+class SubTopologySpec(Strict):
+    """A sub-topology spelled out, for applications whose ``Topology#describe()`` is not at hand."""
+
+    sources: tuple[Name, ...]
+    stores: tuple[Name, ...] = ()
+    sinks: tuple[Name, ...] = ()
+
+
+class ShellLifecycle(Strict):
+    """Commands with ``{application_id}``, ``{partitions}`` and ``{generation}`` filled in.
+
+    ``start`` and ``stop`` must return when done and may be called twice. ``status`` exits with 0 (running) or
+    3 (stopped), as LSB init scripts do.
+    """
+
+    type: Literal["shell"]
+    start: str
+    stop: str
+    status: str
+    timeout_seconds: int = Field(default=120, ge=1)
+
+
+class PythonLifecycle(Strict):
+    """A class ``module:Name`` with ``start(instance)``, ``stop(instance)`` and ``status(instance) -> bool``."""
+
+    type: Literal["python"]
+    callable: Annotated[str, Field(pattern=r"^[\w.]+:\w+$")]
+
+
+class ManualLifecycle(Strict):
+    """A person starts and stops the instances; Kafka shows when it is done."""
+
+    type: Literal["manual"]
+    instructions: str = ""
+    timeout_seconds: int = Field(default=1800, ge=1)
+
+
+Lifecycle = Annotated[ShellLifecycle | PythonLifecycle | ManualLifecycle, Field(discriminator="type")]
+
+
+class Application(Strict):
+    """One application file.
+
+    :param application_id: the ``application.id`` of the first generation; later ones add a suffix.
+    :param partitions: desired parallelism; inputs that grow and internal topics get this count.
+    :param topology: text printed by ``Topology#describe()`` (the loader resolves a file name to its text).
+    :param acceptable_recovery_lag: offsets per partition within which the gate opens (KIP-441's default).
+    :param max_pause_seconds: from the stop of the running generation to promotion; past it, it is started again.
+    """
+
+    application_id: Name
+    runtime: Literal["kafka-streams"] = "kafka-streams"
+    mode: Literal["blue_green"] = "blue_green"
+    kafka_conn_id: str = "kafka_default"
+    spark_conn_id: str = "spark_default"
+    partitions: PartitionCount
+    inputs: tuple[Input, ...] = Field(min_length=1)
+    outputs: tuple[Output, ...] = ()
+    topology: str | None = None
+    subtopologies: tuple[SubTopologySpec, ...] = ()
+    stores: tuple[Store, ...] = ()
+    repartitions: tuple[Repartition, ...] = ()
+    lifecycle: Lifecycle
+    acceptable_recovery_lag: int = Field(default=10_000, ge=0)
+    max_pause_seconds: int = Field(default=300, ge=10)
+    on_partition_expansion: Annotated[str, Field(pattern=r"^[\w.]+:\w+$")] | None = None
+    spark_conf: dict[str, str] = Field(default_factory=dict)
+    tags: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _one_topology(self) -> Application:
+        if (self.topology is None) == (not self.subtopologies):
+            raise ValueError("give either `topology:` (what Topology#describe() prints) or `subtopologies:`")
+        return self
+
+    def input_named(self, topic: str) -> Input:
+        """Return the declaration of an input topic."""
+        return next(i for i in self.inputs if i.topic == topic)
+
+    def store_named(self, name: str) -> Store:
+        """Return the declaration of a store."""
+        return next(s for s in self.stores if s.name == name)
+
+    def enforced_counts(self, partitions: int) -> dict[str, int]:
+        """Return the counts that the program sets itself when started with ``{partitions}``.
+
+        Keys carry the ``-repartition`` suffix, as the topology names them.
+        """
+        return {f"{r.name}-repartition": partitions for r in self.repartitions if r.count == "start_command"}
+
+
+def _named(value: str, lookup: object) -> str:
+    try:
+        lookup(value)  # type: ignore[operator]
+    except InvalidInput as error:
+        raise ValueError(f"found {error.found}; expected {error.expected}. {error.remedy}") from None
+    return value

@@ -1,0 +1,64 @@
+"""What was found on a Kafka cluster, as plain data for the pure checks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+TopicPartition = tuple[str, int]
+Offsets = Mapping[TopicPartition, int]
+
+
+@dataclass(frozen=True)
+class TopicDescription:
+    """A topic as the brokers describe it.
+
+    :param configs: effective values of all topic configs.
+    :param overrides: the configs set on the topic itself, which a copy of the topic must carry.
+    """
+
+    name: str
+    partitions: int
+    replication_factor: int
+    configs: Mapping[str, str] = field(default_factory=dict)
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    topic_id: str = ""
+
+    @property
+    def cleanup_policy(self) -> tuple[str, ...]:
+        """``cleanup.policy`` as a sorted tuple."""
+        return tuple(sorted(p.strip() for p in self.configs.get("cleanup.policy", "delete").split(",")))
+
+
+@dataclass(frozen=True)
+class GroupDescription:
+    """A consumer group: ``state`` is Kafka's word (Stable, Empty, Dead, PreparingRebalance, …)."""
+
+    group_id: str
+    state: str
+    members: tuple[str, ...] = ()
+
+    @property
+    def is_live(self) -> bool:
+        """Whether anybody is a member, as far as the coordinator knows."""
+        return bool(self.members)
+
+
+@dataclass(frozen=True)
+class ClusterDescription:
+    """Everything preflight and plan look at.
+
+    :param topics: by name; a topic that doesn't exist is absent.
+    :param group: the running generation's group.
+    :param committed: the running generation's committed offsets (next offset to read).
+    :param begins: log start offsets.
+    :param ends: end offsets as a ``read_committed`` reader sees them.
+    """
+
+    cluster_id: str
+    brokers: int
+    topics: Mapping[str, TopicDescription]
+    group: GroupDescription
+    committed: Offsets = field(default_factory=dict)
+    begins: Offsets = field(default_factory=dict)
+    ends: Offsets = field(default_factory=dict)

@@ -1,0 +1,86 @@
+"""What the control topic keeps per application, one key per concern."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import Field
+
+from kafka_rescale.core.journal import Journal
+from kafka_rescale.core.plan import Value
+
+
+class Concern(StrEnum):
+    """The second half of a control record's key, ``<application>/<concern>[/<detail>]``."""
+
+    LEASE = "lease"
+    JOURNAL = "journal"
+    GENERATIONS = "generations"
+    RESULT = "result"
+    REPORT = "report"
+
+
+class Lease(Value):
+    """Who may change this application now.
+
+    :param owner: ``<dag_id>/<run_id>`` of an Airflow run, or ``shell/<host>/<pid>``.
+    :param epoch: raised by every acquisition.
+    :param expires_at_ms: a lease of an owner that can't be asked is free after this; renewed by every step.
+    """
+
+    owner: str
+    epoch: int
+    target: int
+    expires_at_ms: int
+    released: bool = False
+
+
+class Generations(Value):
+    """The incarnations of an application: ``running`` is the ``application.id`` that owns the inputs."""
+
+    running: str
+    generation: int = 1
+    partitions: int = 0
+    retired: tuple[str, ...] = ()
+    previous: str = ""
+
+
+class PartitionProgress(Value):
+    """How far the copy of one source partition is. ``records`` and ``bytes`` count this attempt only."""
+
+    topic: str
+    partition: int
+    position: int
+    end: int
+    records: int = 0
+    bytes: int = 0
+
+
+class JobResult(Value):
+    """What a Spark job leaves for the next task.
+
+    :param job: ``restore/<stage>``, ``warm_up/<stage>``, ``catch_up``.
+    :param state: ``running``, ``ready`` (catch_up near the ends), ``done``, ``failed``.
+    :param as_of_ms: everything that was in the source then has been copied (for tombstone safety).
+    """
+
+    job: str
+    run: str
+    attempt: int
+    state: str
+    records: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+    as_of_ms: int = 0
+    partitions: tuple[PartitionProgress, ...] = Field(default_factory=tuple)
+    detail: str = ""
+
+
+class ControlState(Value):
+    """Everything that is known about one application."""
+
+    lease: Lease | None = None
+    journal: Journal | None = None
+    generations: Generations | None = None
+    results: dict[str, JobResult] = Field(default_factory=dict)
+    report: dict[str, object] = Field(default_factory=dict)

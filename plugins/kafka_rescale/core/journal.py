@@ -1,0 +1,104 @@
+"""The journal of one expansion: a state machine whose every step can be killed and continued.
+
+``PROMOTED`` is the point of no return: before it a rollback starts blue as it was, after it only forward. Inputs
+are grown after it, because a grown input kills blue at its next rebalance and can't shrink again.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import Field
+
+from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.plan import Plan, Value
+
+
+class Phase(StrEnum):
+    """Where an expansion is. The order of the members is the order of a run that goes well."""
+
+    WARMING = "warming"
+    QUIESCING = "quiescing"
+    QUIESCED = "quiesced"
+    CAUGHT_UP = "caught_up"
+    PROMOTED = "promoted"
+    STARTED = "started"
+    VERIFIED = "verified"
+    COMPLETE = "complete"
+    ROLLED_BACK = "rolled_back"
+
+
+FORWARD: dict[Phase, tuple[Phase, ...]] = {
+    Phase.WARMING: (Phase.QUIESCING, Phase.ROLLED_BACK),
+    Phase.QUIESCING: (Phase.QUIESCED, Phase.ROLLED_BACK),
+    Phase.QUIESCED: (Phase.CAUGHT_UP, Phase.ROLLED_BACK),
+    Phase.CAUGHT_UP: (Phase.PROMOTED, Phase.ROLLED_BACK),
+    Phase.PROMOTED: (Phase.STARTED,),
+    Phase.STARTED: (Phase.VERIFIED,),
+    Phase.VERIFIED: (Phase.COMPLETE,),
+    Phase.COMPLETE: (),
+    Phase.ROLLED_BACK: (Phase.WARMING,),
+}
+
+BLUE_STOPPED = (Phase.QUIESCING, Phase.QUIESCED, Phase.CAUGHT_UP)
+AFTER_PROMOTION = (Phase.PROMOTED, Phase.STARTED, Phase.VERIFIED, Phase.COMPLETE)
+
+PartitionOffsets = dict[str, dict[int, int]]
+"""Topic → partition → offset; exclusive where it is an end, the next offset to read where it is a position."""
+
+
+class Captured(Value):
+    """Offsets captured once blue was proven gone.
+
+    :param committed: blue's committed offsets of external inputs: the fence, and green's start.
+    :param changelog_ends: end of every blue changelog partition (``read_committed``).
+    :param in_flight: per blue repartition topic and partition, ``(committed, end)``.
+    """
+
+    committed: PartitionOffsets = Field(default_factory=dict)
+    changelog_ends: PartitionOffsets = Field(default_factory=dict)
+    in_flight: dict[str, dict[int, tuple[int, int]]] = Field(default_factory=dict)
+
+
+class Journal(Value):
+    """One expansion.
+
+    :param attempt: counts the attempts at a cutover; a rollback starts the next one.
+    :param green_ends: ends of green's topics just before it was started: verify compares up to here.
+    :param timings: seconds per part of the downtime, of the attempt that was promoted.
+    :param input_ends: end of every input partition just before it was grown, to find misrouted records.
+    """
+
+    plan: Plan
+    phase: Phase = Phase.WARMING
+    attempt: int = 1
+    owner: str = ""
+    captured: Captured | None = None
+    green_ends: PartitionOffsets = Field(default_factory=dict)
+    input_ends: PartitionOffsets = Field(default_factory=dict)
+    timings: dict[str, float] = Field(default_factory=dict)
+    changed_at_ms: int = 0
+
+    def advanced(self, phase: Phase, *, now_ms: int, **changes: object) -> Journal:
+        """Return the journal in its next phase; the same phase again is allowed, for a step that is repeated.
+
+        :raises UnsafeState: the step is not one that follows.
+        """
+        if phase is not self.phase and phase not in FORWARD[self.phase]:
+            raise UnsafeState(
+                f"expansion of {self.plan.application}",
+                found=f"phase {self.phase}",
+                expected=f"a phase before {phase}",
+                remedy="Look at `python -m kafka_rescale status FILE`; another run may have gone on meanwhile.",
+            )
+        return self.model_copy(update={**changes, "phase": phase, "changed_at_ms": now_ms})
+
+    @property
+    def is_promoted(self) -> bool:
+        """Whether green owns the inputs."""
+        return self.phase in AFTER_PROMOTION
+
+    @property
+    def in_progress(self) -> bool:
+        """Whether an expansion has begun and neither ended nor been rolled back."""
+        return self.phase not in {Phase.COMPLETE, Phase.ROLLED_BACK}

@@ -1,0 +1,134 @@
+"""A Kafka Streams topology as sub-topologies with their topics and stores, and the rules for partition counts.
+
+Topic names of repartition topics and stores are written here without the application id, as
+``Topology#describe()`` prints them, so that one topology serves every generation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kafka_rescale.core.errors import InvalidInput
+
+REPARTITION_SUFFIX = "-repartition"
+
+
+@dataclass(frozen=True)
+class SubTopology:
+    """One sub-topology: its tasks are ``<id>_<partition>``.
+
+    :param sources: topics read, external or repartition (without application id).
+    :param stores: names of the state stores, global stores excluded.
+    :param sinks: topics written, external or repartition (without application id).
+    """
+
+    id: int
+    sources: tuple[str, ...]
+    stores: tuple[str, ...]
+    sinks: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Topology:
+    """All sub-topologies of one application; ``global_stores`` have no changelog and are not moved."""
+
+    subtopologies: tuple[SubTopology, ...]
+    global_stores: tuple[str, ...] = ()
+
+    @property
+    def repartitions(self) -> frozenset[str]:
+        """Repartition topics: written by one sub-topology and read by another, named with the suffix."""
+        written = {t for s in self.subtopologies for t in s.sinks}
+        read = {t for s in self.subtopologies for t in s.sources}
+        return frozenset(t for t in written & read if t.endswith(REPARTITION_SUFFIX))
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """External topics read, in the order of their first use."""
+        seen = dict.fromkeys(t for s in self.subtopologies for t in s.sources)
+        return tuple(t for t in seen if t not in self.repartitions)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """External topics written, in the order of their first use."""
+        seen = dict.fromkeys(t for s in self.subtopologies for t in s.sinks)
+        return tuple(t for t in seen if t not in self.repartitions)
+
+    @property
+    def stores(self) -> tuple[str, ...]:
+        """All stores that have a changelog."""
+        return tuple(store for s in self.subtopologies for store in s.stores)
+
+    def subtopology_of(self, store: str) -> SubTopology:
+        """Return the sub-topology that owns a store."""
+        return next(s for s in self.subtopologies if store in s.stores)
+
+    def downstream_first(self) -> tuple[SubTopology, ...]:
+        """Return the sub-topologies, the most downstream first; equals keep the higher id first.
+
+        :raises InvalidInput: the sub-topologies feed each other in a circle.
+        """
+        readers = {t: [s.id for s in self.subtopologies if t in s.sources] for t in self.repartitions}
+        below = {s.id: {r for t in s.sinks for r in readers.get(t, [])} for s in self.subtopologies}
+        by_id = {s.id: s for s in self.subtopologies}
+        ordered: list[SubTopology] = []
+        while below:
+            free = max((i for i, after in below.items() if not after & below.keys()), default=None)
+            if free is None:
+                raise InvalidInput(
+                    "topology",
+                    found=f"sub-topologies {sorted(below)} feeding each other",
+                    expected="an acyclic graph of sub-topologies",
+                    remedy="Paste the text that Topology#describe() prints, unchanged.",
+                )
+            ordered.append(by_id[free])
+            del below[free]
+        return tuple(ordered)
+
+
+def changelog_topic(application_id: str, store: str) -> str:
+    """Return ``<application.id>-<store>-changelog`` (``ProcessorStateManager.storeChangelogTopic``)."""
+    return f"{application_id}-{store}-changelog"
+
+
+def internal_topic(application_id: str, repartition: str) -> str:
+    """Return the full name of a repartition topic."""
+    return f"{application_id}-{repartition}"
+
+
+def partition_counts(
+    topology: Topology, external: Mapping[str, int], enforced: Mapping[str, int]
+) -> dict[str, int]:
+    """Return the partition count of every repartition topic, as Kafka Streams would compute it.
+
+    A repartition topic has the largest count among the sources of the sub-topology that writes it
+    (``RepartitionTopics``), unless the program enforces one (KIP-221); then a co-partitioned group is raised to
+    its largest member (``CopartitionedTopicsEnforcer``).
+
+    :param external: partition count per external source topic.
+    :param enforced: count per repartition topic that the program sets by ``withNumberOfPartitions``.
+    """
+    counts = {**external, **enforced}
+    pending = set(topology.repartitions) - set(enforced)
+    while pending:
+        known_before = len(pending)
+        for topic in sorted(pending):
+            writers = [s for s in topology.subtopologies if topic in s.sinks]
+            sources = [t for s in writers for t in s.sources]
+            if all(t in counts for t in sources):
+                counts[topic] = max(counts[t] for t in sources)
+                pending.discard(topic)
+        if len(pending) == known_before:
+            raise InvalidInput(
+                "topology",
+                found=f"no partition count for what feeds {', '.join(sorted(pending))}",
+                expected="a count for every source topic",
+                remedy="Declare every input topic of the topology in the application file.",
+            )
+    for subtopology in topology.subtopologies:
+        group = [t for t in subtopology.sources if t in counts]
+        for topic in group:
+            if topic in topology.repartitions and topic not in enforced:
+                counts[topic] = max(counts[t] for t in group)
+    return {t: counts[t] for t in topology.repartitions}
