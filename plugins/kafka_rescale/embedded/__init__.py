@@ -1,1 +1,1 @@
-"""A real Kafka broker, a real Kafka Streams application and its data, on one machine and without containers."""
+"""A real Kafka broker, a real Kafka Streams application and its data, on one machine, without containers."""

@@ -1,4 +1,4 @@
-"""A real Kafka broker (one KRaft node) that lives as long as it is wanted: for tests, the demo and benchmarks."""
+"""A real Kafka broker (one KRaft node) that lives as long as wanted: for tests, demo and benchmarks."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class EmbeddedBroker:
         return pid if is_running(pid, self._marker) else None
 
     def client_config(self, user: str | None = None) -> dict[str, str]:
-        """Properties that librdkafka and the Java clients share, to connect as ``user`` (default: the first one)."""
+        """librdkafka properties to connect as ``user`` (default: the first one)."""
         config = {"bootstrap.servers": self.bootstrap_servers}
         if self._sasl_users:
             user = user or next(iter(self._sasl_users))
@@ -190,7 +190,7 @@ class EmbeddedBroker:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """``start``, ``stop`` or ``status`` of a broker that outlives the command; status exits 3 if none runs."""
+    """``start``, ``stop`` or ``status`` of a broker that outlives the command; status exits 3 if none."""
     parser = argparse.ArgumentParser(prog="python -m kafka_rescale.embedded.broker", description=__doc__)
     parser.add_argument("command", choices=["start", "stop", "status"])
     parser.add_argument("--directory", type=Path, required=True)

@@ -31,7 +31,7 @@ SMALL_MACHINE = {
 
 @dataclass(frozen=True)
 class Ports:
-    """TCP ports of one broker on 127.0.0.1; ``internal`` serves the broker itself when clients must log in."""
+    """TCP ports of one broker on 127.0.0.1; ``internal`` is the broker's own when clients must log in."""
 
     client: int
     controller: int
@@ -39,7 +39,7 @@ class Ports:
 
     @classmethod
     def of(cls, directory: Path, client: int | None = None) -> Ports:
-        """The ports that ``directory`` was used with before, or free ones, kept there for every later start."""
+        """The ports that ``directory`` was used with before, or free ones, kept for every later start."""
         file = directory / "ports.json"
         if file.exists():
             kept = cls(**json.loads(file.read_text()))
@@ -64,8 +64,8 @@ def server_properties(
 ) -> dict[str, str]:
     """Properties of the broker.
 
-    :param sasl_users: user name to password. If there are any, clients log in with SASL_PLAINTEXT / PLAIN, while the
-        broker and its controller talk to themselves in PLAINTEXT on listeners of their own.
+    :param sasl_users: user name to password. If there are any, clients log in with SASL_PLAINTEXT / PLAIN,
+        while the broker and its controller talk to themselves in PLAINTEXT on listeners of their own.
     :param overrides: properties that replace or complete the defaults
     """
     client_protocol = "SASL_PLAINTEXT" if sasl_users else "PLAINTEXT"

@@ -78,7 +78,7 @@ def ensure_jars(jar_set: JarSet = "kafka") -> Path:
 
 
 def ensure_demo_classes() -> Path:
-    """Compile the demo application unless that has been done for its present source; returns the class directory.
+    """Compile the demo application unless its present source has been; returns the class directory.
 
     Compiled beforehand because the start of the application is part of a cutover's pause.
     """
