@@ -110,7 +110,7 @@ class ShellLifecycle(Strict):
 
 
 class PythonLifecycle(Strict):
-    """A class ``module:Name`` with ``start(instance)``, ``stop(instance)`` and ``status(instance) -> bool``."""
+    """A class ``module:Name``: ``start(instance)``, ``stop(instance)`` and ``is_running(instance) -> bool``."""
 
     type: Literal["python"]
     callable: Annotated[str, Field(pattern=r"^[\w.]+:\w+$")]

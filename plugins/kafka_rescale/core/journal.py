@@ -25,18 +25,20 @@ class Phase(StrEnum):
     STARTED = "started"
     VERIFIED = "verified"
     COMPLETE = "complete"
+    ROLLING_BACK = "rolling_back"
     ROLLED_BACK = "rolled_back"
 
 
 FORWARD: dict[Phase, tuple[Phase, ...]] = {
-    Phase.WARMING: (Phase.QUIESCING, Phase.ROLLED_BACK),
-    Phase.QUIESCING: (Phase.QUIESCED, Phase.ROLLED_BACK),
-    Phase.QUIESCED: (Phase.CAUGHT_UP, Phase.ROLLED_BACK),
-    Phase.CAUGHT_UP: (Phase.PROMOTED, Phase.ROLLED_BACK),
+    Phase.WARMING: (Phase.QUIESCING, Phase.ROLLING_BACK),
+    Phase.QUIESCING: (Phase.QUIESCED, Phase.ROLLING_BACK),
+    Phase.QUIESCED: (Phase.CAUGHT_UP, Phase.ROLLING_BACK),
+    Phase.CAUGHT_UP: (Phase.PROMOTED, Phase.ROLLING_BACK),
     Phase.PROMOTED: (Phase.STARTED,),
     Phase.STARTED: (Phase.VERIFIED,),
     Phase.VERIFIED: (Phase.COMPLETE,),
     Phase.COMPLETE: (),
+    Phase.ROLLING_BACK: (Phase.ROLLED_BACK,),
     Phase.ROLLED_BACK: (Phase.WARMING,),
 }
 
@@ -65,8 +67,12 @@ class Journal(Value):
 
     :param attempt: counts the attempts at a cutover; a rollback starts the next one.
     :param green_ends: ends of green's topics just before it was started: verify compares up to here.
-    :param timings: seconds per part of the downtime, of the attempt that was promoted.
+    :param green_start: the offsets that green was given to start from.
     :param input_ends: end of every input partition just before it was grown, to find misrouted records.
+    :param timings: seconds per part of the downtime, of the attempt that was promoted.
+    :param pause_started_ms: wall clock when blue was asked to stop, 0 before.
+    :param compaction_lags: ``min.compaction.lag.ms`` overrides of green's changelogs as they were before verify
+        needed every record kept; an empty string stands for no override.
     """
 
     plan: Plan
@@ -75,9 +81,12 @@ class Journal(Value):
     owner: str = ""
     captured: Captured | None = None
     green_ends: PartitionOffsets = Field(default_factory=dict)
+    green_start: PartitionOffsets = Field(default_factory=dict)
     input_ends: PartitionOffsets = Field(default_factory=dict)
     timings: dict[str, float] = Field(default_factory=dict)
     changed_at_ms: int = 0
+    pause_started_ms: int = 0
+    compaction_lags: dict[str, str] = Field(default_factory=dict)
 
     def advanced(self, phase: Phase, *, now_ms: int, **changes: object) -> Journal:
         """Return the journal in its next phase; the same phase again is allowed, for a step that is repeated.

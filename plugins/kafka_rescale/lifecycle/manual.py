@@ -1,0 +1,51 @@
+"""Lifecycle by a person: the task says what to do and goes on when Kafka shows that it has been done."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+from kafka_rescale.core.application import ManualLifecycle
+from kafka_rescale.core.errors import Outage
+from kafka_rescale.lifecycle.instance import Instance
+
+log = logging.getLogger(__name__)
+_POLL_SECONDS = 0.5
+
+
+class Person:
+    """Asks a person through the task's log.
+
+    :param spec: the section of the application file.
+    :param has_members: whether a group has live members, by name of the group.
+    """
+
+    def __init__(self, spec: ManualLifecycle, has_members: Callable[[str], bool]) -> None:
+        self._spec = spec
+        self._has_members = has_members
+
+    def start(self, instance: Instance) -> None:
+        """Ask for a start and wait until the group has members."""
+        self._ask(f"START {instance.application_id} for {instance.partitions} partitions", instance, running=True)
+
+    def stop(self, instance: Instance) -> None:
+        """Ask for a stop and wait until the group has no members."""
+        self._ask(f"STOP every instance of {instance.application_id}", instance, running=False)
+
+    def is_running(self, instance: Instance) -> bool:
+        """Return whether the group has members; a person is not asked."""
+        return self._has_members(instance.application_id)
+
+    def _ask(self, what: str, instance: Instance, *, running: bool) -> None:
+        deadline = time.monotonic() + self._spec.timeout_seconds
+        log.warning("PLEASE %s NOW. %s", what, self._spec.instructions)
+        while self._has_members(instance.application_id) is not running:
+            if time.monotonic() > deadline:
+                raise Outage(
+                    f"manual lifecycle of {instance.application_id}",
+                    found=f"nobody did it within {self._spec.timeout_seconds} s: {what}",
+                    expected="a person to do it while the task waits",
+                    remedy="Do it and retry the task, or let it roll back.",
+                )
+            time.sleep(_POLL_SECONDS)

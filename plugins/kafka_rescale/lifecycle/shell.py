@@ -1,0 +1,96 @@
+"""Lifecycle by shell commands of the user."""
+
+from __future__ import annotations
+
+import logging
+import shlex
+import subprocess
+
+from kafka_rescale.core.application import ShellLifecycle
+from kafka_rescale.core.errors import InvalidInput, Outage
+from kafka_rescale.lifecycle.instance import Instance
+
+log = logging.getLogger(__name__)
+
+RUNNING, STOPPED = 0, 3
+
+
+def command_line(template: str, instance: Instance) -> list[str]:
+    """Return the argument vector of a command with its placeholders filled in; no shell takes part.
+
+    :raises InvalidInput: the template names an unknown placeholder.
+    """
+    try:
+        filled = template.format(
+            application_id=instance.application_id,
+            partitions=instance.partitions,
+            generation=instance.generation,
+        )
+    except (KeyError, IndexError, ValueError) as error:
+        raise InvalidInput(
+            f"lifecycle command {template!r}",
+            found=f"placeholder {error}",
+            expected="only {application_id}, {partitions} and {generation}",
+            remedy="Mend the command in the application file; write {{ and }} for plain braces.",
+        ) from None
+    return shlex.split(filled)
+
+
+class ShellCommands:
+    """Runs the commands of a ``lifecycle: {type: shell}`` section.
+
+    :param spec: the section of the application file.
+    """
+
+    def __init__(self, spec: ShellLifecycle) -> None:
+        self._spec = spec
+
+    def start(self, instance: Instance) -> None:
+        """Run ``start``; see :class:`~kafka_rescale.lifecycle.instance.Lifecycle`."""
+        self._checked(self._spec.start, instance)
+
+    def stop(self, instance: Instance) -> None:
+        """Run ``stop``; see :class:`~kafka_rescale.lifecycle.instance.Lifecycle`."""
+        self._checked(self._spec.stop, instance)
+
+    def is_running(self, instance: Instance) -> bool:
+        """Run ``status``: exit code 0 is running, 3 is stopped, anything else is an error."""
+        code, output = self._run(self._spec.status, instance)
+        if code not in {RUNNING, STOPPED}:
+            raise Outage(
+                f"lifecycle status of {instance.application_id}",
+                found=f"exit code {code} ({output})",
+                expected="0 (running) or 3 (stopped)",
+                remedy="Run the `status` command of the application file by hand.",
+            )
+        return code == RUNNING
+
+    def _checked(self, template: str, instance: Instance) -> None:
+        code, output = self._run(template, instance)
+        if code:
+            raise Outage(
+                f"lifecycle command {template!r} for {instance.application_id}",
+                found=f"exit code {code} ({output})",
+                expected="0",
+                remedy="Run it by hand on the Airflow worker; then retry the task.",
+            )
+
+    def _run(self, template: str, instance: Instance) -> tuple[int, str]:
+        # A session of its own: a killed Airflow task must not take the application down with it.
+        try:
+            done = subprocess.run(
+                command_line(template, instance),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                timeout=self._spec.timeout_seconds,
+                start_new_session=True,
+                check=False,
+            )
+        except FileNotFoundError as error:
+            return 127, str(error)
+        except subprocess.TimeoutExpired:
+            return 124, f"no end within {self._spec.timeout_seconds} s"
+        output = done.stdout.decode(errors="replace").strip()
+        log.info("%s -> %s %s", template, done.returncode, output[-500:])
+        return done.returncode, output[-500:]

@@ -1,0 +1,60 @@
+"""The first change of a run: the lease and the journal of the expansion."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kafka_rescale.core.application import Application
+from kafka_rescale.core.journal import BLUE_STOPPED, Journal, Phase
+from kafka_rescale.core.plan import Plan
+from kafka_rescale.kafka import journal_store, lease
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.operations.rescale import Rescale
+from kafka_rescale.operations.rollback import roll_back
+
+LEASE_MS = 24 * 3600 * 1000
+"""An owner that can't be asked whether it has finished keeps its lease for a day."""
+
+
+def begin(
+    application: Application,
+    connection: KafkaConnection,
+    plan: Plan,
+    *,
+    owner: str,
+    now_ms: int,
+    owner_is_finished: Callable[[str], bool],
+) -> Journal:
+    """Take the lease and write or continue the journal.
+
+    A run that died while blue was stopped is rolled back first: blue must not stay down while copies go on.
+
+    :raises LeaseHeld: another run that has not ended rescales this application.
+    :raises Refused: an expansion with another plan is in progress.
+    """
+    rescale = Rescale.open(application, connection, owner)
+    rescale.control.ensure(min(3, rescale.admin.broker_count()))
+    lease.acquire(
+        rescale.control,
+        owner,
+        plan.partitions,
+        now_ms=now_ms,
+        ttl_ms=LEASE_MS,
+        owner_is_finished=owner_is_finished,
+    )
+    journal = rescale.control.read().journal
+    if journal is not None and journal.phase in {*BLUE_STOPPED, Phase.ROLLING_BACK}:
+        roll_back(application, connection, owner=owner, reason=f"{owner} takes over an interrupted cutover")
+    return journal_store.begin(rescale.control, plan, owner, now_ms=now_ms)
+
+
+def reopen(application: Application, connection: KafkaConnection, *, owner: str) -> Journal:
+    """Open the next attempt if the last one was rolled back, for tasks of the same run that are cleared.
+
+    :raises Fenced: another run has taken over.
+    """
+    rescale = Rescale.open(application, connection, owner)
+    journal = rescale.journal()
+    if journal.phase is Phase.ROLLED_BACK:
+        journal = rescale.advance(Phase.WARMING, attempt=journal.attempt + 1, captured=None, timings={})
+    return journal

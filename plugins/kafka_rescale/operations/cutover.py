@@ -1,0 +1,250 @@
+"""The cutover: one resumable function over the journal's phases.
+
+1. ``WARMING``: wait until the running ``catch_up`` job says ready; protect green's records from compaction.
+2. ``QUIESCING``: hold the producers of paused inputs, drain, stop blue, prove it gone, capture what it left.
+3. ``QUIESCED``: ``catch_up`` copies the last delta and the in-flight records; wait for it.
+4. ``CAUGHT_UP`` → ``PROMOTED``: the point of no return, one transaction.
+5. ``PROMOTED``: grow the inputs, give green its offsets, start it, release the producers.
+
+Inputs are grown only after promotion: a grown input can't shrink, and blue would die on it, so a failure between
+growth and promotion could not be rolled back.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from kafka_rescale.core.application import Application
+from kafka_rescale.core.control_records import Generations, JobResult
+from kafka_rescale.core.errors import Outage, RescaleError, UnsafeState
+from kafka_rescale.core.journal import Journal, PartitionOffsets, Phase
+from kafka_rescale.core.plan import Plan
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.operations import quiesce
+from kafka_rescale.operations.first_output import outputs_now, watch_first_output
+from kafka_rescale.operations.rescale import Rescale, blue, green
+from kafka_rescale.operations.rollback import roll_back
+from kafka_rescale.operations.waiting import now_ms, wait_until
+
+log = logging.getLogger(__name__)
+
+KEEP_ALL = str(2**63 - 1)
+READY_SECONDS = 600.0
+
+
+def run_cutover(application: Application, connection: KafkaConnection, *, owner: str) -> dict[str, float]:
+    """Cut over from blue to green, or go on with a cutover that was interrupted.
+
+    A failure before promotion rolls back at once, so that blue is down no longer than needed.
+
+    :param owner: the run that holds the lease.
+    :returns: seconds per part of the downtime.
+    :raises RescaleError: what went wrong; blue runs again unless the promotion had happened.
+    """
+    cutover = Cutover(Rescale.open(application, connection, owner))
+    try:
+        cutover.until_promoted()
+    except RescaleError as error:
+        log.error("the cutover failed before promotion: %s", error)
+        roll_back(application, connection, owner=owner, reason=str(error))
+        raise
+    return cutover.after_promotion()
+
+
+class Cutover:
+    """The steps, each of which may be killed at any instruction and called again."""
+
+    def __init__(self, rescale: Rescale) -> None:
+        self._rescale = rescale
+        self._timings: dict[str, float] = {}
+
+    def until_promoted(self) -> Journal:
+        """Run everything up to and including the promotion."""
+        journal = self._rescale.journal()
+        if journal.phase in {Phase.ROLLING_BACK, Phase.ROLLED_BACK}:
+            raise UnsafeState(
+                f"expansion of {journal.plan.application}",
+                found=journal.phase.value,
+                expected="an attempt in progress",
+                remedy="Trigger the expansion again: it continues with the copies that exist.",
+            )
+        self._timings = dict(journal.timings)
+        if journal.phase is Phase.WARMING:
+            journal = self._prepare(journal)
+        if journal.phase is Phase.QUIESCING:
+            journal = self._quiesce(journal)
+        if journal.phase is Phase.QUIESCED:
+            journal = self._await_delta(journal)
+        if journal.phase is Phase.CAUGHT_UP:
+            journal = self._promote(journal)
+        return journal
+
+    def after_promotion(self) -> dict[str, float]:
+        """Run everything after the promotion; only forward, so every step is retried until it succeeds."""
+        journal = self._rescale.journal()
+        if journal.phase is Phase.PROMOTED:
+            journal = self._start_green(journal)
+        return dict(journal.timings)
+
+    def _prepare(self, journal: Journal) -> Journal:
+        plan = journal.plan
+        self._assert_green_is_cold(plan)
+        first_beat = self._catch_up_beat()
+        wait_until(
+            # A heartbeat must have moved: a record left by a job that has died says `ready` for ever.
+            lambda: self._catch_up_state(journal) == "ready" and self._catch_up_beat() not in {0, first_beat},
+            seconds=READY_SECONDS,
+            what="the catch_up job to say that it is near the ends",
+            remedy="Look at the log of the catch_up task.",
+        )
+        # Verify compares green below the offsets captured at promotion; a record there must not be compacted
+        # away by a newer one that green writes afterwards. Undone when verify has passed.
+        changelogs = [m.target for s in plan.stages for m in s.changelogs]
+        described = self._rescale.admin.describe_topics(changelogs)
+        before = journal.compaction_lags or {
+            t: d.overrides.get("min.compaction.lag.ms", "") for t, d in described.items()
+        }
+        journal = self._rescale.advance(
+            Phase.WARMING, compaction_lags={t: "" if v == KEEP_ALL else v for t, v in before.items()}
+        )
+        for topic in changelogs:
+            self._rescale.admin.alter_configs(topic, {"min.compaction.lag.ms": KEEP_ALL})
+        return self._rescale.advance(Phase.QUIESCING, pause_started_ms=now_ms(), timings={})
+
+    def _quiesce(self, journal: Journal) -> Journal:
+        rescale, plan = self._rescale, journal.plan
+        with self._timed("drain"):
+            quiesce.producers(rescale.application.inputs, "stop")
+            quiesce.drain(rescale, plan, self._seconds_left(journal))
+        with self._timed("quiesce"):
+            rescale.journal()
+            rescale.lifecycle.stop(blue(plan))
+        with self._timed("prove"):
+            captured = quiesce.prove_gone(rescale, plan, self._seconds_left(journal))
+        return rescale.advance(Phase.QUIESCED, captured=captured, timings=dict(self._timings))
+
+    def _await_delta(self, journal: Journal) -> Journal:
+        with self._timed("delta"):
+            wait_until(
+                lambda: self._catch_up_state(journal) == "done",
+                seconds=self._seconds_left(journal),
+                what="the catch_up job to copy the last delta",
+                remedy="Look at the log of the catch_up task; blue has been started again.",
+                poll_seconds=0.05,
+            )
+        return self._rescale.advance(Phase.CAUGHT_UP, timings=dict(self._timings))
+
+    def _promote(self, journal: Journal) -> Journal:
+        plan, admin = journal.plan, self._rescale.admin
+        self._seconds_left(journal)
+        with self._timed("promote"):
+            green_ends = admin.end_offsets([m.target for m in plan.moves])
+            inputs = [i.topic for i in plan.inputs]
+            return self._rescale.advance(
+                Phase.PROMOTED,
+                records={
+                    "generations": Generations(
+                        running=plan.green,
+                        generation=plan.generation,
+                        partitions=plan.partitions,
+                        previous=plan.blue,
+                    )
+                },
+                green_ends=green_ends,
+                green_start=self._green_start(journal),
+                input_ends=admin.end_offsets(inputs),
+                timings=dict(self._timings),
+            )
+
+    def _green_start(self, journal: Journal) -> PartitionOffsets:
+        """Blue's stop points, 0 for the partitions that a growth adds, and the log start of repartition topics."""
+        assert journal.captured is not None
+        start = {
+            i.topic: {p: journal.captured.committed[i.topic].get(p, 0) for p in range(i.target)}
+            for i in journal.plan.inputs
+        }
+        repartitions = [m.target for s in journal.plan.stages for m in s.repartitions]
+        return {**start, **self._rescale.admin.begin_offsets(repartitions)}
+
+    def _start_green(self, journal: Journal) -> Journal:
+        rescale, plan = self._rescale, journal.plan
+        with self._timed("grow"):
+            for growth in plan.inputs:
+                if growth.target > growth.current:
+                    rescale.admin.grow_topic(growth.topic, growth.target)
+        outputs = outputs_now(rescale)
+        if not rescale.lifecycle.is_running(green(plan)):
+            with self._timed("offsets"):
+                self._commit_start(plan, journal.green_start)
+            with self._timed("start"):
+                rescale.lifecycle.start(green(plan))
+        quiesce.producers(rescale.application.inputs, "start")
+        parts = watch_first_output(rescale, plan, journal.green_ends, outputs)
+        total = (now_ms() - journal.pause_started_ms) / 1000 - parts.pop("watched_in_vain", 0.0)
+        return rescale.advance(Phase.STARTED, timings={**self._timings, **parts, "total": round(total, 3)})
+
+    def _commit_start(self, plan: Plan, start: PartitionOffsets) -> None:
+        """Commit green's start, unless it has begun to work already (a step that is repeated after a crash)."""
+        committed = self._rescale.admin.committed(plan.green)
+        missing = {
+            topic: {p: o for p, o in partitions.items() if p not in committed.get(topic, {})}
+            for topic, partitions in start.items()
+        }
+        wanted = {topic: partitions for topic, partitions in missing.items() if partitions}
+        if wanted:
+            self._rescale.admin.remove_members(plan.green)
+            self._rescale.admin.commit(plan.green, wanted)
+
+    def _assert_green_is_cold(self, plan: Plan) -> None:
+        running = self._rescale.lifecycle.is_running(green(plan))
+        if running or self._rescale.admin.describe_group(plan.green).is_live:
+            raise UnsafeState(
+                f"application {plan.green}",
+                found="a running instance",
+                expected="none before the promotion",
+                remedy=f"Stop it; it would process what {plan.blue} still owns.",
+            )
+
+    def _catch_up_state(self, journal: Journal) -> str:
+        result: JobResult | None = self._rescale.control.read().results.get("catch_up")
+        if result is None:
+            return ""
+        if result.state == "done" and result.detail != f"attempt {journal.attempt}":
+            return "stale"
+        return result.state
+
+    def _catch_up_beat(self) -> int:
+        result = self._rescale.control.read().results.get("catch_up")
+        return 0 if result is None else result.as_of_ms
+
+    def _seconds_left(self, journal: Journal) -> float:
+        """Return how long the pause may still last.
+
+        :raises Outage: it has lasted too long, for example because a killed task was noticed late.
+        """
+        limit = self._rescale.application.max_pause_seconds
+        left = limit - (now_ms() - journal.pause_started_ms) / 1000
+        if left <= 0:
+            raise Outage(
+                f"pause of {journal.plan.blue}",
+                found=f"more than {limit} s",
+                expected=f"promotion within max_pause_seconds ({limit})",
+                remedy="Blue is started again; look at the log for what took so long, then trigger again.",
+            )
+        return left
+
+    @contextmanager
+    def _timed(self, part: str) -> Iterator[None]:
+        began = time.monotonic()
+        yield
+        self._timings[part] = round(self._timings.get(part, 0.0) + time.monotonic() - began, 3)
+        log.info("cutover part %s took %.3f s", part, self._timings[part])
+
+
+def _promoted(plan: Plan) -> Generations:
+    return Generations(
+        running=plan.green, generation=plan.generation, partitions=plan.partitions, previous=plan.blue
+    )

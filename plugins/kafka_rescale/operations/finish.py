@@ -1,0 +1,83 @@
+"""The end of an expansion that has been verified: protections undone, callback called, lease given back."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+
+from kafka_rescale.core.application import Application
+from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.errors import InvalidInput, UnsafeState
+from kafka_rescale.core.journal import Journal, Phase
+from kafka_rescale.kafka import lease
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.operations.rescale import Rescale, blue
+
+log = logging.getLogger(__name__)
+
+
+def finish(application: Application, connection: KafkaConnection, *, owner: str) -> dict[str, object]:
+    """Close a verified expansion.
+
+    :param owner: the run that holds the lease.
+    :returns: the report, and the downtime in its parts.
+    :raises UnsafeState: verify has not passed, or blue has written after it was proven gone.
+    """
+    rescale = Rescale.open(application, connection, owner)
+    state = rescale.control.read()
+    journal = rescale.journal()
+    if journal.phase is Phase.STARTED:
+        _assert_passed(state, journal)
+        _assert_blue_is_still(rescale, journal)
+        journal = rescale.advance(Phase.VERIFIED)
+    if journal.phase is Phase.VERIFIED:
+        for topic, value in journal.compaction_lags.items():
+            rescale.admin.alter_configs(topic, {"min.compaction.lag.ms": value or None})
+        on_partition_expansion(application, blue(journal.plan).partitions, journal.plan.partitions)
+        journal = rescale.advance(Phase.COMPLETE)
+    lease.release(rescale.control, owner)
+    return {"green": journal.plan.green, "timings": dict(journal.timings), "report": state.report}
+
+
+def on_partition_expansion(application: Application, old: int, new: int) -> None:
+    """Call the application's ``on_partition_expansion(old, new)`` (KIP-878), if it declares one.
+
+    :raises InvalidInput: it can't be imported.
+    """
+    if application.on_partition_expansion is None:
+        return
+    module_name, _, name = application.on_partition_expansion.partition(":")
+    try:
+        callback = getattr(importlib.import_module(module_name), name)
+    except (ImportError, AttributeError) as error:
+        raise InvalidInput(
+            f"on_partition_expansion {application.on_partition_expansion!r}",
+            found=str(error),
+            expected="an importable function of (old, new)",
+            remedy="Put its module on PYTHONPATH of the Airflow workers, then clear the callback task.",
+        ) from error
+    log.info("calling %s(%d, %d)", application.on_partition_expansion, old, new)
+    callback(old, new)
+
+
+def _assert_passed(state: ControlState, journal: Journal) -> None:
+    if not state.report.get("passed"):
+        raise UnsafeState(
+            f"expansion of {journal.plan.application}",
+            found="no passed verification report",
+            expected="verify to have passed",
+            remedy="Look at the report: `python -m kafka_rescale status FILE`; then clear the verify task.",
+        )
+
+
+def _assert_blue_is_still(rescale: Rescale, journal: Journal) -> None:
+    assert journal.captured is not None
+    ends = rescale.admin.end_offsets(list(journal.captured.changelog_ends))
+    moved = [topic for topic, captured in journal.captured.changelog_ends.items() if ends.get(topic) != captured]
+    if moved:
+        raise UnsafeState(
+            f"application {journal.plan.blue}",
+            found=f"new records in {', '.join(sorted(moved))}",
+            expected="none since it was proven gone",
+            remedy="An instance of it is alive beside the promoted one; stop it and compare its output.",
+        )

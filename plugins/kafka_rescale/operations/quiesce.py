@@ -1,0 +1,162 @@
+"""Bring blue to a stop and prove that it is gone."""
+
+from __future__ import annotations
+
+import logging
+import shlex
+import subprocess
+
+from kafka_rescale.core.application import Input, InputPolicy
+from kafka_rescale.core.errors import Outage, UnsafeState
+from kafka_rescale.core.journal import Captured, PartitionOffsets
+from kafka_rescale.core.plan import Plan
+from kafka_rescale.kafka.remaining import has_records
+from kafka_rescale.operations.rescale import Rescale, blue
+from kafka_rescale.operations.waiting import wait_until
+
+log = logging.getLogger(__name__)
+
+
+def producers(inputs: tuple[Input, ...], action: str) -> None:
+    """Run the ``stop`` or ``start`` command of every ``paused`` input's producers.
+
+    :param action: ``stop`` or ``start``.
+    :raises Outage: a command failed.
+    """
+    for declared in inputs:
+        if declared.policy is not InputPolicy.PAUSED or declared.producers is None:
+            continue
+        command = declared.producers.stop if action == "stop" else declared.producers.start
+        done = subprocess.run(
+            shlex.split(command),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            start_new_session=True,
+            check=False,
+        )
+        if done.returncode:
+            raise Outage(
+                f"{action} command of the producers of {declared.topic}",
+                found=f"exit code {done.returncode} ({done.stderr.decode(errors='replace')[-300:]})",
+                expected="0",
+                remedy=f"Run it by hand: {command}",
+            )
+
+
+def drain(rescale: Rescale, plan: Plan, seconds: float) -> None:
+    """Wait until blue has processed every record of the paused inputs.
+
+    After the growth an old partition belongs to another set of keys, so nothing may be left in it. Transaction
+    markers at the end of the log are no records and are not waited for.
+    """
+    topics = [i.topic for i in plan.inputs if i.policy is InputPolicy.PAUSED and i.target != i.current]
+
+    def drained() -> bool:
+        ends = rescale.admin.end_offsets(topics)
+        committed = rescale.admin.committed(plan.blue)
+        return not any(
+            has_records(rescale.connection, topic, partition, committed.get(topic, {}).get(partition), end)
+            for topic, partitions in ends.items()
+            for partition, end in partitions.items()
+        )
+
+    if topics:
+        wait_until(
+            drained,
+            seconds=seconds,
+            what=f"inputs {', '.join(topics)} to be processed to their ends by {plan.blue}",
+            remedy="Producers may still be writing, or the application is too far behind to drain in a pause.",
+        )
+
+
+def prove_gone(rescale: Rescale, plan: Plan, seconds: float) -> Captured:
+    """Prove that blue has stopped for good and return what it left.
+
+    The proof: the deployment says stopped; the group has no members (dead ones are removed, a classic member
+    lingers for its session timeout after a clean close); no transaction is open on its topics; and offsets and
+    ends do not move between two readings with an empty group after each.
+
+    :raises UnsafeState: something of blue is still alive.
+    """
+    if rescale.lifecycle.is_running(blue(plan)):
+        raise UnsafeState(
+            f"application {plan.blue}",
+            found="it runs after `stop` has returned",
+            expected="every instance gone",
+            remedy="Mend the `stop` command: it must return only when all instances have ended.",
+        )
+    removed = rescale.admin.remove_members(plan.blue)
+    if removed:
+        log.info("removed %d members that had left no farewell from group %s", len(removed), plan.blue)
+    topics = [m.source for m in plan.moves]
+
+    def no_open_transaction() -> bool:
+        return rescale.admin.end_offsets(topics) == rescale.admin.end_offsets(topics, read_committed=False)
+
+    wait_until(
+        no_open_transaction,
+        seconds=seconds,
+        what=f"open transactions on topics of {plan.blue} to end",
+        remedy="A hanging transaction holds them; find it with `kafka-transactions.sh find-hanging`.",
+    )
+    first = _left_behind(rescale, plan)
+    _assert_no_members(rescale, plan)
+    second = _left_behind(rescale, plan)
+    _assert_no_members(rescale, plan)
+    if first != second:
+        raise UnsafeState(
+            f"application {plan.blue}",
+            found="offsets or ends that still move",
+            expected="none, once it has stopped",
+            remedy="An instance outside the `stop` command's reach is alive; find it before trying again.",
+        )
+    return second
+
+
+def _assert_no_members(rescale: Rescale, plan: Plan) -> None:
+    group = rescale.admin.describe_group(plan.blue)
+    if group.is_live:
+        raise UnsafeState(
+            f"group {plan.blue}",
+            found=f"members {', '.join(group.members)}",
+            expected="none after `stop`",
+            remedy="An instance outside the `stop` command's reach is alive; find it before trying again.",
+        )
+
+
+def _left_behind(rescale: Rescale, plan: Plan) -> Captured:
+    ends = rescale.admin.end_offsets([m.source for m in plan.moves])
+    committed = rescale.admin.committed(plan.blue)
+    begins = rescale.admin.begin_offsets([m.source for s in plan.stages for m in s.repartitions])
+    return Captured(
+        committed={i.topic: _fence(rescale, i.topic, committed) for i in plan.inputs},
+        changelog_ends={m.source: ends[m.source] for s in plan.stages for m in s.changelogs},
+        in_flight={
+            m.source: {
+                p: (max(committed.get(m.source, {}).get(p, 0), begins[m.source][p]), end)
+                for p, end in ends[m.source].items()
+            }
+            for s in plan.stages
+            for m in s.repartitions
+        },
+    )
+
+
+def _fence(rescale: Rescale, topic: str, committed: PartitionOffsets) -> dict[int, int]:
+    """Return where blue stopped in every partition of an input.
+
+    A partition in which blue has never committed is allowed only while it is empty: where blue would have begun
+    to read depends on its ``auto.offset.reset``, and a guess could lose or double records.
+    """
+    begins = rescale.admin.begin_offsets([topic])[topic]
+    ends = rescale.admin.end_offsets([topic])[topic]
+    fence = {p: committed.get(topic, {}).get(p, begins[p]) for p in ends}
+    unread = [p for p in ends if p not in committed.get(topic, {}) and begins[p] != ends[p]]
+    if unread:
+        raise UnsafeState(
+            f"input {topic}",
+            found=f"records but no committed offset in partitions {unread}",
+            expected="every partition with records read and committed by the application",
+            remedy="Let the application process the whole input once, or commit its offsets explicitly.",
+        )
+    return fence

@@ -1,0 +1,95 @@
+"""One expansion in the hands of one owner: the adapters, and the journal written under the lease."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kafka_rescale.core.application import Application
+from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.errors import Fenced, UnsafeState
+from kafka_rescale.core.journal import Journal, Phase
+from kafka_rescale.core.plan import Plan, Value
+from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.lifecycle.factory import lifecycle_of
+from kafka_rescale.lifecycle.instance import Instance, Lifecycle
+from kafka_rescale.operations.waiting import now_ms
+
+
+@dataclass
+class Rescale:
+    """What every step needs.
+
+    :param owner: the run that must hold the lease for anything to be changed.
+    """
+
+    application: Application
+    connection: KafkaConnection
+    admin: ClusterAdmin
+    control: ControlTopic
+    lifecycle: Lifecycle
+    owner: str
+
+    @classmethod
+    def open(cls, application: Application, connection: KafkaConnection, owner: str) -> Rescale:
+        """Return a rescale over real adapters; nothing is contacted yet."""
+        admin = ClusterAdmin(connection)
+        return cls(
+            application=application,
+            connection=connection,
+            admin=admin,
+            control=ControlTopic(connection, application.application_id),
+            lifecycle=lifecycle_of(application, lambda group: admin.describe_group(group).is_live),
+            owner=owner,
+        )
+
+    def journal(self) -> Journal:
+        """Return the journal, provided that this owner still holds the lease.
+
+        :raises Fenced: another run has taken over.
+        :raises UnsafeState: no expansion has begun.
+        """
+        return self._owned(self.control.read())
+
+    def advance(self, phase: Phase, *, records: Mapping[str, Value] | None = None, **changes: object) -> Journal:
+        """Write the journal's next phase in one transaction, together with other records if given.
+
+        The lease is checked inside the same compare-and-set: an attempt that was overtaken changes nothing.
+        """
+
+        def change(state: ControlState) -> Mapping[str, Value]:
+            journal = self._owned(state).advanced(phase, now_ms=now_ms(), **changes)
+            return {**(records or {}), "journal": journal}
+
+        return self._owned(self.control.update(change))
+
+    def _owned(self, state: ControlState) -> Journal:
+        lease, journal = state.lease, state.journal
+        if journal is None or lease is None:
+            raise UnsafeState(
+                f"expansion of {self.application.application_id}",
+                found="no journal",
+                expected="an expansion that has begun",
+                remedy="Trigger the expansion; its plan task begins it.",
+            )
+        if lease.released or lease.owner != self.owner:
+            raise Fenced(
+                f"lease of {self.application.application_id}",
+                found=f"owner {lease.owner}{' (released)' if lease.released else ''}",
+                expected=self.owner,
+                remedy="Another run has taken over or this one was rolled back; trigger a new run to continue.",
+            )
+        return journal
+
+
+def blue(plan: Plan) -> Instance:
+    """Return the running generation's instance set."""
+    partitions = max((m.source_partitions for m in plan.moves), default=max(i.current for i in plan.inputs))
+    return Instance(plan.blue, plan.generation - 1, partitions)
+
+
+def green(plan: Plan) -> Instance:
+    """Return the new generation's instance set."""
+    return Instance(plan.green, plan.generation, plan.partitions)

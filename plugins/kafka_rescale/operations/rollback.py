@@ -1,0 +1,64 @@
+"""Back to blue as it was; possible until the promotion, because nothing of blue has been changed by then."""
+
+from __future__ import annotations
+
+import logging
+
+from kafka_rescale.core.application import Application
+from kafka_rescale.core.journal import BLUE_STOPPED, Journal, Phase
+from kafka_rescale.kafka import lease
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.operations import quiesce
+from kafka_rescale.operations.rescale import Rescale, blue
+from kafka_rescale.operations.waiting import now_ms
+
+log = logging.getLogger(__name__)
+
+
+def roll_back(
+    application: Application, connection: KafkaConnection, *, owner: str, reason: str, take_over: bool = False
+) -> str:
+    """Start blue again if it was stopped, and close the attempt.
+
+    Copies stay where they are: a new run, or the same run with its tasks cleared, continues with them.
+
+    :param owner: the run that holds the lease; without it nothing is changed.
+    :param reason: goes to the log.
+    :param take_over: take the lease from whoever holds it: a person's decision.
+    :returns: what was done, for a person.
+    """
+    rescale = Rescale.open(application, connection, owner)
+    state = rescale.control.read()
+    journal = state.journal
+    if journal is None or state.lease is None or not journal.in_progress:
+        return "nothing to roll back: no expansion is in progress"
+    if journal.is_promoted:
+        return f"not rolled back: {journal.plan.green} owns the inputs since its promotion; only forward"
+    if state.lease.owner != owner and not take_over:
+        return f"not rolled back: {state.lease.owner} holds the lease"
+    if state.lease.owner != owner:
+        lease.acquire(
+            rescale.control,
+            owner,
+            journal.plan.partitions,
+            now_ms=now_ms(),
+            ttl_ms=state.lease.expires_at_ms - now_ms(),
+            owner_is_finished=lambda _: True,
+        )
+    log.warning("rolling back %s: %s", journal.plan.green, reason)
+    # Recorded first: a cutover that wakes up late must find that it has lost before blue is started again.
+    stopped = journal.phase in {*BLUE_STOPPED, Phase.ROLLING_BACK}
+    rescale.advance(Phase.ROLLING_BACK)
+    if stopped:
+        _start_blue(rescale, journal)
+    rescale.advance(Phase.ROLLED_BACK)
+    return f"rolled back; {journal.plan.blue} {'was started again' if stopped else 'was never touched'}"
+
+
+def _start_blue(rescale: Rescale, journal: Journal) -> None:
+    instance = blue(journal.plan)
+    if not rescale.lifecycle.is_running(instance):
+        # A classic member lingers after a clean close, and a new start would wait for its session timeout.
+        rescale.admin.remove_members(journal.plan.blue)
+        rescale.lifecycle.start(instance)
+    quiesce.producers(rescale.application.inputs, "start")

@@ -1,0 +1,76 @@
+"""The admin half of a stage: outputs grown, green's internal topics created; and how far its copies are."""
+
+from __future__ import annotations
+
+from kafka_rescale.core.control_records import PartitionProgress
+from kafka_rescale.core.errors import Refused
+from kafka_rescale.core.plan import Move, Plan, Stage
+from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.connection import KafkaConnection
+
+NO_POSITION = -1
+"""Position of a partition whose copy has not begun; the gate fails closed on it."""
+
+
+def expand_stage(connection: KafkaConnection, plan: Plan, index: int) -> list[str]:
+    """Grow the stage's outputs and create green's topics with blue's own configs.
+
+    Idempotent: only the difference is acted upon.
+
+    :param index: the stage, counting from 1 at the most downstream.
+    :returns: what was changed, one line each.
+    :raises UnsafeState: a green topic exists with another count.
+    """
+    admin = ClusterAdmin(connection)
+    stage = _stage(plan, index)
+    changes = [
+        f"grew output {g.topic} from {g.current} to {g.target}"
+        for g in stage.grow_outputs
+        if admin.grow_topic(g.topic, g.target)
+    ]
+    sources = admin.describe_topics([m.source for m in stage.moves])
+    for move in stage.moves:
+        if move.source not in sources:
+            raise Refused(
+                f"topic {move.source!r}",
+                found="no such topic",
+                expected="the running generation's topic, as planned",
+                remedy="Plan again: the application's topology may have changed since.",
+            )
+        described = sources[move.source]
+        if admin.ensure_topic(
+            move.target, move.target_partitions, described.replication_factor, dict(described.overrides)
+        ):
+            changes.append(f"created {move.target} with {move.target_partitions} partitions")
+    return changes
+
+
+def lags(connection: KafkaConnection, plan: Plan, index: int | None) -> list[PartitionProgress]:
+    """Return position and end of every changelog partition being copied.
+
+    :param index: one stage, or all for ``None``.
+    :returns: ``position`` is ``NO_POSITION`` where nothing has been copied yet; ``end`` is exclusive.
+    """
+    admin = ClusterAdmin(connection)
+    moves = [m for s in plan.stages if index is None or s.index == index for m in s.changelogs]
+    ends = admin.end_offsets([m.source for m in moves])
+    committed = admin.committed(plan.copy_group)
+    return [
+        PartitionProgress(
+            topic=move.source,
+            partition=partition,
+            position=committed.get(move.source, {}).get(partition, NO_POSITION),
+            end=ends[move.source][partition],
+        )
+        for move in moves
+        for partition in range(move.source_partitions)
+    ]
+
+
+def changelog_moves(plan: Plan) -> list[Move]:
+    """Return every changelog move of a plan."""
+    return [m for stage in plan.stages for m in stage.changelogs]
+
+
+def _stage(plan: Plan, index: int) -> Stage:
+    return next(s for s in plan.stages if s.index == index)
