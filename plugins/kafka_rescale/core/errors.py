@@ -57,6 +57,18 @@ class Finding:
         return f"{self.what}: found {self.found}; expected {self.expected}. {self.remedy}"
 
 
+class InvalidApplication(InvalidInput):
+    """All mistakes of an application file at once, each with its line."""
+
+    def __init__(self, findings: Sequence[Finding]) -> None:
+        self.findings = tuple(findings)
+        first = self.findings[0]
+        super().__init__(first.what, found=first.found, expected=first.expected, remedy=first.remedy)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.findings))
+
+
 class PreflightRefused(Refused):
     """All findings of a preflight at once, so that a person mends them in one go."""
 

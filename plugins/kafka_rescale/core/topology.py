@@ -103,8 +103,9 @@ def partition_counts(
     """Return the partition count of every repartition topic, as Kafka Streams would compute it.
 
     A repartition topic has the largest count among the sources of the sub-topology that writes it
-    (``RepartitionTopics``), unless the program enforces one (KIP-221); then a co-partitioned group is raised to
-    its largest member (``CopartitionedTopicsEnforcer``).
+    (``RepartitionTopics``), unless the program enforces one (KIP-221); then the topics that one sub-topology reads
+    are made equal (``CopartitionedTopicsEnforcer``). ``Topology#describe()`` does not say which of them are
+    joined, so all of them are taken to be.
 
     :param external: partition count per external source topic.
     :param enforced: count per repartition topic that the program sets by ``withNumberOfPartitions``.
@@ -127,8 +128,16 @@ def partition_counts(
                 remedy="Declare every input topic of the topology in the application file.",
             )
     for subtopology in topology.subtopologies:
-        group = [t for t in subtopology.sources if t in counts]
-        for topic in group:
-            if topic in topology.repartitions and topic not in enforced:
-                counts[topic] = max(counts[t] for t in group)
+        shared = _copartitioned_count(topology, subtopology, counts, enforced)
+        for topic in topology.repartitions.intersection(subtopology.sources) - set(enforced):
+            counts[topic] = shared
     return {t: counts[t] for t in topology.repartitions}
+
+
+def _copartitioned_count(
+    topology: Topology, subtopology: SubTopology, counts: Mapping[str, int], enforced: Mapping[str, int]
+) -> int:
+    """External topics decide, as Kafka Streams can't change them; then enforced counts; then the largest."""
+    external = [t for t in subtopology.sources if t not in topology.repartitions]
+    set_by_program = [t for t in subtopology.sources if t in enforced]
+    return max(counts[t] for t in external or set_by_program or subtopology.sources)

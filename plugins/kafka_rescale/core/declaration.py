@@ -1,0 +1,165 @@
+"""Does the application file agree with its own topology? Needs no cluster."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from kafka_rescale.core.application import Application, Input, InputPolicy
+from kafka_rescale.core.errors import Finding
+from kafka_rescale.core.topology import REPARTITION_SUFFIX, SubTopology, Topology
+
+Location = tuple[str | int, ...]
+_FOREIGN_KEY_JOIN = ("-subscription-registration-topic", "-subscription-response-topic")
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A finding at a place of the application file.
+
+    :param location: path of keys and indexes to the offending value, for its line.
+    """
+
+    location: Location
+    found: str
+    expected: str
+    remedy: str
+
+    def finding(self, where: str) -> Finding:
+        """Return the finding with the place spelled out."""
+        return Finding(where, self.found, self.expected, self.remedy)
+
+
+def check_declaration(application: Application, topology: Topology) -> list[Mistake]:
+    """Return every contradiction within an application file; none means that it is sound in itself."""
+    return [
+        *_duplicates(application),
+        *_stores(application, topology),
+        *_inputs(application, topology),
+        *_outputs(application, topology),
+        *_repartitions(application, topology),
+        *_policies(application, topology),
+        *_copartitioned_policies(application, topology),
+    ]
+
+
+def _duplicates(application: Application) -> Iterator[Mistake]:
+    lists: dict[str, list[str]] = {
+        "inputs": [i.topic for i in application.inputs],
+        "outputs": [o.topic for o in application.outputs],
+        "stores": [s.name for s in application.stores],
+        "repartitions": [r.name for r in application.repartitions],
+    }
+    for kind, names in lists.items():
+        for name in (n for n, count in Counter(names).items() if count > 1):
+            second = names.index(name, names.index(name) + 1)
+            yield Mistake((kind, second), f"{name} a second time", "each name once", "Delete one of the two.")
+
+
+def _stores(application: Application, topology: Topology) -> Iterator[Mistake]:
+    declared = [s.name for s in application.stores]
+    for index, name in enumerate(declared):
+        if name in topology.global_stores:
+            yield Mistake(
+                ("stores", index, "name"),
+                f"the global store {name}",
+                "stores with a changelog",
+                "Delete it: every instance reads a global store from its source topic, nothing has to be moved.",
+            )
+        elif name not in topology.stores:
+            yield _unknown(("stores", index, "name"), "store", name, topology.stores)
+    for store in topology.stores:
+        if store not in declared:
+            yield Mistake(
+                ("stores",),
+                f"no declaration of store {store}, which the topology has",
+                "every store of the topology",
+                f"Add `- {{name: {store}, type: …}}`; an aggregate without a window is timestamped-key-value.",
+            )
+
+
+def _inputs(application: Application, topology: Topology) -> Iterator[Mistake]:
+    declared = [i.topic for i in application.inputs]
+    for index, topic in enumerate(declared):
+        if topic not in topology.inputs:
+            yield _unknown(("inputs", index, "topic"), "input topic", topic, topology.inputs)
+    for topic in topology.inputs:
+        if topic.endswith(_FOREIGN_KEY_JOIN):
+            yield Mistake(
+                ("topology",),
+                f"the foreign-key join topic {topic}",
+                "a topology without foreign-key joins",
+                "Its records carry partition numbers inside their values, which this version does not rewrite.",
+            )
+        elif topic not in declared:
+            yield Mistake(
+                ("inputs",),
+                f"no declaration of input topic {topic}, which the topology reads",
+                "every external topic that the topology reads",
+                f"Add `- {{topic: {topic}, policy: unkeyed | paused | fixed}}`.",
+            )
+
+
+def _outputs(application: Application, topology: Topology) -> Iterator[Mistake]:
+    for index, output in enumerate(application.outputs):
+        if output.topic not in topology.outputs:
+            yield _unknown(("outputs", index, "topic"), "output topic", output.topic, topology.outputs)
+
+
+def _repartitions(application: Application, topology: Topology) -> Iterator[Mistake]:
+    known = sorted(t.removesuffix(REPARTITION_SUFFIX) for t in topology.repartitions)
+    for index, repartition in enumerate(application.repartitions):
+        if repartition.name not in known:
+            yield _unknown(("repartitions", index, "name"), "repartition", repartition.name, known)
+
+
+def _unknown(location: Location, kind: str, name: str, known: Iterable[str]) -> Mistake:
+    known = tuple(known)
+    near = get_close_matches(name, known, n=1)
+    return Mistake(
+        location,
+        f"the {kind} {name}, which the topology does not have",
+        f"one of {', '.join(known)}" if known else f"no {kind}: the topology has none",
+        f"Did you mean {near[0]}?" if near else "Correct the name, or paste the topology of the present program.",
+    )
+
+
+def _policies(application: Application, topology: Topology) -> Iterator[Mistake]:
+    for index, declared in enumerate(application.inputs):
+        if declared.producers and declared.policy is not InputPolicy.PAUSED:
+            yield Mistake(
+                ("inputs", index, "producers"),
+                f"commands for the producers of an input with policy {declared.policy}",
+                "`producers:` with policy paused only",
+                "Delete them, or declare `policy: paused`.",
+            )
+        keyed_by_it = [s for s in topology.subtopologies if declared.topic in s.sources and s.stores]
+        if declared.policy is InputPolicy.UNKEYED and keyed_by_it:
+            yield Mistake(
+                ("inputs", index, "policy"),
+                f"unkeyed, while sub-topology {keyed_by_it[0].id} reads {declared.topic} and keeps "
+                f"{', '.join(keyed_by_it[0].stores)}",
+                "paused or fixed for an input whose keys decide where state is",
+                "Declare `policy: paused` (with `producers:` to hold them), or `fixed` if its count shall stay.",
+            )
+
+
+def _copartitioned_policies(application: Application, topology: Topology) -> Iterator[Mistake]:
+    by_topic = {i.topic: i for i in application.inputs}
+    for subtopology in topology.subtopologies:
+        group = [by_topic[t] for t in subtopology.sources if t in by_topic]
+        fixed = [i for i in group if i.policy is InputPolicy.FIXED]
+        if subtopology.stores and fixed and len(fixed) < len(group):
+            yield _one_grows(application, subtopology, fixed[0], next(i for i in group if i not in fixed))
+
+
+def _one_grows(application: Application, subtopology: SubTopology, fixed: Input, growing: Input) -> Mistake:
+    return Mistake(
+        ("inputs", application.inputs.index(fixed), "policy"),
+        f"fixed for {fixed.topic} and {growing.policy} for {growing.topic}, which sub-topology {subtopology.id} "
+        "joins: their counts would differ",
+        "either fixed for both or for none",
+        f"Declare `policy: paused` for {fixed.topic}, or `fixed` for {growing.topic} too.",
+    )

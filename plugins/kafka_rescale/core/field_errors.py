@@ -1,0 +1,103 @@
+"""pydantic's errors in the words of a person who edits an application file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from kafka_rescale.core.application import (
+    Application,
+    Input,
+    ManualLifecycle,
+    Output,
+    Producers,
+    PythonLifecycle,
+    Repartition,
+    ShellLifecycle,
+    Store,
+    SubTopologySpec,
+)
+from kafka_rescale.core.declaration import Location, Mistake
+
+_MODELS: dict[tuple[str, ...], type[BaseModel]] = {
+    (): Application,
+    ("inputs",): Input,
+    ("inputs", "producers"): Producers,
+    ("outputs",): Output,
+    ("stores",): Store,
+    ("repartitions",): Repartition,
+    ("subtopologies",): SubTopologySpec,
+    ("lifecycle", "shell"): ShellLifecycle,
+    ("lifecycle", "python"): PythonLifecycle,
+    ("lifecycle", "manual"): ManualLifecycle,
+}
+
+_EXPECTED = {
+    "string_type": "a text",
+    "string_pattern_mismatch": "a text that matches {pattern}",
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
+    "greater_than_equal": "{ge} or more",
+    "less_than_equal": "{le} or less",
+    "too_short": "at least {min_length} entry",
+    "enum": "{expected}",
+    "literal_error": "{expected}",
+    "union_tag_invalid": "{expected_tags}",
+    "union_tag_not_found": "a field `type` with shell, python or manual",
+    "tuple_type": "a list",
+    "list_type": "a list",
+    "dict_type": "fields with values",
+    "model_type": "fields with values",
+    "model_attributes_type": "fields with values",
+}
+
+
+def mistakes_of(error: ValidationError) -> list[Mistake]:
+    """Return one mistake per error of a validation, in the order of the fields."""
+    return [_mistake(dict(e)) for e in error.errors(include_url=False)]
+
+
+def _mistake(error: Mapping[str, Any]) -> Mistake:
+    location: Location = tuple(error["loc"])
+    kind, context = error["type"], error.get("ctx", {})
+    if kind == "missing":
+        field = location[-1]
+        return Mistake(location[:-1], f"no field `{field}`", f"a field `{field}`", f"Add `{field}:`.")
+    if kind == "extra_forbidden":
+        return _unknown_field(location)
+    if kind == "value_error":
+        return _from_validator(location, str(context.get("error", error["msg"])))
+    expected = _EXPECTED.get(kind, error["msg"]).format(**context)
+    return Mistake(location, _shown(error["input"]), expected, "Correct the value.")
+
+
+def _unknown_field(location: Location) -> Mistake:
+    path = tuple(part for part in location[:-1] if isinstance(part, str))
+    known = sorted(_MODELS[path].model_fields) if path in _MODELS else []
+    near = get_close_matches(str(location[-1]), known, n=1)
+    return Mistake(
+        location,
+        f"the unknown field `{location[-1]}`",
+        f"one of {', '.join(known)}",
+        f"Did you mean `{near[0]}`?" if near else "Delete it.",
+    )
+
+
+def _from_validator(location: Location, message: str) -> Mistake:
+    """Validators of the model write ``found …; expected …. remedy``; others write one sentence."""
+    found, separator, rest = message.partition("; expected ")
+    if not separator:
+        return Mistake(location, "a contradiction", message, "Correct the file.")
+    expected, _, remedy = rest.partition(". ")
+    return Mistake(location, found.removeprefix("found "), expected, remedy)
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "nothing"
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

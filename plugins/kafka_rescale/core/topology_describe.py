@@ -1,0 +1,199 @@
+"""From the text that ``Topology#describe()`` prints to a ``Topology``.
+
+The printers are ``TopologyDescription``, ``Subtopology``, ``GlobalStore``, ``Source``, ``Processor`` and ``Sink``
+in Kafka Streams' ``InternalTopologyBuilder``. People paste the text out of logs and terminals, so that prefixes,
+foreign lines and wrapped lines are expected; a text that has been cut is not: dangling arrows and ids show it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.topology import REPARTITION_SUFFIX, SubTopology, Topology
+
+_HEAD = re.compile(r"(?:^|\s)(?:Topologies:|Topology: (?P<name>[\w.-]+):)\s*$")
+_SUBTOPOLOGY = re.compile(r"(?:^|\s)Sub-topology: (?P<id>\d+)(?P<is_global> for global store)?")
+_NODE_BEGINS = re.compile(r"(?:^|\s)(?P<statement>(?:Source|Processor|Sink): \S.*)$")
+_EDGE_BEGINS = re.compile(r"(?:^|\s)(?P<statement>(?:-->|<--).*)$")
+_NODE = re.compile(
+    r"^(?P<kind>Source|Processor|Sink): (?P<name>.+?) "
+    r"\((?P<label>topics|stores|topic|extractor class): ?(?P<value>.*)\)\s*$"
+)
+_NAME = re.compile(r"^[\w.-]+$")
+_PASTE_AGAIN = "Paste the text that Topology#describe() prints, whole and unchanged."
+
+
+@dataclass(frozen=True)
+class _Statement:
+    line: int
+    text: str
+
+    def wrong(self, found: str, expected: str, remedy: str = _PASTE_AGAIN) -> InvalidInput:
+        return InvalidInput(f"topology, line {self.line}", found=found, expected=expected, remedy=remedy)
+
+
+@dataclass
+class _Section:
+    """One ``Sub-topology:`` paragraph; insertion-ordered dicts serve as ordered sets."""
+
+    head: _Statement
+    id: int
+    topology_name: str
+    is_global: bool
+    sources: dict[str, None] = field(default_factory=dict)
+    stores: dict[str, None] = field(default_factory=dict)
+    sinks: dict[str, None] = field(default_factory=dict)
+    nodes: set[str] = field(default_factory=set)
+    arrows: list[tuple[_Statement, str]] = field(default_factory=list)
+
+
+def parse_describe(text: str) -> Topology:
+    """Return the topology that ``Topology#describe()`` of Kafka Streams 3.x or 4.x printed.
+
+    Sub-topologies of named topologies are numbered through; their stores and repartition topics get the name as a
+    prefix, as their topics have it on the cluster.
+
+    :param text: the output, possibly with log prefixes, foreign lines and wrapped lines.
+    :raises InvalidInput: with the line number, what is wrong there.
+    """
+    sections = _sections(text)
+    if not sections:
+        raise InvalidInput(
+            "topology",
+            found="no line `Sub-topology: 0`",
+            expected="the text that Topology#describe() prints",
+            remedy="Call `System.out.println(topology.describe())` in the program and paste what it prints.",
+        )
+    for section in sections:
+        _check_complete(section)
+    _check_ids(sections)
+    streams = [s for s in sections if not s.is_global]
+    return Topology(
+        subtopologies=tuple(_to_subtopology(number, s) for number, s in _numbered(streams)),
+        global_stores=tuple(store for s in sections if s.is_global for store in s.stores),
+    )
+
+
+def _sections(text: str) -> list[_Section]:
+    sections: list[_Section] = []
+    topology_name = ""
+    for statement in _statements(text):
+        if head := _HEAD.search(statement.text):
+            topology_name = head["name"] or ""
+        elif begin := _SUBTOPOLOGY.search(statement.text):
+            is_global = begin["is_global"] is not None
+            sections.append(_Section(statement, int(begin["id"]), topology_name, is_global))
+        elif sections:
+            _add(sections[-1], statement)
+        elif _NODE.match(statement.text):
+            raise statement.wrong("a node before any sub-topology", "a line `Sub-topology: 0` above it")
+    return sections
+
+
+def _statements(text: str) -> Iterator[_Statement]:
+    """Join wrapped lines and drop foreign ones; a statement has the number of its first line."""
+    current: _Statement | None = None
+    for number, line in enumerate(text.splitlines(), start=1):
+        begins = _NODE_BEGINS.search(line) or _EDGE_BEGINS.search(line)
+        if begins or _SUBTOPOLOGY.search(line) or _HEAD.search(line):
+            if current:
+                yield current
+            current = _Statement(number, (begins["statement"] if begins else line).rstrip())
+        elif current and _is_open(current.text):
+            current = _Statement(current.line, f"{current.text} {line.strip()}")
+    if current:
+        yield current
+
+
+def _is_open(statement: str) -> bool:
+    if statement.startswith(("-->", "<--")):
+        return statement.endswith((",", "-->", "<--"))
+    is_node = statement.startswith(("Source:", "Processor:", "Sink:"))
+    return is_node and ("(" not in statement or statement.count("(") > statement.count(")"))
+
+
+def _add(section: _Section, statement: _Statement) -> None:
+    if statement.text.startswith(("-->", "<--")):
+        names = [n.strip() for n in statement.text[3:].split(",")]
+        section.arrows += [(statement, n) for n in names if n and n != "none"]
+        return
+    node = _NODE.match(statement.text)
+    if node is None:
+        raise statement.wrong(
+            f"`{statement.text[:60]}`", "`Source: … (topics: [...])`, `Processor: … (stores: [...])` or a sink"
+        )
+    section.nodes.add(node["name"])
+    if node["label"] == "topics":
+        section.sources |= dict.fromkeys(_topics(statement, node["value"]))
+    elif node["label"] == "stores":
+        section.stores |= dict.fromkeys(_names(statement, node["value"].strip("[]")))
+    elif node["label"] == "topic":
+        section.sinks |= dict.fromkeys(_names(statement, node["value"]))
+    else:
+        raise statement.wrong(
+            f"sink {node['name']} with a topic name extractor",
+            "sinks with a fixed topic",
+            "Its topics are known at run time only: spell the topology out in `subtopologies:` instead.",
+        )
+
+
+def _topics(statement: _Statement, value: str) -> list[str]:
+    if not value.startswith("["):
+        raise statement.wrong(
+            f"a source that reads the pattern {value}",
+            "sources that read named topics",
+            "What matches can change during an expansion: name the topics in the program.",
+        )
+    return _names(statement, value.strip("[]"))
+
+
+def _names(statement: _Statement, value: str) -> list[str]:
+    names = [n.strip() for n in value.split(",") if n.strip()]
+    for name in names:
+        if not _NAME.match(name):
+            raise statement.wrong(f"the name `{name}`", "a name without spaces: it was wrapped in the middle")
+    return names
+
+
+def _check_complete(section: _Section) -> None:
+    for statement, name in section.arrows:
+        if name not in section.nodes:
+            raise statement.wrong(
+                f"an arrow to {name}, which sub-topology {section.id} does not have", "every node of the arrows"
+            )
+    if not section.sources:
+        raise section.head.wrong(f"sub-topology {section.id} without a source", "at least one source")
+
+
+def _check_ids(sections: list[_Section]) -> None:
+    """Ids count from 0 in each topology, global stores included: a gap is a paragraph that was not pasted."""
+    expected: dict[str, int] = {}
+    for section in sections:
+        number = expected.get(section.topology_name, 0)
+        if section.id != number:
+            raise section.head.wrong(f"sub-topology {section.id}", f"sub-topology {number}")
+        expected[section.topology_name] = number + 1
+
+
+def _numbered(sections: list[_Section]) -> Iterator[tuple[int, _Section]]:
+    """Keep Kafka Streams' own ids unless several named topologies would use one id twice."""
+    is_unique = len({s.id for s in sections}) == len(sections)
+    for number, section in enumerate(sections):
+        yield (section.id if is_unique else number), section
+
+
+def _to_subtopology(number: int, section: _Section) -> SubTopology:
+    prefix = f"{section.topology_name}-" if section.topology_name else ""
+
+    def named(topic: str) -> str:
+        return f"{prefix}{topic}" if topic.endswith(REPARTITION_SUFFIX) else topic
+
+    return SubTopology(
+        id=number,
+        sources=tuple(named(t) for t in section.sources),
+        stores=tuple(f"{prefix}{s}" for s in section.stores),
+        sinks=tuple(named(t) for t in section.sinks),
+    )

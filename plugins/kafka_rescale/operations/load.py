@@ -1,0 +1,121 @@
+"""Application files: from YAML to a checked ``Application``, or one message with every mistake and its line."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from kafka_rescale.core.application import Application
+from kafka_rescale.core.declaration import Location, Mistake, check_declaration
+from kafka_rescale.core.errors import Finding, InvalidApplication, InvalidInput
+from kafka_rescale.core.field_errors import mistakes_of
+from kafka_rescale.core.topology import SubTopology, Topology
+from kafka_rescale.core.topology_describe import parse_describe
+from kafka_rescale.operations.yaml_lines import YamlDocument, parse_yaml
+
+DIRECTORY_VARIABLE = "KAFKA_RESCALE_APPLICATIONS"
+_REPOSITORY = Path(__file__).resolve().parents[3]
+
+
+def application_files() -> list[Path]:
+    """Return the application files of the directory in ``KAFKA_RESCALE_APPLICATIONS``, else ``applications/``.
+
+    :raises InvalidInput: the environment names a directory that does not exist.
+    """
+    named = os.environ.get(DIRECTORY_VARIABLE)
+    directory = Path(named) if named else _REPOSITORY / "applications"
+    if named and not directory.is_dir():
+        raise InvalidInput(
+            f"environment variable {DIRECTORY_VARIABLE}",
+            found=named,
+            expected="an existing directory of application files",
+            remedy="Create it, or unset the variable to use `applications/`.",
+        )
+    return sorted(f for f in directory.glob("*") if f.suffix in {".yaml", ".yml"})
+
+
+def load_application(path: Path | str) -> Application:
+    """Return the application that a file describes, with the topology's text in it.
+
+    :param path: the YAML file; a file that its ``topology:`` names is looked up next to it.
+    :raises InvalidInput: nothing has been connected to yet; the message lists every mistake with its line.
+    """
+    path = Path(path)
+    document = parse_yaml(_text_of(path), str(path))
+    if mistakes := list(document.duplicate_fields()):
+        raise _invalid(path, document, mistakes)
+    try:
+        application = Application.model_validate(_with_topology_text(document.data, path, document))
+    except ValidationError as error:
+        raise _invalid(path, document, mistakes_of(error)) from None
+    if mistakes := check_declaration(application, topology_of(application)):
+        raise _invalid(path, document, mistakes)
+    return application
+
+
+def topology_of(application: Application) -> Topology:
+    """Return the topology of an application, from its text or as it is spelled out.
+
+    :raises InvalidInput: the text is not what ``Topology#describe()`` prints.
+    """
+    if application.topology is not None:
+        return parse_describe(application.topology)
+    return Topology(
+        tuple(
+            SubTopology(id=number, sources=s.sources, stores=s.stores, sinks=s.sinks)
+            for number, s in enumerate(application.subtopologies)
+        )
+    )
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "bytes that are not UTF-8"
+        raise InvalidInput(
+            str(path),
+            found=str(reason),
+            expected="a readable file in UTF-8",
+            remedy="Correct the path or the file.",
+        ) from None
+
+
+def _with_topology_text(data: dict[str, Any], path: Path, document: YamlDocument) -> dict[str, Any]:
+    named = data.get("topology")
+    if not isinstance(named, str) or "Sub-topology:" in named or "\n" in named.strip():
+        return data
+    file = path.parent / named
+    if not file.is_file():
+        mistake = Mistake(
+            ("topology",),
+            f"{named!r}, which is no file in {path.parent}",
+            "the name of a file next to this one, or the text itself",
+            "Save what Topology#describe() prints there, or paste it after `topology: |`.",
+        )
+        raise _invalid(path, document, [mistake])
+    return {**data, "topology": _text_of(file)}
+
+
+def _invalid(path: Path, document: YamlDocument, mistakes: Iterable[Mistake]) -> InvalidApplication:
+    found = [(document.line_of(m.location), m) for m in mistakes]
+    return InvalidApplication([_finding(path, line, m) for line, m in sorted(found, key=lambda pair: pair[0])])
+
+
+def _finding(path: Path, line: int, mistake: Mistake) -> Finding:
+    where = _dotted(mistake.location)
+    return mistake.finding(f"{path}:{line}: {where}" if where else f"{path}:{line}")
+
+
+def _dotted(location: Location) -> str:
+    """Write ``inputs[0].policy``; the kind of a lifecycle, which pydantic adds to the path, is no field."""
+    text = ""
+    for index, part in enumerate(location):
+        if index == 1 and location[0] == "lifecycle" and part in {"shell", "python", "manual"}:
+            continue
+        text += f"[{part}]" if isinstance(part, int) else f".{part}"
+    return text.removeprefix(".")
