@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
 import shlex
 import subprocess
+from pathlib import Path
 
 from kafka_rescale.core.application import ShellLifecycle
 from kafka_rescale.core.errors import InvalidInput, Outage
@@ -13,6 +15,11 @@ from kafka_rescale.lifecycle.instance import Instance
 log = logging.getLogger(__name__)
 
 RUNNING, STOPPED = 0, 3
+
+
+def home() -> Path:
+    """Return the directory in which commands run: ``KAFKA_RESCALE_HOME``, or the checkout of this project."""
+    return Path(os.environ.get("KAFKA_RESCALE_HOME") or Path(__file__).resolve().parents[3])
 
 
 def command_line(template: str, instance: Instance) -> list[str]:
@@ -80,6 +87,7 @@ class ShellCommands:
         try:
             done = subprocess.run(
                 command_line(template, instance),
+                cwd=home(),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,

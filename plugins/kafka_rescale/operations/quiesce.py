@@ -11,6 +11,7 @@ from kafka_rescale.core.errors import Outage, UnsafeState
 from kafka_rescale.core.journal import Captured, PartitionOffsets
 from kafka_rescale.core.plan import Plan
 from kafka_rescale.kafka.remaining import has_records
+from kafka_rescale.lifecycle.shell import home
 from kafka_rescale.operations.rescale import Rescale, blue
 from kafka_rescale.operations.waiting import wait_until
 
@@ -29,6 +30,7 @@ def producers(inputs: tuple[Input, ...], action: str) -> None:
         command = declared.producers.stop if action == "stop" else declared.producers.start
         done = subprocess.run(
             shlex.split(command),
+            cwd=home(),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             start_new_session=True,
