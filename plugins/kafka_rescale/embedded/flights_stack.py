@@ -1,0 +1,146 @@
+"""The live demo application with its topics and its replayed input, for the demo, the tests and the benchmarks."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kafka_rescale.embedded.jars import DEMO_SOURCES, ensure_demo_classes
+from kafka_rescale.embedded.outputs import Comparison, compare_with_expected
+from kafka_rescale.embedded.processes import end_process, end_with_parent, wait_until
+from kafka_rescale.embedded.progress import Progress
+
+RUN = DEMO_SOURCES / "run.sh"
+PACKAGE_ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass
+class FlightsStack:
+    """One flights application on one broker.
+
+    :param directory: state of the application, logs, and the replay's progress file.
+    :param partitions: count of the input and output topics at the beginning.
+    :param preload: flights sent at once.
+    :param rate: flights per second after that.
+    :param limit: flights of the year that are used; all for ``None``.
+    :param settings: further ``FLIGHTS_…`` variables of ``run.sh``.
+    """
+
+    directory: Path
+    bootstrap_servers: str
+    partitions: int = 4
+    guarantee: str = "at_least_once"
+    threads: int = 2
+    preload: int = 0
+    rate: float = 500
+    limit: int | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+    _replay: subprocess.Popen[bytes] | None = None
+    _watchdog: subprocess.Popen[bytes] | None = None
+
+    @property
+    def client(self) -> dict[str, str]:
+        """Properties of an ordinary client."""
+        return {"bootstrap.servers": self.bootstrap_servers}
+
+    @property
+    def progress_file(self) -> Path:
+        """Where the replay keeps how far it is."""
+        return self.directory / "replay.json"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Environment in which ``run.sh``, and so every lifecycle command, finds this stack."""
+        return {
+            "KAFKA_BOOTSTRAP_SERVERS": self.bootstrap_servers,
+            "FLIGHTS_STATE_ROOT": str(self.directory),
+            "FLIGHTS_GUARANTEE": self.guarantee,
+            "FLIGHTS_THREADS": str(self.threads),
+            **self.settings,
+        }
+
+    def run(self, command: str, application_id: str = "flights") -> int:
+        """Run one command of the application's life cycle and return its exit code."""
+        ensure_demo_classes()
+        environment = {**os.environ, **self.environment}
+        return subprocess.run([str(RUN), command, application_id], env=environment, check=False).returncode
+
+    def start_replay(self) -> None:
+        """Create the topics if they are missing, and send flights in a process of its own."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        options = {
+            "--bootstrap-servers": self.bootstrap_servers,
+            "--partitions": self.partitions,
+            "--preload": self.preload,
+            "--rate": self.rate,
+            "--progress-file": self.progress_file,
+            **({"--limit": self.limit} if self.limit is not None else {}),
+        }
+        words = [str(word) for pair in options.items() for word in pair]
+        with (self.directory / "replay.log").open("ab") as log:
+            self._replay = subprocess.Popen(
+                [sys.executable, "-m", "kafka_rescale.embedded.replay", *words],
+                env={**os.environ, "PYTHONPATH": str(PACKAGE_ROOT)},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self._watchdog = end_with_parent(self._replay.pid)
+
+    def sent(self) -> int:
+        """Return how many flights have been sent, about 2 s old while the replay runs."""
+        progress = Progress.read(self.progress_file)
+        return 0 if progress is None else progress.sent
+
+    def await_sent(self, flights: int, timeout: float = 300) -> None:
+        """Return when so many flights have been sent."""
+        wait_until(lambda: self.sent() >= flights, timeout=timeout, what=f"{flights} flights to be sent")
+
+    def finish_replay(self, timeout: float = 300) -> None:
+        """Send the rest at full speed and return when everything is acknowledged."""
+        if self._replay is not None and self._replay.poll() is None:
+            self._replay.send_signal(signal.SIGUSR1)
+            self._replay.wait(timeout)
+        self._end_watchdog()
+
+    def stop(self, *application_ids: str) -> None:
+        """End the replay and the applications; whatever is gone already stays so."""
+        if self._replay is not None and self._replay.poll() is None:
+            end_process(self._replay.pid)
+            self._replay.wait(30)
+        self._end_watchdog()
+        for application_id in application_ids:
+            self.run("stop", application_id)
+
+    def compare(self, application_id: str | None, *, output_prefix: str | None = "") -> Comparison:
+        """Compare changelogs and outputs with what follows from the flights sent; see ``compare_with_expected``."""
+        progress = Progress.read(self.progress_file)
+        assert progress is not None, "nothing has been sent"
+        return compare_with_expected(
+            self.client, progress.dataset(), application_id=application_id, output_prefix=output_prefix
+        )
+
+    def _end_watchdog(self) -> None:
+        if self._watchdog is not None:
+            self._watchdog.kill()
+            self._watchdog.wait()
+            self._watchdog = None
+
+
+@contextmanager
+def environment_of(stack: FlightsStack) -> Iterator[None]:
+    """Put the stack's environment into this process, for lifecycle commands that are run from it."""
+    before = dict(os.environ)
+    os.environ.update(stack.environment)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
