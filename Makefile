@@ -1,0 +1,86 @@
+# Every target prepares what it needs, from a fresh checkout on; `make` alone lists them.
+# A target takes options of the program it runs: make demo ARGS='--help'
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+PYTHON_OF_VENV := .venv/bin/python
+RUN := PYTHONPATH="$(CURDIR)/plugins" $(PYTHON_OF_VENV)
+SHELL_SCRIPTS := .ci/run $(wildcard scripts/*.sh jvm/demo/*.sh)
+# mypy refuses a directory without a Python file.
+TYPED := $(patsubst %/,%,$(sort $(dir $(wildcard plugins/kafka_rescale/*.py spark_jobs/*.py benchmarks/*.py scripts/*.py))))
+
+# A test that hangs fails after the first limit with the stacks of all threads. One that hangs in C, where no Python
+# signal handler runs, ends the whole run at the second one, also with the stacks.
+PYTEST = $(PYTHON_OF_VENV) -m pytest --timeout=$(1) \
+	-o faulthandler_timeout=$(2) -o faulthandler_exit_on_timeout=true $(ARGS)
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+
+.PHONY: setup
+setup: ## Prepare .venv and the jars; the other targets do so themselves
+	@scripts/setup.sh
+
+.PHONY: demo
+demo: setup ## Rescale a live Kafka Streams application on this machine, and prove that nothing was lost
+	@$(RUN) -m kafka_rescale.embedded.demo $(ARGS)
+
+.PHONY: test
+test: setup lint typecheck ## Lint, types, and every test but the slow suites
+	@$(call PYTEST,600,660) -m "not slow" tests
+
+.PHONY: test-unit
+test-unit: setup ## Only the tests that need no broker: seconds
+	@$(call PYTEST,120,150) tests/unit
+
+.PHONY: test-crash
+test-crash: setup ## Slow: kill every step of a rescale at every point
+	@$(call PYTEST,3600,3660) -m slow -k crash tests
+
+.PHONY: test-soak
+test-soak: setup ## Slow: rescale again and again under load
+	@$(call PYTEST,7200,7260) -m slow -k soak tests
+
+.PHONY: bench
+bench: setup ## Measure throughput and downtime
+	@$(RUN) -m benchmarks.run $(ARGS)
+
+.PHONY: lint
+lint: setup ## Check style: Python, shell scripts
+	@$(PYTHON_OF_VENV) -m ruff check --quiet .
+	@$(PYTHON_OF_VENV) -m ruff format --check --quiet .
+	@for script in $(SHELL_SCRIPTS); do bash -n "$$script"; done
+	@.venv/bin/shellcheck --severity=warning --exclude=SC1090 $(SHELL_SCRIPTS)
+	@echo "lint: no findings"
+
+.PHONY: format
+format: setup ## Format the Python code and apply safe fixes
+	@$(PYTHON_OF_VENV) -m ruff check --fix .
+	@$(PYTHON_OF_VENV) -m ruff format .
+
+# Airflow and PySpark are skipped by mypy, so their base classes and decorators count as untyped.
+.PHONY: typecheck
+typecheck: setup ## Check types
+	@$(PYTHON_OF_VENV) -m mypy --strict --allow-subclassing-any --allow-untyped-decorators $(TYPED)
+
+.PHONY: broker
+broker: setup ## Start a Kafka broker in var/broker that keeps running
+	@$(RUN) -m kafka_rescale.embedded.broker start --directory var/broker $(ARGS)
+
+.PHONY: broker-stop
+broker-stop: setup ## Stop the broker in var/broker
+	@$(RUN) -m kafka_rescale.embedded.broker stop --directory var/broker
+
+.PHONY: env
+env: ## Write .env with new secrets for docker compose
+	@python3 scripts/create_env.py
+
+.PHONY: clean
+clean: ## Stop the broker and delete everything generated, .venv and var too
+	@if [ -d var/broker ] && [ -x $(PYTHON_OF_VENV) ]; then $(MAKE) broker-stop; fi
+	rm -rf .venv var jvm/target .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

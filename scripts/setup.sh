@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# Prepares a checkout: the Python environment in .venv, then the jars and classes in jvm/target.
+#
+# Does only what is missing or out of date, so that every make target can ask for it. Needs no root.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+python=.venv/bin/python
+stamp=.venv/.installed-from
+
+say() {
+    echo "setup: $*" >&2
+}
+
+# Of two runs at once, the second waits for the first and finds everything done.
+exec 9<scripts/setup.sh
+flock 9
+
+digest() {
+    cat requirements*.txt | sha256sum | cut -d ' ' -f 1
+}
+
+# An environment knows its own path: one that was moved or copied along with the checkout has scripts that start
+# another Python, or none.
+environment_is_usable() {
+    $python -c '' 2>/dev/null && grep -qF -- "$PWD/.venv" .venv/pyvenv.cfg
+}
+
+make_environment() {
+    local base
+    base=$(scripts/check_machine.sh)
+    if ! environment_is_usable; then
+        say "making .venv with $base"
+        "$base" -m venv --clear .venv
+    fi
+    say "installing the Python packages: about a minute, 1 GB"
+    # uv does in seconds what takes pip minutes, but it doesn't read pip's settings, such as those of a company mirror.
+    if ! { $python -m pip install --quiet --disable-pip-version-check "$(grep '^uv==' requirements-dev.txt)" &&
+        $python -m uv pip install --python $python -r requirements-dev.txt; }; then
+        say "uv failed, so with pip: some minutes"
+        $python -m pip install --disable-pip-version-check -r requirements-dev.txt
+    fi
+    digest >$stamp
+}
+
+make_jvm_parts() {
+    if [ ! -f jvm/target/classes/.built-from ]; then
+        scripts/check_machine.sh >/dev/null
+        say "fetching the broker, Kafka Streams and Spark's Kafka connector: about half a minute, 150 MB"
+    fi
+    PYTHONPATH=plugins $python -m kafka_rescale.embedded.jars >/dev/null
+}
+
+if ! environment_is_usable || [ "$(cat $stamp 2>/dev/null)" != "$(digest)" ]; then
+    make_environment
+    say "done: .venv"
+fi
+make_jvm_parts
