@@ -119,9 +119,7 @@ def _run(command: list[str]) -> None:
     )
     if result.returncode != 0:
         output = (result.stdout + result.stderr)[-4000:]
-        raise BuildError(
-            f"`{' '.join(command)}` in {JVM_DIRECTORY} exited with {result.returncode}:\n{output}"
-        )
+        raise BuildError(f"`{' '.join(command)}` in {JVM_DIRECTORY} exited with {result.returncode}:\n{output}")
 
 
 def _digest(*files: Path) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 POLL_SECONDS = 0.05
 
-# Below Linux's ephemeral range (32768 and up): an outgoing connection must not take the port while a broker restarts.
+# Below Linux's ephemeral range: no outgoing connection may take the port while a broker restarts.
 PORT_RANGE = range(18000, 32000)
 
 
@@ -33,8 +33,8 @@ def wait_until(condition: Callable[[], object], *, timeout: float, what: str) ->
 def is_running(pid: int, marker: str = "") -> bool:
     """Whether process ``pid`` runs and its command line contains ``marker``.
 
-    The marker tells a process from a later one with the same id. A zombie doesn't run: in a container nobody may
-    ever collect it.
+    The marker tells a process from a later one with the same id. A zombie doesn't run: in a container nobody
+    may ever collect it.
     """
     try:
         os.kill(pid, 0)
@@ -71,8 +71,8 @@ def kill_process(pid: int, *, marker: str = "") -> None:
 def end_with_parent(pid: int) -> subprocess.Popen[bytes]:
     """Start a watchdog that kills ``pid`` when this Python process ends, however it ends.
 
-    The watchdog blocks on a pipe that only this process holds open. (PR_SET_PDEATHSIG would fire when the *thread*
-    that started the child ends.) Kill the watchdog as soon as ``pid`` has been waited for.
+    The watchdog blocks on a pipe that only this process holds open. (PR_SET_PDEATHSIG would fire when the
+    *thread* that started the child ends.) Kill the watchdog as soon as ``pid`` has been waited for.
     """
     script = 'read -r _; kill -KILL "$0" 2>/dev/null'
     command = ["/bin/sh", "-c", script, str(pid)]

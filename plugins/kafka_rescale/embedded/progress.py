@@ -1,0 +1,61 @@
+"""How far a replay is, kept in a file, so that the results of exactly what was sent can be computed."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from kafka_rescale.embedded.flights import Dataset, load
+
+REPORT_SECONDS = 2
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What has been sent: the first ``sent`` flights of ``load(limit, shift_hours)``.
+
+    ``sent`` is exact, that is, acknowledged and nothing beyond it, unless ``state`` is ``running``.
+    """
+
+    state: str
+    sent: int
+    limit: int | None
+    shift_hours: int
+
+    @classmethod
+    def read(cls, file: Path) -> Progress | None:
+        """Progress kept in ``file``, or None if there is none."""
+        return cls(**json.loads(file.read_text())) if file.exists() else None
+
+    def write(self, file: Path) -> None:
+        """Replace ``file`` in one step: a reader never sees half of it."""
+        temporary = file.with_name(file.name + ".new")
+        temporary.write_text(json.dumps(asdict(self)))
+        temporary.replace(file)
+
+    def dataset(self) -> Dataset:
+        """The flights that were sent, for the expected results."""
+        return load(self.limit, self.shift_hours).prefix(self.sent)
+
+
+class ProgressReport:
+    """Writes progress to the file and to the terminal: at once by ``write``, now and then when called."""
+
+    def __init__(self, file: Path, limit: int | None, dataset: Dataset) -> None:
+        self._file, self._limit, self._dataset = file, limit, dataset
+        self._shown = time.monotonic()
+
+    def __call__(self, sent: int) -> None:
+        if time.monotonic() - self._shown > REPORT_SECONDS:
+            self.write("running", sent)
+
+    def write(self, state: str, sent: int) -> Progress:
+        """Write it now; returns what was written."""
+        self._shown = time.monotonic()
+        progress = Progress(state, sent, self._limit, self._dataset.shift_hours)
+        progress.write(self._file)
+        print(f"{state}: {sent:,} of {len(self._dataset.flights):,} flights sent", file=sys.stderr, flush=True)
+        return progress

@@ -1,0 +1,165 @@
+"""Sends the year of flights to Kafka, as much at once as wanted and the rest at a steady rate.
+
+SIGUSR1 sends what is left at full speed. SIGTERM flushes, notes in the progress file how many have been sent,
+and ends; the same command with the same progress file goes on from there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from confluent_kafka import KafkaException, Producer
+
+from kafka_rescale.embedded.flights import Dataset, load
+from kafka_rescale.embedded.progress import Progress, ProgressReport
+from kafka_rescale.embedded.topics import FLIGHTS, PLANES, create_inputs, create_outputs
+
+REFRESH_SECONDS = 3
+TICK_SECONDS = 0.02
+
+
+class Replay:
+    """Sends flights in order; flight i goes to partition i modulo the present partition count.
+
+    :param client: librdkafka properties with ``bootstrap.servers``
+    """
+
+    def __init__(self, client: Mapping[str, object], dataset: Dataset, start: int = 0) -> None:
+        self.sent = start
+        self.stopping = False
+        self.full_speed = False
+        self._dataset = dataset
+        reliable = {"enable.idempotence": True, "partitioner": "murmur2_random"}
+        fast = {"linger.ms": 20, "queue.buffering.max.messages": 200_000}
+        self._producer = Producer({**client, **reliable, **fast, "topic.metadata.refresh.interval.ms": 2000})
+        self._errors: list[Any] = []
+        self._partitions = 0
+        self._refreshed = float("-inf")
+
+    def send_planes(self) -> None:
+        """Send all planes, and return when they have arrived."""
+        for timestamp, key, value in self._dataset.plane_records:
+            self._produce(PLANES, value, timestamp=timestamp, key=key)
+        self.flush()
+
+    def send_at_once(self, until: int) -> None:
+        """Send up to, not including, flight ``until`` as fast as possible; ``sent`` is exact afterwards."""
+        records = self._dataset.flight_records
+        until = min(until, len(records))
+        while self.sent < until and not self.stopping:
+            self._refresh_partitions()
+            for index in range(self.sent, min(until, self.sent + 1000)):
+                timestamp, value = records[index]
+                self._produce(FLIGHTS, value, timestamp=timestamp, partition=index % self._partitions)
+                self.sent = index + 1
+
+    def send_at_rate(self, rate: float, report: Callable[[int], None]) -> None:
+        """Send the rest.
+
+        :param rate: flights per second
+        :param report: called with the number sent after every tick
+        """
+        total, begin, first = len(self._dataset.flight_records), time.monotonic(), self.sent
+        while self.sent < total and not self.stopping:
+            elapsed = time.monotonic() - begin
+            self.send_at_once(total if self.full_speed else first + int(elapsed * rate))
+            self._producer.poll(TICK_SECONDS)  # serves deliveries, and is the pace of the loop
+            self._raise_errors()
+            report(self.sent)
+
+    def flush(self) -> None:
+        """Return when everything sent has been acknowledged; raises KafkaException if something can't be."""
+        self._producer.flush()
+        self._raise_errors()
+
+    def _produce(self, topic: str, value: str, **options: Any) -> None:
+        while True:
+            try:
+                self._producer.produce(topic, value, on_delivery=self._delivered, **options)
+                return
+            except BufferError:
+                self._producer.poll(0.1)
+
+    def _delivered(self, error: Any, message: object) -> None:
+        if error is not None:
+            self._errors.append(error)
+
+    def _raise_errors(self) -> None:
+        if self._errors:
+            raise KafkaException(self._errors[0])
+
+    def _refresh_partitions(self) -> None:
+        """Follow a topic that grows."""
+        if time.monotonic() - self._refreshed > REFRESH_SECONDS:
+            description = self._producer.list_topics(FLIGHTS, timeout=60).topics[FLIGHTS]
+            if description.error is not None:
+                raise KafkaException(description.error)
+            self._partitions = len(description.partitions)
+            self._refreshed = time.monotonic()
+
+
+def run(options: argparse.Namespace) -> Progress:
+    """Replay as the command line says; returns the final progress, which is also in the progress file."""
+    client = {"bootstrap.servers": options.bootstrap_servers, **dict(options.property)}
+    before = Progress.read(options.progress_file)
+    if before is not None and before.state == "running":
+        raise SystemExit(f"{options.progress_file}: an earlier replay was killed; what it sent is unknown")
+    limit, shift_hours = (before.limit, before.shift_hours) if before else (options.limit, None)
+    dataset = load(limit, shift_hours)
+    replay = Replay(client, dataset, start=before.sent if before else 0)
+    report = ProgressReport(options.progress_file, limit, dataset)
+    _handle_signals(replay)
+    if options.partitions:
+        create_inputs(client, options.partitions)
+        create_outputs(client, options.partitions)
+    report.write("running", replay.sent)
+    if before is None:
+        replay.send_planes()
+    replay.send_at_once(options.preload)
+    replay.send_at_rate(options.rate, report)
+    replay.flush()
+    return report.write("stopped" if replay.sent < len(dataset.flights) else "finished", replay.sent)
+
+
+def _handle_signals(replay: Replay) -> None:
+    def stop(number: int, frame: FrameType | None) -> None:
+        replay.stopping = True
+
+    def hurry(number: int, frame: FrameType | None) -> None:
+        replay.full_speed = True
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
+    signal.signal(signal.SIGUSR1, hurry)
+
+
+def _property(text: str) -> tuple[str, str]:
+    name, _, value = text.partition("=")
+    return name, value
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Command line; exits 0 when all flights are sent or it was asked to end."""
+    parser = argparse.ArgumentParser(prog="python -m kafka_rescale.embedded.replay", description=__doc__)
+    default = os.environ.get("KAFKA_BOOTSTRAP_SERVERS", "127.0.0.1:9092")
+    parser.add_argument("--bootstrap-servers", default=default)
+    parser.add_argument("--property", type=_property, action="append", default=[], metavar="NAME=VALUE")
+    parser.add_argument("--partitions", type=int, help="create missing topics with so many partitions")
+    parser.add_argument("--preload", type=int, default=0, help="flights sent at once")
+    parser.add_argument("--rate", type=float, default=200, help="flights per second after that")
+    parser.add_argument("--limit", type=int, help="only the first so many flights of the year")
+    parser.add_argument("--progress-file", type=Path, default=Path("flights-progress.json"))
+    run(parser.parse_args(arguments))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,74 @@
+"""The expected results of the flights application, on data that can be added up by hand."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+from kafka_rescale.embedded.flights import HOUR_MS, Dataset, Hour, Session, load
+
+A, B = "N1", "N2"
+
+
+@pytest.fixture
+def dataset() -> Dataset:
+    rows = [
+        # number, hour, tailnum, origin, distance, arr_delay
+        (0, 0, A, "EWR", 100, 5),
+        (1, 12, A, "JFK", 10, None),
+        (2, 12, None, "JFK", 1000, 7),
+        (3, 25, A, "EWR", 1, -9),
+        (4, 25, B, "EWR", 50, None),
+    ]
+    columns = ["number", "timestamp_ms", "tailnum", "origin", "distance", "arr_delay"]
+    flights = pd.DataFrame(rows, columns=columns).astype({"arr_delay": "Int64"})
+    flights["timestamp_ms"] *= HOUR_MS
+    planes = pd.DataFrame({"tailnum": [A], "manufacturer": ["BOEING"], "model": ["737"]})
+    return Dataset(flights, planes, shift_hours=0)
+
+
+def test_totals_add_up_known_delays_and_leave_unknown_planes_empty(dataset: Dataset) -> None:
+    assert dataset.expected_totals() == {
+        A: {
+            "flights": 3,
+            "distance": 111,
+            "arr_delay": -4,
+            "max_arr_delay": 5,
+            "manufacturer": "BOEING",
+            "model": "737",
+        },
+        B: {
+            "flights": 1,
+            "distance": 50,
+            "arr_delay": 0,
+            "max_arr_delay": None,
+            "manufacturer": None,
+            "model": None,
+        },
+    }
+
+
+def test_hours_count_flights_of_unknown_aircraft_too(dataset: Dataset) -> None:
+    expected = {Hour("EWR", 0): 1, Hour("JFK", 12 * HOUR_MS): 2, Hour("EWR", 25 * HOUR_MS): 2}
+    assert dataset.expected_hourly() == expected
+
+
+def test_a_gap_of_exactly_twelve_hours_belongs_to_the_session(dataset: Dataset) -> None:
+    assert dataset.expected_sessions() == {
+        Session(A, 0, 12 * HOUR_MS): {"flights": 2, "distance": 110},
+        Session(A, 25 * HOUR_MS, 25 * HOUR_MS): {"flights": 1, "distance": 1},
+        Session(B, 25 * HOUR_MS, 25 * HOUR_MS): {"flights": 1, "distance": 50},
+    }
+
+
+def test_a_shift_kept_from_an_earlier_replay_gives_the_same_records() -> None:
+    first = load(limit=50)
+    assert load(limit=50, shift_hours=first.shift_hours).flight_records == first.flight_records
+    times = [timestamp for timestamp, _ in first.flight_records]
+    assert times == sorted(times)
+    assert all(timestamp < times[0] for timestamp, _, _ in first.plane_records)
+
+
+def test_a_prefix_is_what_the_first_flights_alone_give() -> None:
+    whole = load(limit=200)
+    assert whole.prefix(120).expected_totals() == load(limit=120).expected_totals()
+    assert whole.prefix(120).flight_records == whole.flight_records[:120]
