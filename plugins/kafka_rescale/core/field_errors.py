@@ -46,7 +46,6 @@ _EXPECTED = {
     "too_short": "at least {min_length} entry",
     "enum": "{expected}",
     "literal_error": "{expected}",
-    "union_tag_invalid": "{expected_tags}",
     "union_tag_not_found": "a field `type` with shell, python or manual",
     "tuple_type": "a list",
     "list_type": "a list",
@@ -58,7 +57,10 @@ _EXPECTED = {
 
 def mistakes_of(error: ValidationError) -> list[Mistake]:
     """Return one mistake per error of a validation, in the order of the fields."""
-    return [_mistake(dict(e)) for e in error.errors(include_url=False)]
+    errors = [dict(e) for e in error.errors(include_url=False)]
+    # A list whose entries are all wrong is also reported as empty.
+    inner = {tuple(e["loc"])[:1] for e in errors if len(e["loc"]) > 1}
+    return [_mistake(e) for e in errors if e["type"] != "too_short" or tuple(e["loc"])[:1] not in inner]
 
 
 def _mistake(error: Mapping[str, Any]) -> Mistake:
@@ -71,6 +73,8 @@ def _mistake(error: Mapping[str, Any]) -> Mistake:
         return _unknown_field(location)
     if kind == "value_error":
         return _from_validator(location, str(context.get("error", error["msg"])))
+    if kind == "union_tag_invalid":
+        return Mistake((*location, "type"), repr(context["tag"]), context["expected_tags"], "Correct the value.")
     expected = _EXPECTED.get(kind, error["msg"]).format(**context)
     return Mistake(location, _shown(error["input"]), expected, "Correct the value.")
 

@@ -1,0 +1,58 @@
+"""Every reason not to begin, found at once and before anything is touched."""
+
+from __future__ import annotations
+
+from kafka_rescale.core.errors import Finding
+from kafka_rescale.core.preflight_counts import (
+    changelog_counts,
+    copartitioned,
+    derived_repartitions,
+    reachable_target,
+    shrinking_inputs,
+)
+from kafka_rescale.core.preflight_keys import misplaced_keys, null_keys, store_key_shapes
+from kafka_rescale.core.preflight_running import conflicting_target, lag_messages, running_as_expected
+from kafka_rescale.core.preflight_topics import (
+    green_names,
+    missing_topics,
+    retention_warnings,
+    store_types,
+    topic_configs,
+)
+from kafka_rescale.core.situation import Situation
+
+
+def is_continued(situation: Situation) -> bool:
+    """Return whether an expansion to the same target is in progress: then its own plan goes on."""
+    journal = situation.control.journal
+    return journal is not None and journal.in_progress and journal.plan.partitions == situation.target
+
+
+def check(situation: Situation) -> list[Finding]:
+    """Return every finding; none means that the expansion may begin.
+
+    A continued expansion was checked when it began; since then its own steps have changed counts and topics.
+    """
+    findings = [*conflicting_target(situation), *running_as_expected(situation)]
+    if situation.control.journal is not None and situation.control.journal.in_progress:
+        return findings
+    missing = list(missing_topics(situation))
+    findings += [*missing, *store_types(situation), *topic_configs(situation)]
+    if not missing:
+        findings += _counts(situation)
+    findings += [*null_keys(situation), *store_key_shapes(situation), *misplaced_keys(situation)]
+    return findings
+
+
+def _counts(situation: Situation) -> list[Finding]:
+    """Checks that need every topic's count; the target is looked at only once the present makes sense."""
+    present = [*derived_repartitions(situation), *copartitioned(situation), *changelog_counts(situation)]
+    shrinking = list(shrinking_inputs(situation))
+    if present or shrinking:
+        return present + shrinking
+    return [*reachable_target(situation), *green_names(situation)]
+
+
+def messages(situation: Situation) -> list[str]:
+    """Return what does not hinder the expansion but is worth knowing."""
+    return [*lag_messages(situation), *retention_warnings(situation)]

@@ -1,0 +1,161 @@
+"""Preflight: are the sampled keys what the application file says, and where its partitioners would put them?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from kafka_rescale.core.changelog_formats import FORMATS, ChangelogFormat, format_of
+from kafka_rescale.core.errors import Finding
+from kafka_rescale.core.partitioners import PARTITIONERS, Partitioner, partitioner_named
+from kafka_rescale.core.situation import Sample, Situation
+
+LATEST_PLAUSIBLE_MS = 1 << 43
+"""The year 2248: larger numbers where a timestamp should be are parts of something else."""
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """A sampled topic and how its keys ought to decide the partition."""
+
+    topic: str
+    partitions: int
+    partitioner: Partitioner
+    samples: Sequence[Sample]
+    partitioning_key: Callable[[bytes], bytes]
+
+    def wrong(self, partitioner: Partitioner, partitions: int) -> list[tuple[Sample, int]]:
+        """Return the samples that are elsewhere, each with the partition where it belongs."""
+        keyed = [s for s in self.samples if s.key is not None]
+        homes = partitioner.partition_batch([self.partitioning_key(s.key or b"") for s in keyed], partitions)
+        return [(s, home) for s, home in zip(keyed, homes, strict=True) if s.partition != home]
+
+
+def null_keys(situation: Situation) -> Iterator[Finding]:
+    """Yield keyed inputs that have records without a key."""
+    for topic in situation.keyed_inputs():
+        without = [s for s in situation.samples if s.topic == topic and s.key is None]
+        if without:
+            policy = situation.application.input_named(topic).policy
+            yield Finding(
+                f"input topic {topic!r}",
+                f"no key in {len(without)} sampled records, first at {_at(without[0])}",
+                f"keys in an input with policy {policy}: they decide which partition a record belongs to",
+                "Declare `policy: unkeyed` if the program re-keys it before any state; else mend the producer.",
+            )
+
+
+def store_key_shapes(situation: Situation) -> Iterator[Finding]:
+    """Yield changelogs whose sampled keys can't be of the declared store type."""
+    for store in situation.application.stores:
+        topic, declared = situation.changelog(store.name), format_of(store.type)
+        misfits = [s for s in _samples(situation, topic) if not fits(declared, s.key or b"")]
+        if misfits:
+            others = _types_that_fit(_samples(situation, topic), declared)
+            yield Finding(
+                f"topic {topic!r}",
+                f"key {shown(misfits[0].key)} at {_at(misfits[0])}: {_why(declared, misfits[0].key or b'')}",
+                f"keys of the {store.type} store {store.name}",
+                f"The sampled keys fit {' or '.join(others)}: declare the store's real type."
+                if others
+                else "Declare the store's real type.",
+            )
+
+
+def fits(declared: ChangelogFormat, key: bytes) -> bool:
+    """Return whether a changelog key can be of a format: long enough, with plausible times where it has times."""
+    if len(key) < declared.suffix_bytes:
+        return False
+    times = _times(declared, key)
+    return all(0 <= t < LATEST_PLAUSIBLE_MS for t in times) and times == sorted(times)
+
+
+def _times(declared: ChangelogFormat, key: bytes) -> list[int]:
+    """``WindowKeySchema`` ends in start and sequence number, ``SessionKeySchema`` in end and start."""
+    if declared.suffix_bytes == 12:
+        return [int.from_bytes(key[-12:-4], "big", signed=True)]
+    if declared.suffix_bytes == 16:
+        return [int.from_bytes(key[-8:], "big", signed=True), int.from_bytes(key[-16:-8], "big", signed=True)]
+    return []
+
+
+def _why(declared: ChangelogFormat, key: bytes) -> str:
+    if len(key) < declared.suffix_bytes:
+        return f"{len(key)} bytes, too short for the {declared.suffix_bytes} that follow the key"
+    return f"times of {', '.join(map(str, _times(declared, key)))} ms"
+
+
+def _types_that_fit(samples: Sequence[Sample], declared: ChangelogFormat) -> list[str]:
+    others = [f for f in FORMATS.values() if f.suffix_bytes not in {0, declared.suffix_bytes}]
+    fitting = [f.store_type for f in others if all(fits(f, s.key or b"") for s in samples)]
+    return fitting or ["timestamped-key-value"]
+
+
+def misplaced_keys(situation: Situation) -> Iterator[Finding]:
+    """Yield topics with sampled records that are not where the declared partitioner puts their keys."""
+    for placed in _placed_topics(situation):
+        if wrong := placed.wrong(placed.partitioner, placed.partitions):
+            sample, home = wrong[0]
+            yield Finding(
+                f"topic {placed.topic!r}",
+                f"{len(wrong)} of {len(placed.samples)} sampled records elsewhere, first at {_at(sample)}: key "
+                f"{shown(sample.key)} belongs to partition {home} of {placed.partitions}",
+                f"every key where {placed.partitioner.name} puts it",
+                _remedy(placed, [s for s, _ in wrong]),
+            )
+
+
+def _placed_topics(situation: Situation) -> Iterator[_Placed]:
+    application = situation.application
+    for topic in situation.keyed_inputs():
+        yield from _placed(situation, topic, application.input_named(topic).partitioner)
+    repartitioners = {f"{r.name}-repartition": r.partitioner for r in application.repartitions}
+    for topic in sorted(situation.topology.repartitions):
+        yield from _placed(situation, situation.full_name(topic), repartitioners.get(topic, "murmur2"))
+    for store in application.stores:
+        form = format_of(store.type)
+        samples = _samples(situation, situation.changelog(store.name))
+        if all(fits(form, s.key or b"") for s in samples):
+            yield from _placed(
+                situation, situation.changelog(store.name), store.partitioner, form.partitioning_key
+            )
+
+
+def _placed(
+    situation: Situation, topic: str, partitioner: str, key: Callable[[bytes], bytes] = bytes
+) -> Iterator[_Placed]:
+    if topic in situation.cluster.topics:
+        count = situation.cluster.topics[topic].partitions
+        yield _Placed(topic, count, partitioner_named(partitioner), _samples(situation, topic), key)
+
+
+def _remedy(placed: _Placed, wrong: Sequence[Sample]) -> str:
+    for other in PARTITIONERS.values():
+        if other is not placed.partitioner and not placed.wrong(other, placed.partitions):
+            hint = ", the default of librdkafka producers" if other.name == "crc32" else ""
+            return f"All of them fit {other.name}{hint}: declare `partitioner: {other.name}`."
+    only_wrong = _Placed(placed.topic, placed.partitions, placed.partitioner, wrong, placed.partitioning_key)
+    for earlier in range(placed.partitions - 1, 0, -1):
+        if not only_wrong.wrong(placed.partitioner, earlier):
+            return (
+                f"These fit {placed.partitioner.name} with {earlier} partitions: the topic was grown with keyed "
+                "records in it, so that one key may be in two partitions. Move them to a new topic first."
+            )
+    return "No known partitioner fits: the producer sets partitions itself, or the state has another key."
+
+
+def _samples(situation: Situation, topic: str) -> list[Sample]:
+    return [s for s in situation.samples if s.topic == topic]
+
+
+def _at(sample: Sample) -> str:
+    return f"partition {sample.partition}, offset {sample.offset}"
+
+
+def shown(key: bytes | None) -> str:
+    """Return a key for a message: as text if it is printable, else in hex, and never at length."""
+    if key is None:
+        return "null"
+    text = key[:40].decode("utf-8", errors="replace")
+    rest = "…" if len(key) > 40 else ""
+    return f"{text!r}{rest}" if text.isprintable() and "\ufffd" not in text else f"0x{key[:40].hex()}{rest}"

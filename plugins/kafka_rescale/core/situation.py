@@ -1,0 +1,129 @@
+"""Everything that preflight looks at, gathered beforehand, so that its checks are pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from kafka_rescale.core.application import Application, InputPolicy
+from kafka_rescale.core.cluster import ClusterDescription, GroupDescription, TopicDescription
+from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.journal import Journal
+from kafka_rescale.core.plan import Plan, build_plan, green_application_id
+from kafka_rescale.core.topology import SubTopology, Topology, changelog_topic, internal_topic
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One record's coordinates and key.
+
+    :param timestamp_ms: the record's own timestamp.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    key: bytes | None
+    timestamp_ms: int = 0
+
+
+@dataclass(frozen=True)
+class Situation:
+    """An application file, its cluster, and what is asked for.
+
+    :param target: partitions wanted.
+    :param control: what the control topic knows.
+    :param green_records: records per topic that exists under a name which green will need.
+    :param expect_running: whether the application has to run or to be stopped; None: either.
+    """
+
+    application: Application
+    topology: Topology
+    target: int
+    cluster: ClusterDescription
+    control: ControlState = field(default_factory=ControlState)
+    samples: tuple[Sample, ...] = ()
+    green_records: Mapping[str, int] = field(default_factory=dict)
+    green_group: GroupDescription | None = None
+    expect_running: bool | None = None
+    now_ms: int = 0
+
+    @property
+    def blue(self) -> str:
+        """``application.id`` of the running generation."""
+        generations = self.control.generations
+        return generations.running if generations else self.application.application_id
+
+    @property
+    def generation(self) -> int:
+        """Number of the generation to build."""
+        return (self.control.generations.generation if self.control.generations else 1) + 1
+
+    @property
+    def green(self) -> str:
+        """``application.id`` of the generation to build."""
+        return green_application_id(self.application.application_id, self.generation)
+
+    @property
+    def own_journal(self) -> Journal | None:
+        """The journal, if it is the one of the generation to build: then green's topics are ours."""
+        journal = self.control.journal
+        return journal if journal is not None and journal.plan.green == self.green else None
+
+    def changelog(self, store: str) -> str:
+        """Return the full name of the running generation's changelog."""
+        return changelog_topic(self.blue, store)
+
+    def full_name(self, topic: str) -> str:
+        """Return a topic's name on the cluster; repartition topics get the application id."""
+        return internal_topic(self.blue, topic) if topic in self.topology.repartitions else topic
+
+    def topic(self, name: str) -> TopicDescription | None:
+        """Return the description of a topic as the topology names it."""
+        return self.cluster.topics.get(self.full_name(name))
+
+    @cached_property
+    def counts(self) -> dict[str, int]:
+        """Present partition count per source topic that exists, as the topology names it."""
+        sources = dict.fromkeys(t for s in self.topology.subtopologies for t in s.sources)
+        return {t: found.partitions for t in sources if (found := self.topic(t)) is not None}
+
+    @property
+    def external_counts(self) -> dict[str, int]:
+        """Present partition count per input topic that exists."""
+        return {t: n for t, n in self.counts.items() if t not in self.topology.repartitions}
+
+    @property
+    def enforced_now(self) -> dict[str, int]:
+        """Present counts of the repartition topics that the program sets itself."""
+        enforced = self.application.enforced_counts(self.target)
+        return {t: self.counts[t] for t in enforced if t in self.counts}
+
+    def keyed_inputs(self) -> list[str]:
+        """Return the inputs whose keys decide where state is."""
+        stateful = {t for s in self.topology.subtopologies if s.stores for t in s.sources}
+        return [
+            i.topic
+            for i in self.application.inputs
+            if i.policy is InputPolicy.PAUSED or (i.policy is InputPolicy.FIXED and i.topic in stateful)
+        ]
+
+    def stateful_subtopologies(self) -> list[SubTopology]:
+        """Return the sub-topologies that keep state."""
+        return [s for s in self.topology.subtopologies if s.stores]
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The plan for the target; every topic of the application must exist.
+
+        :raises KeyError: one does not.
+        """
+        return build_plan(
+            self.application,
+            self.topology,
+            blue=self.blue,
+            generation=self.generation,
+            current={name: t.partitions for name, t in self.cluster.topics.items()},
+            target=self.target,
+        )
