@@ -1,0 +1,75 @@
+"""Everything that is asked of a cluster's brokers, in one place for the operations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from confluent_kafka import ConsumerGroupState
+
+from kafka_rescale.core.cluster import GroupDescription
+from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.kafka.admin_calls import REQUEST_SECONDS
+from kafka_rescale.kafka.group_members import group_type, leave_group
+from kafka_rescale.kafka.offsets import OffsetAdmin
+from kafka_rescale.kafka.topics import TopicAdmin
+
+_STATES = {
+    ConsumerGroupState.UNKNOWN: "Unknown",
+    ConsumerGroupState.PREPARING_REBALANCING: "PreparingRebalance",
+    ConsumerGroupState.COMPLETING_REBALANCING: "CompletingRebalance",
+    ConsumerGroupState.STABLE: "Stable",
+    ConsumerGroupState.DEAD: "Dead",
+    ConsumerGroupState.EMPTY: "Empty",
+}
+
+
+class ClusterAdmin(TopicAdmin, OffsetAdmin):
+    """Bounded, idempotent administration; errors are those of ``core.errors``.
+
+    :param connection: how to reach the cluster.
+    """
+
+    def cluster_id(self) -> str:
+        """Return the id of the cluster."""
+        return str(self._cluster().cluster_id)
+
+    def broker_count(self) -> int:
+        """Return the number of brokers that are up."""
+        return len(self._cluster().nodes)
+
+    def describe_group(self, group: str) -> GroupDescription:
+        """Return state and members of a group, of the classic or the consumer protocol.
+
+        :returns: state ``Dead`` and no members for a group that doesn't exist.
+        :raises UnsafeState: a group of another kind, whose members can't be seen here.
+        """
+        found = self._read(
+            lambda: self._client.describe_consumer_groups([group], request_timeout=REQUEST_SECONDS), "group"
+        )[group]
+        if found.state is ConsumerGroupState.DEAD:
+            # Groups of the streams and share protocols are reported as dead, too, whatever lives in them.
+            kind = group_type(self.connection, group)
+            if kind not in {None, "classic", "consumer"}:
+                raise UnsafeState(
+                    f"group {group!r}",
+                    found=f"a group of the {kind} protocol",
+                    expected="a group of the classic or the consumer protocol",
+                    remedy="Run the application with group.protocol=classic.",
+                )
+        members = tuple(sorted(member.member_id for member in found.members))
+        state = _STATES.get(found.state, found.state.name.capitalize())
+        return GroupDescription(group_id=group, state=state, members=members)
+
+    def remove_members(self, group: str) -> tuple[str, ...]:
+        """Remove all members of a classic group, for instances that are known to be stopped.
+
+        :returns: the members that are left; those of the consumer protocol can't be removed.
+        :raises Outage: the coordinator doesn't answer.
+        """
+        leave_group(self.connection, group, self.describe_group(group).members)
+        return self.describe_group(group).members
+
+    def _cluster(self) -> Any:
+        return self._read(lambda: {"": self._client.describe_cluster(request_timeout=REQUEST_SECONDS)}, "cluster")[
+            ""
+        ]

@@ -1,0 +1,192 @@
+"""The same connection in the words of Java clients and of kafka-python."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from kafka_rescale.core.errors import InvalidInput
+
+OWNED_KEYS = frozenset({
+    "acks", "auto.commit.enable", "auto.commit.interval.ms", "auto.offset.reset", "enable.auto.commit",
+    "enable.auto.offset.store", "enable.idempotence", "enable.partition.eof", "group.id", "group.instance.id",
+    "group.protocol", "isolation.level", "partition.assignment.strategy", "request.required.acks",
+    "transaction.timeout.ms", "transactional.id",
+})  # fmt: skip
+"""Decided by this program per client, whatever a connection shared with other programs says."""
+
+TUNING_KEYS = frozenset({
+    "allow.auto.create.topics", "api.version.fallback.ms", "api.version.request", "api.version.request.timeout.ms",
+    "batch.num.messages", "batch.size", "broker.address.family", "broker.address.ttl", "broker.version.fallback",
+    "builtin.features", "check.crcs", "client.dns.lookup", "client.id", "client.rack", "compression.codec",
+    "compression.level", "compression.type", "connections.max.idle.ms", "debug", "delivery.timeout.ms",
+    "enable.gapless.guarantee", "enable.metrics.push", "enable.random.seed", "enable.sparse.connections",
+    "fetch.error.backoff.ms", "fetch.max.bytes", "fetch.message.max.bytes", "fetch.min.bytes",
+    "fetch.queue.backoff.ms", "fetch.wait.max.ms", "heartbeat.interval.ms", "internal.termination.signal",
+    "linger.ms", "log.connection.close", "log.queue", "log.thread.name", "log_level", "max.in.flight",
+    "max.in.flight.requests.per.connection", "max.partition.fetch.bytes", "max.poll.interval.ms",
+    "message.copy.max.bytes", "message.max.bytes", "message.send.max.retries", "message.timeout.ms",
+    "metadata.max.age.ms", "metadata.recovery.rebootstrap.trigger.ms", "metadata.recovery.strategy",
+    "partitioner", "queue.buffering.backpressure.threshold", "queue.buffering.max.kbytes",
+    "queue.buffering.max.messages", "queue.buffering.max.ms", "queued.max.messages.kbytes",
+    "queued.min.messages", "receive.message.max.bytes", "reconnect.backoff.jitter.ms", "reconnect.backoff.max.ms",
+    "reconnect.backoff.ms", "request.timeout.ms", "retries", "retry.backoff.max.ms", "retry.backoff.ms",
+    "session.timeout.ms", "socket.blocking.max.ms", "socket.connection.setup.timeout.ms",
+    "socket.keepalive.enable", "socket.max.fails", "socket.nagle.disable", "socket.receive.buffer.bytes",
+    "socket.send.buffer.bytes", "socket.timeout.ms", "statistics.interval.ms", "sticky.partitioning.linger.ms",
+    "topic.blacklist", "topic.metadata.propagation.max.ms", "topic.metadata.refresh.fast.cnt",
+    "topic.metadata.refresh.fast.interval.ms", "topic.metadata.refresh.interval.ms",
+    "topic.metadata.refresh.sparse",
+})  # fmt: skip
+"""Tune librdkafka itself and mean nothing to another client."""
+
+_LOGIN_MODULES = {
+    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
+    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+}
+_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_SECURITY_KEYS = frozenset({
+    "bootstrap.servers", "metadata.broker.list", "security.protocol", "sasl.mechanism", "sasl.mechanisms",
+    "sasl.username", "sasl.password", "ssl.ca.location", "ssl.certificate.location", "ssl.key.location",
+    "ssl.key.password", "ssl.endpoint.identification.algorithm", "enable.ssl.certificate.verification",
+})  # fmt: skip
+
+
+def java_settings(config: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings for a Java client (Kafka 2.7 or later, for PEM files).
+
+    :param config: librdkafka settings.
+    :raises InvalidInput: a setting has no counterpart, or a file can't be used.
+    """
+    for key in config:
+        if key not in _SECURITY_KEYS | TUNING_KEYS | OWNED_KEYS:
+            raise _unknown(key, "Java clients (Spark's connector)")
+    java = {"bootstrap.servers": config["bootstrap.servers"], "security.protocol": _protocol(config)}
+    if java["security.protocol"].startswith("SASL_"):
+        mechanism = _mechanism(config)
+        user, password = (_jaas_quoted(config.get(key, "")) for key in ("sasl.username", "sasl.password"))
+        java["sasl.mechanism"] = mechanism
+        java["sasl.jaas.config"] = f"{_LOGIN_MODULES[mechanism]} required username={user} password={password};"
+    if java["security.protocol"].endswith("SSL"):
+        java |= _java_ssl(config)
+    return java
+
+
+def kafka_python_settings(config: Mapping[str, str]) -> dict[str, Any]:
+    """Return the settings for a kafka-python client.
+
+    :param config: librdkafka settings; those that don't matter for security are dropped.
+    :raises InvalidInput: a setting that matters for security has no counterpart.
+    """
+    for key in config:
+        matters = key.startswith(("sasl.", "ssl.", "security.", "https.", "oauth")) or ".ssl." in key
+        if matters and key not in _SECURITY_KEYS:
+            raise _unknown(key, "kafka-python")
+    protocol = _protocol(config)
+    servers = [server.strip() for server in config["bootstrap.servers"].split(",")]
+    settings: dict[str, Any] = {"bootstrap_servers": servers, "security_protocol": protocol}
+    if protocol.startswith("SASL_"):
+        settings["sasl_mechanism"] = _mechanism(config)
+        settings["sasl_plain_username"] = config.get("sasl.username", "")
+        settings["sasl_plain_password"] = config.get("sasl.password", "")
+    if protocol.endswith("SSL"):
+        _refuse_unverified(config)
+        settings["ssl_check_hostname"] = _identification(config) == "https"
+        files = {"ssl_cafile": "ssl.ca.location", "ssl_certfile": "ssl.certificate.location"}
+        files |= {"ssl_keyfile": "ssl.key.location", "ssl_password": "ssl.key.password"}
+        settings |= {name: config[key] for name, key in files.items() if key in config}
+    return settings
+
+
+def _java_ssl(config: Mapping[str, str]) -> dict[str, str]:
+    _refuse_unverified(config)
+    identification = _identification(config)
+    java = {"ssl.endpoint.identification.algorithm": "" if identification == "none" else identification}
+    if "ssl.ca.location" in config:
+        java |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": config["ssl.ca.location"]}
+    certificate, key = config.get("ssl.certificate.location"), config.get("ssl.key.location")
+    if certificate or key:
+        java["ssl.keystore.type"] = "PEM"
+        if certificate == key and certificate is not None:
+            java["ssl.keystore.location"] = certificate
+        else:
+            # Java wants both in one file, or both as text.
+            java["ssl.keystore.certificate.chain"] = _pem("ssl.certificate.location", certificate)
+            java["ssl.keystore.key"] = _pem("ssl.key.location", key)
+    if "ssl.key.password" in config:
+        java["ssl.key.password"] = config["ssl.key.password"]
+    return java
+
+
+def _pem(key: str, location: str | None) -> str:
+    what = f"Kafka connection, {key}"
+    try:
+        text = Path(location or "").read_text()
+    except OSError as error:
+        found = f"{location}: {error.strerror}" if location else "nothing"
+        raise InvalidInput(
+            what, found=found, expected="a readable PEM file", remedy="Give certificate and key, both as files."
+        ) from None
+    if "PRIVATE KEY" in text and "BEGIN PRIVATE KEY" not in text and "BEGIN ENCRYPTED PRIVATE KEY" not in text:
+        raise InvalidInput(
+            what,
+            found=f"{location}: a key in the traditional format",
+            expected="a PKCS#8 key, the only one that Java reads",
+            remedy="Convert it: openssl pkcs8 -topk8 -in old.pem -out new.pem",
+        )
+    return text
+
+
+def _protocol(config: Mapping[str, str]) -> str:
+    protocol = config.get("security.protocol", "plaintext").upper()
+    if protocol not in _PROTOCOLS:
+        raise InvalidInput(
+            "Kafka connection, security.protocol",
+            found=repr(protocol),
+            expected=f"one of {', '.join(_PROTOCOLS)}",
+            remedy="Correct it in the connection.",
+        )
+    return protocol
+
+
+def _mechanism(config: Mapping[str, str]) -> str:
+    # librdkafka's default is GSSAPI, which can't be carried over here: it must be said.
+    mechanism = config.get("sasl.mechanism", config.get("sasl.mechanisms", "GSSAPI"))
+    if mechanism not in _LOGIN_MODULES:
+        raise InvalidInput(
+            "Kafka connection, sasl.mechanism",
+            found=repr(mechanism),
+            expected=f"one of {', '.join(_LOGIN_MODULES)}",
+            remedy="Use a user with a password; other mechanisms are not supported.",
+        )
+    return mechanism
+
+
+def _identification(config: Mapping[str, str]) -> str:
+    return config.get("ssl.endpoint.identification.algorithm", "https").lower() or "none"
+
+
+def _refuse_unverified(config: Mapping[str, str]) -> None:
+    if config.get("enable.ssl.certificate.verification", "true").lower() != "true":
+        raise InvalidInput(
+            "Kafka connection, enable.ssl.certificate.verification",
+            found="false",
+            expected="verified certificates: Java clients can't do without",
+            remedy="Give the brokers' CA as ssl.ca.location.",
+        )
+
+
+def _jaas_quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _unknown(key: str, client: str) -> InvalidInput:
+    return InvalidInput(
+        f"Kafka connection, setting {key!r}",
+        found=f"a setting without a counterpart in {client}",
+        expected="PLAINTEXT, SSL with PEM files, SASL with PLAIN or SCRAM, and librdkafka's tuning",
+        remedy="Remove it from the connection, or reach the brokers by one of these ways.",
+    )

@@ -1,0 +1,147 @@
+"""One set of librdkafka settings, in the words of every client that the project starts."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.kafka.client_settings import OWNED_KEYS, java_settings, kafka_python_settings
+from kafka_rescale.kafka.failures import ConnectionTrouble
+from kafka_rescale.kafka.waiting import poll_until
+
+CONFIG_FILE_VARIABLE = "KAFKA_RESCALE_KAFKA_CONFIG_FILE"
+CONFIG_VARIABLE = "KAFKA_RESCALE_KAFKA_CONFIG"
+CHECK_SECONDS = 8.0
+
+_SHOWN = ("bootstrap.servers", "security.protocol", "sasl.mechanism", "sasl.mechanisms")
+_librdkafka_log = logging.getLogger("kafka_rescale.librdkafka")
+
+
+@dataclass(frozen=True, repr=False)
+class KafkaConnection:
+    """How to reach a cluster; can be pickled, and never shows a secret when printed.
+
+    :param config: librdkafka keys, verbatim from the extra of an Airflow ``kafka`` connection.
+    :raises InvalidInput: ``bootstrap.servers`` is missing, or a value is no plain value.
+    """
+
+    config: Mapping[str, str] = field(hash=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "config", {key: _text(key, value) for key, value in self.config.items()})
+        if not self.config.get("bootstrap.servers", "").strip():
+            raise InvalidInput(
+                "Kafka connection",
+                found="no bootstrap.servers",
+                expected='librdkafka settings such as {"bootstrap.servers": "host:9092"}',
+                remedy=f"Set them as the extra of the Airflow connection. {_ENVIRONMENT_REMEDY}",
+            )
+
+    @classmethod
+    def from_environment(cls) -> KafkaConnection:
+        """Return the connection that a job was started with.
+
+        Reads the JSON file named by ``KAFKA_RESCALE_KAFKA_CONFIG_FILE``, else the JSON text in
+        ``KAFKA_RESCALE_KAFKA_CONFIG``.
+
+        :raises InvalidInput: neither is set, or it is not a JSON object.
+        """
+        file = os.environ.get(CONFIG_FILE_VARIABLE, "")
+        text = os.environ.get(CONFIG_VARIABLE, "")
+        what = f"{CONFIG_FILE_VARIABLE}={file}" if file else CONFIG_VARIABLE
+        try:
+            config = json.loads(Path(file).read_text() if file else text)
+        except (OSError, ValueError) as error:
+            # The error's own text may quote the settings, hence only its type.
+            found = "nothing" if not (file or text) else f"{type(error).__name__} when reading it"
+            raise InvalidInput(what, found=found, expected="a JSON object", remedy=_ENVIRONMENT_REMEDY) from None
+        if not isinstance(config, dict):
+            found = f"JSON of type {type(config).__name__}"
+            raise InvalidInput(what, found=found, expected="a JSON object", remedy=_ENVIRONMENT_REMEDY)
+        return cls(config)
+
+    @property
+    def servers(self) -> str:
+        """``bootstrap.servers``, for messages."""
+        return self.config["bootstrap.servers"]
+
+    def client(self, **overrides: Any) -> dict[str, Any]:
+        """Return settings for a confluent-kafka client; librdkafka's own log goes to Python's logging.
+
+        Settings that decide what a client *means* (group, offsets, transactions) are never taken from the
+        connection, only from the caller.
+
+        :param overrides: settings by their librdkafka names, so mostly ``**{"group.id": ...}``.
+        """
+        shared = {key: value for key, value in self.config.items() if key not in OWNED_KEYS}
+        return {**shared, "logger": _librdkafka_log, **overrides}
+
+    def java(self) -> dict[str, str]:
+        """Return the settings for Java clients, hence Spark's connector (which wants the prefix ``kafka.``).
+
+        :raises InvalidInput: a setting has no counterpart there.
+        """
+        return java_settings(self.config)
+
+    def kafka_python(self) -> dict[str, Any]:
+        """Return the settings for kafka-python's clients.
+
+        :raises InvalidInput: a setting that matters for security has no counterpart there.
+        """
+        return kafka_python_settings(self.config)
+
+    def check(self, seconds: float = CHECK_SECONDS) -> None:
+        """Return as soon as a broker answers.
+
+        :param seconds: how long to try.
+        :raises InvalidInput: wrong credentials, security settings or a setting that some client can't use.
+        :raises Outage: nobody answers.
+        """
+        self.java()
+        self.kafka_python()
+        trouble = ConnectionTrouble(self.servers)
+        try:
+            admin = AdminClient(self.client(error_cb=trouble))
+        except (KafkaException, TypeError, ValueError) as error:
+            raise trouble.unusable(error) from None
+
+        def answers() -> bool:
+            try:
+                return bool(admin.list_topics(timeout=0.5).brokers)
+            except KafkaException:
+                admin.poll(0)
+                trouble.raise_if_refused()
+                return False
+
+        poll_until(answers, seconds=seconds, otherwise=trouble.outage)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{key}={self.config[key]!r}" for key in _SHOWN if key in self.config)
+        return f"KafkaConnection({shown}, {len(self.config)} settings)"
+
+
+_ENVIRONMENT_REMEDY = (
+    f"Set {CONFIG_FILE_VARIABLE} to a JSON file of librdkafka settings, or {CONFIG_VARIABLE} to such JSON."
+)
+
+
+def _text(key: str, value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str | int | float) and not key.endswith("_cb"):
+        return str(value)
+    raise InvalidInput(
+        f"Kafka connection, setting {key!r}",
+        found=f"a {type(value).__name__}",
+        expected="a plain text or number, and no callback",
+        remedy="Remove it, or use settings that need no callback (PLAIN, SCRAM, SSL).",
+    )

@@ -1,0 +1,157 @@
+"""From librdkafka's error codes to errors that a person can act on."""
+
+from __future__ import annotations
+
+from confluent_kafka import KafkaError
+
+from kafka_rescale.core.errors import Fenced, InvalidInput, Outage, RescaleError, UnsafeState
+
+UNKNOWN_OUTCOME = frozenset(
+    {
+        KafkaError._TIMED_OUT,
+        KafkaError._TRANSPORT,
+        KafkaError._ALL_BROKERS_DOWN,
+        KafkaError._DESTROY,
+        KafkaError.REQUEST_TIMED_OUT,
+        KafkaError.NETWORK_EXCEPTION,
+    }
+)
+"""The request may or may not have been carried out: look before asking again."""
+
+TRANSIENT = frozenset(
+    {
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.NOT_COORDINATOR,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.NOT_CONTROLLER,
+        KafkaError.THROTTLING_QUOTA_EXCEEDED,
+        KafkaError.UNSTABLE_OFFSET_COMMIT,
+        KafkaError.CONCURRENT_TRANSACTIONS,
+        KafkaError._WAIT_COORD,
+    }
+)
+"""Goes away by itself: ask again for a while."""
+
+FENCED = frozenset(
+    {
+        KafkaError._FENCED,
+        KafkaError.INVALID_PRODUCER_EPOCH,
+        KafkaError.PRODUCER_FENCED,
+        KafkaError.INVALID_PRODUCER_ID_MAPPING,
+    }
+)
+
+GROUP_IN_USE = frozenset(
+    {KafkaError.NON_EMPTY_GROUP, KafkaError.UNKNOWN_MEMBER_ID, KafkaError.REBALANCE_IN_PROGRESS}
+)
+
+_FORBIDDEN = frozenset(
+    {
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    }
+)
+
+_REFUSED = frozenset({KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError._SSL})
+
+
+def typed(error: KafkaError, what: str) -> RescaleError:
+    """Return the error to raise for what a broker or librdkafka answered.
+
+    :param what: the thing concerned, for example ``topic 'orders'``.
+    """
+    code, found = error.code(), f"{error.name()} ({error.str()})"
+    if code in _FORBIDDEN:
+        return InvalidInput(
+            what,
+            found=found,
+            expected="permission for the user of the Kafka connection",
+            remedy="Grant the ACLs that the documentation lists, then run again.",
+        )
+    if code in FENCED:
+        return Fenced(
+            what,
+            found=found,
+            expected="to be the newest attempt",
+            remedy="Nothing to do here: the newer attempt goes on.",
+        )
+    if code in GROUP_IN_USE:
+        return UnsafeState(
+            what,
+            found=f"live members ({error.name()})",
+            expected="a group without members",
+            remedy="Stop every instance that uses this group, then run again.",
+        )
+    if code in UNKNOWN_OUTCOME or code in TRANSIENT or error.retriable():
+        return Outage(
+            what, found=found, expected="an answer of the brokers in time", remedy="Run again when they are up."
+        )
+    return UnsafeState(
+        what,
+        found=found,
+        expected="the brokers to accept the request",
+        remedy="Mend what the brokers object to, then run again.",
+    )
+
+
+class ConnectionTrouble:
+    """An ``error_cb`` that remembers why no connection came about.
+
+    librdkafka retries wrong credentials for ever, and the call itself only reports a timeout.
+
+    :param servers: ``bootstrap.servers``, for the messages.
+    """
+
+    def __init__(self, servers: str) -> None:
+        self._servers = servers
+        self._refusal: KafkaError | None = None
+        self._last: KafkaError | None = None
+
+    def __call__(self, error: KafkaError) -> None:
+        """Take note of an error; called by librdkafka from within ``poll``."""
+        if error.code() in _REFUSED:
+            self._refusal = error
+        elif error.code() != KafkaError._ALL_BROKERS_DOWN:
+            self._last = error
+
+    def forget(self) -> None:
+        """Start anew: what went wrong before the last success is no reason any more."""
+        self._refusal = self._last = None
+
+    def raise_if_refused(self) -> None:
+        """Raise if a broker answered, but didn't let us in.
+
+        :raises InvalidInput: naming the broker's reason.
+        """
+        if self._refusal is not None:
+            raise InvalidInput(
+                f"Kafka connection to {self._servers}",
+                found=self._refusal.str(),
+                expected="credentials and certificates that the brokers accept",
+                remedy="Correct sasl.mechanism, sasl.username, sasl.password or ssl.* in the connection.",
+            )
+
+    def outage(self) -> Outage:
+        """Return the error for a cluster that doesn't answer."""
+        return Outage(
+            f"Kafka connection to {self._servers}",
+            found=self._last.str() if self._last else "no answer",
+            expected="a broker that answers",
+            remedy="Check bootstrap.servers and security.protocol of the connection, the network and the brokers.",
+        )
+
+    def unusable(self, error: Exception) -> InvalidInput:
+        """Return the error for settings that librdkafka itself refuses."""
+        reason = (
+            error.args[0].str() if error.args and isinstance(error.args[0], KafkaError) else type(error).__name__
+        )
+        return InvalidInput(
+            f"Kafka connection to {self._servers}",
+            found=reason,
+            expected="settings that librdkafka knows",
+            remedy="Correct the setting in the connection.",
+        )

@@ -1,0 +1,126 @@
+"""Offsets: begins and ends of logs, and what groups have committed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, KafkaError, TopicPartition
+from confluent_kafka.admin import OffsetSpec
+
+from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.journal import PartitionOffsets
+from kafka_rescale.kafka.admin_calls import (
+    ATTEMPTS,
+    REQUEST_SECONDS,
+    has_code,
+    is_unknown,
+    value_of,
+)
+from kafka_rescale.kafka.failures import GROUP_IN_USE, TRANSIENT, typed
+from kafka_rescale.kafka.topic_reader import ABSENT, TopicReader
+
+
+class OffsetAdmin(TopicReader):
+    """The part of ``ClusterAdmin`` that is about offsets."""
+
+    def begin_offsets(self, topics: Iterable[str]) -> PartitionOffsets:
+        """Return the log start offsets of every partition; topics that don't exist are left out."""
+        return self._list_offsets(topics, OffsetSpec.earliest(), IsolationLevel.READ_UNCOMMITTED)
+
+    def end_offsets(self, topics: Iterable[str], read_committed: bool = True) -> PartitionOffsets:
+        """Return the end offsets (exclusive) of every partition; topics that don't exist are left out.
+
+        :param read_committed: up to the first open transaction only, as a ``read_committed`` reader sees it.
+        """
+        isolation = IsolationLevel.READ_COMMITTED if read_committed else IsolationLevel.READ_UNCOMMITTED
+        return self._list_offsets(topics, OffsetSpec.latest(), isolation)
+
+    def committed(self, group: str) -> PartitionOffsets:
+        """Return the committed offsets (next to read) of a group, once no transaction on them is open.
+
+        :raises Outage: a transaction on them stays open.
+        """
+        request = ConsumerGroupTopicPartitions(group)
+        found = self._read(
+            lambda: self._client.list_consumer_group_offsets(
+                [request], require_stable=True, request_timeout=REQUEST_SECONDS
+            ),
+            "committed offsets of group",
+        )[group]
+        offsets: PartitionOffsets = {}
+        for entry in found.topic_partitions:
+            if entry.error is not None:
+                raise typed(
+                    entry.error, f"committed offset of group {group!r} for {entry.topic}-{entry.partition}"
+                )
+            if entry.offset >= 0:
+                offsets.setdefault(entry.topic, {})[entry.partition] = entry.offset
+        return offsets
+
+    def commit(self, group: str, offsets: PartitionOffsets) -> None:
+        """Set the committed offsets of a group without members.
+
+        :param offsets: topic → partition → next offset to read; others of the group stay as they are.
+        :raises UnsafeState: the group has members, or the brokers refuse a partition.
+        """
+        wanted = [TopicPartition(t, p, o) for t, by_partition in offsets.items() for p, o in by_partition.items()]
+        if not wanted:
+            return
+        what = f"offsets of group {group!r}"
+        for _ in range(ATTEMPTS):
+            request = ConsumerGroupTopicPartitions(group, wanted)
+            futures = self._client.alter_consumer_group_offsets([request], request_timeout=REQUEST_SECONDS)
+            answer = self._once(futures)[group]
+            if not is_unknown(answer):
+                self._raise_if_refused(value_of(answer, what), what)
+            found = self.committed(group)
+            if all(found.get(t.topic, {}).get(t.partition) == t.offset for t in wanted):
+                return
+        raise UnsafeState(
+            what,
+            found=f"{found}",
+            expected=f"{offsets}",
+            remedy="Somebody else commits to this group: stop it, then run again.",
+        )
+
+    def delete_group(self, group: str) -> None:
+        """Delete a group and its offsets; nothing happens if it doesn't exist.
+
+        :raises UnsafeState: the group has members.
+        """
+        for _ in range(ATTEMPTS):
+            futures = self._client.delete_consumer_groups([group], request_timeout=REQUEST_SECONDS)
+            answer = self._once(futures)[group]
+            if has_code(answer, KafkaError.GROUP_ID_NOT_FOUND) or not isinstance(answer, KafkaError):
+                return
+            if not is_unknown(answer):
+                break
+        value_of(answer, f"group {group!r}")
+
+    def _list_offsets(
+        self, topics: Iterable[str], spec: OffsetSpec, isolation: IsolationLevel
+    ) -> PartitionOffsets:
+        wanted = {
+            TopicPartition(name, partition): spec
+            for name, topic in self.describe_topics(topics).items()
+            for partition in range(topic.partitions)
+        }
+        if not wanted:
+            return {}
+        found = self._read(
+            lambda: self._client.list_offsets(wanted, isolation_level=isolation, request_timeout=REQUEST_SECONDS),
+            "offsets of",
+            again=(*ABSENT, KafkaError._UNKNOWN_PARTITION),
+        )
+        offsets: PartitionOffsets = {}
+        for partition, result in sorted(found.items(), key=lambda item: (item[0].topic, item[0].partition)):
+            offsets.setdefault(partition.topic, {})[partition.partition] = result.offset
+        return offsets
+
+    @staticmethod
+    def _raise_if_refused(answer: ConsumerGroupTopicPartitions, what: str) -> None:
+        """The request as a whole succeeds even where single partitions are refused."""
+        for entry in answer.topic_partitions:
+            if entry.error is not None and entry.error.code() not in TRANSIENT:
+                in_use = entry.error.code() in GROUP_IN_USE
+                raise typed(entry.error, what if in_use else f"{what} for {entry.topic}-{entry.partition}")

@@ -1,0 +1,166 @@
+"""Topics: create, grow, configure, delete. Every change is idempotent and looked at afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from confluent_kafka import KafkaError, TopicPartition
+from confluent_kafka.admin import (
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+    ResourceType,
+)
+
+from kafka_rescale.core.errors import InvalidInput, UnsafeState
+from kafka_rescale.core.journal import PartitionOffsets
+from kafka_rescale.kafka.admin_calls import (
+    ATTEMPTS,
+    REQUEST_SECONDS,
+    SETTLE_SECONDS,
+    has_code,
+    is_unknown,
+    value_of,
+)
+from kafka_rescale.kafka.topic_reader import ABSENT, TopicReader, not_seen
+from kafka_rescale.kafka.waiting import poll_until
+
+
+class TopicAdmin(TopicReader):
+    """The part of ``ClusterAdmin`` that changes topics."""
+
+    def ensure_topic(
+        self, name: str, partitions: int, replication_factor: int, configs: Mapping[str, str]
+    ) -> bool:
+        """Create a topic, or bring the configs of an existing one in line; return whether it was created.
+
+        :param configs: all overrides that the topic must have; others that it has are left alone.
+        :raises UnsafeState: it exists with another number of partitions.
+        """
+        created = False
+        found = self._topic(name)
+        for _ in range(ATTEMPTS):
+            if found is not None:
+                break
+            topic = NewTopic(name, partitions, replication_factor, config=dict(configs))
+            answer = self._once(self._client.create_topics([topic], request_timeout=REQUEST_SECONDS))[name]
+            if not is_unknown(answer) and not has_code(answer, KafkaError.TOPIC_ALREADY_EXISTS):
+                value_of(answer, f"topic {name!r}")
+                self._wait_for(name, lambda topic: topic.partitions == partitions, f"{partitions} partitions")
+            created = not has_code(answer, KafkaError.TOPIC_ALREADY_EXISTS)
+            found = self._topic(name)
+        if found is None:
+            raise not_seen(name, "to be created")
+        if found.partitions != partitions:
+            raise UnsafeState(
+                f"topic {name!r}",
+                found=f"{found.partitions} partitions",
+                expected=f"{partitions} partitions, or no such topic yet",
+                remedy="If it is left over from an abandoned rescale, delete it; otherwise choose its count.",
+            )
+        self.alter_configs(name, {k: v for k, v in configs.items() if found.overrides.get(k) != v})
+        return created
+
+    def grow_topic(self, name: str, target: int, *, validate_only: bool = False) -> bool:
+        """Grow a topic to ``target`` partitions; return whether there was anything to do.
+
+        :param validate_only: let the brokers check the request, change nothing.
+        :raises InvalidInput: the topic doesn't exist.
+        :raises UnsafeState: it has more partitions than that; no topic can shrink.
+        """
+        issued = False
+        for _ in range(ATTEMPTS):
+            if self._reached(name, target):
+                return issued
+            request = self._client.create_partitions(
+                [NewPartitions(name, target)], request_timeout=REQUEST_SECONDS, validate_only=validate_only
+            )
+            answer = self._once(request)[name]
+            if is_unknown(answer) or has_code(answer, KafkaError.INVALID_PARTITIONS):
+                # Carried out after all, or grown by somebody else: the next look tells.
+                issued = issued or is_unknown(answer)
+                continue
+            value_of(answer, f"topic {name!r}")
+            if not validate_only:
+                self._wait_for(name, lambda topic: topic.partitions >= target, f"{target} partitions")
+            return True
+        if self._reached(name, target):
+            return issued
+        raise not_seen(name, f"to have {target} partitions")
+
+    def alter_configs(self, topic: str, changes: Mapping[str, str | None]) -> None:
+        """Set overrides of a topic, and wait until they are seen.
+
+        :param changes: ``None`` deletes the override.
+        :raises UnsafeState: the brokers refuse a config.
+        """
+        if not changes:
+            return
+        entries = [
+            ConfigEntry(
+                key,
+                value,
+                incremental_operation=AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET,
+            )
+            for key, value in changes.items()
+        ]
+        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
+        self._read(
+            lambda: self._client.incremental_alter_configs([resource], request_timeout=REQUEST_SECONDS),
+            "configs of",
+        )
+        self._wait_for(
+            topic, lambda found: all(found.overrides.get(k) == v for k, v in changes.items()), "the new configs"
+        )
+
+    def delete_topics(self, names: Iterable[str]) -> None:
+        """Delete the topics that exist, and wait until they are gone.
+
+        :raises Outage: they are still there after a while.
+        """
+        wanted = sorted(set(names))
+        left: set[str] = set()
+
+        def gone() -> bool:
+            left.clear()
+            left.update(self.describe_topics(wanted))
+            return not left
+
+        for _ in range(ATTEMPTS):
+            if gone():
+                return
+            answers = self._once(self._client.delete_topics(sorted(left), request_timeout=REQUEST_SECONDS))
+            for name, answer in answers.items():
+                if not is_unknown(answer) and not has_code(answer, *ABSENT):
+                    value_of(answer, f"topic {name!r}")
+        poll_until(gone, seconds=SETTLE_SECONDS, otherwise=lambda: not_seen(", ".join(left), "to be deleted"))
+
+    def delete_records(self, before: PartitionOffsets) -> None:
+        """Delete the records of some partitions before an offset.
+
+        :param before: topic → partition → first offset to keep.
+        :raises UnsafeState: refused, for example for a topic that is compacted only.
+        """
+        wanted = [TopicPartition(t, p, o) for t, offsets in before.items() for p, o in offsets.items()]
+        if wanted:
+            self._read(lambda: self._client.delete_records(wanted, request_timeout=REQUEST_SECONDS), "records of")
+
+    def _reached(self, name: str, target: int) -> bool:
+        found = self._topic(name)
+        if found is None:
+            raise InvalidInput(
+                f"topic {name!r}",
+                found="no such topic",
+                expected="a topic to grow",
+                remedy="Correct its name in the application file.",
+            )
+        if found.partitions > target:
+            raise UnsafeState(
+                f"topic {name!r}",
+                found=f"{found.partitions} partitions",
+                expected=f"at most {target}",
+                remedy=f"No topic can shrink: aim at {found.partitions} or more.",
+            )
+        return found.partitions == target
