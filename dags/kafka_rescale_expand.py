@@ -1,0 +1,7 @@
+"""An Airflow DAG ``expand_<application>`` per application file."""
+
+from __future__ import annotations
+
+from kafka_rescale.airflow.dag_factory import build_dags, expansion_dag
+
+globals().update(build_dags(expansion_dag, "expand"))

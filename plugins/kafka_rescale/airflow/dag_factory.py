@@ -1,0 +1,125 @@
+"""One static ``expand_<application>`` DAG per application file.
+
+The chain comes from the file and its topology alone, never from the cluster: mapped tasks would give no order, and
+a DAG that follows a cluster would get a new version with every change of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from airflow.sdk import DAG, TaskGroup, chain
+
+from kafka_rescale.airflow.expansion_tasks import ExpansionTasks
+from kafka_rescale.airflow.operators.invalid import InvalidApplicationOperator
+from kafka_rescale.airflow.params import expansion_params
+from kafka_rescale.airflow.retries import DEFAULT_ARGS
+from kafka_rescale.core.application import Application
+from kafka_rescale.core.plan import stage_name
+from kafka_rescale.core.topology import Topology
+
+if TYPE_CHECKING:
+    from airflow.sdk.definitions._internal.node import DAGNode
+
+DagBuilder = Callable[[Application, Path], DAG]
+
+START = datetime(2025, 1, 1, tzinfo=UTC)
+"""Only a scheduled DAG looks at it; a fixed one, so that parsing gives the same DAG each time."""
+
+DOC = """
+Re-partitions the state of `{application_id}` while it keeps running, then cuts over.
+
+`preflight` and `plan` change nothing; a dry run ends there. Each stage copies one sub-topology's state, the
+most downstream first. `catch_up` keeps every copy near while `gate_all` waits for all of them to be within the
+acceptable lag at the same time. `cutover` stops the running generation for a moment and starts the new one;
+`verify` compares the two over the whole state. If anything fails before the promotion, `roll_back` starts the old
+generation as it was and the run ends as failed; trigger again to continue where the copies are.
+"""
+
+
+def expansion_dag(application: Application, file: Path) -> DAG:
+    """Return the expansion DAG of one application."""
+    from kafka_rescale.operations.load import topology_of
+
+    name = application.application_id
+    with DAG(
+        dag_id=f"expand_{name}",
+        schedule=application.schedule,
+        start_date=START,
+        catchup=False,
+        max_active_runs=1,
+        params=expansion_params(application),
+        default_args=DEFAULT_ARGS,
+        doc_md=DOC.format(application_id=name),
+        tags=["kafka-rescale", "expand", *application.tags],
+    ) as dag:
+        build_expansion(ExpansionTasks(application, str(file)), topology_of(application))
+    return dag
+
+
+def build_expansion(make: ExpansionTasks, topology: Topology) -> None:
+    """Put the tasks of an expansion into the open DAG."""
+    approved = make.approve_plan()
+    make.preflight() >> make.plan() >> approved
+    warmed = chain_stages(make, topology, approved)
+    catch_up, gate_all = make.spark("catch_up"), make.gate_all()
+    consent, cutover = make.approve_cutover(), make.cutover()
+    warmed >> [catch_up, gate_all]
+    chain(gate_all, consent, cutover)
+    verify = make.spark("verify")
+    [catch_up, cutover] >> verify >> make.callback()
+    # callback is a leaf too: where roll_back runs, callback is upstream_failed, and with it the whole run failed.
+    [catch_up, gate_all, consent, cutover] >> make.roll_back()
+
+
+def chain_stages(make: ExpansionTasks, topology: Topology, first: DAGNode) -> DAGNode:
+    """Chain one TaskGroup per stage behind ``first``, the most downstream first, and return the last of them."""
+    last = first
+    for index, subtopology in enumerate(topology.downstream_first(), start=1):
+        with TaskGroup(stage_name(index, subtopology), tooltip=stage_tooltip(subtopology.stores)) as group:
+            chain(
+                make.expand(index),
+                make.spark("restore", index),
+                make.spark("warm_up", index),
+                make.lag_gate(index),
+            )
+        last >> group
+        last = group
+    return last
+
+
+def stage_tooltip(stores: tuple[str, ...]) -> str:
+    """Return what a stage moves, in a few words."""
+    return f"state of {', '.join(stores)}" if stores else "no state of its own"
+
+
+def build_dags(build: DagBuilder, kind: str) -> dict[str, DAG]:
+    """Return the DAGs of all application files by id.
+
+    Every task parses this file again, so one file that can't be used must not break the others' runs: it gets a
+    DAG that says what is wrong with it.
+
+    :param build: makes one application's DAG.
+    :param kind: first part of the DAG ids.
+    """
+    from kafka_rescale.operations.load import application_files, load_application
+
+    dags: dict[str, DAG] = {}
+    for file in application_files():
+        try:
+            dag = build(load_application(file), file)
+        except Exception as error:
+            dag = invalid_dag(f"{kind}_{file.stem}", file, str(error))
+        dags[dag.dag_id] = dag
+    return dags
+
+
+def invalid_dag(dag_id: str, file: Path, error: str) -> DAG:
+    """Return a DAG that shows why an application file can't be used."""
+    with DAG(dag_id=dag_id, schedule=None, doc_md=f"`{file}` can't be used:\n\n{error}") as dag:
+        dag.tags = {"kafka-rescale", "invalid"}
+        InvalidApplicationOperator(task_id="invalid", application_file=str(file), error=error)
+    return dag

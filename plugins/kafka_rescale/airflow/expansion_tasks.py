@@ -1,0 +1,124 @@
+"""The tasks of an expansion, each made from the application file alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from airflow.sdk import TriggerRule
+
+from kafka_rescale.airflow.operators.admin import (
+    CutoverOperator,
+    ExpandStageOperator,
+    FinishOperator,
+    PlanOperator,
+    PreflightOperator,
+    RollBackOperator,
+)
+from kafka_rescale.airflow.operators.approval import OptionalApprovalOperator
+from kafka_rescale.airflow.operators.spark_submit import RescaleSparkSubmitOperator
+from kafka_rescale.airflow.sensors.lag_gate import LagGateSensor
+from kafka_rescale.core.application import Application
+
+PLAN_TABLE = "{{ ti.xcom_pull(task_ids='plan', key='table') }}"
+LAG_TABLE = "{{ ti.xcom_pull(task_ids='gate_all', key='table') }}"
+STAGE_GATE_TIMEOUT = timedelta(hours=1)
+
+
+@dataclass(frozen=True)
+class ExpansionTasks:
+    """Makes the tasks of one application's expansion; the DAG that is open takes them up.
+
+    :param application: as parsed; tasks read its file again when they run.
+    :param file: path of the application file.
+    """
+
+    application: Application
+    file: str
+
+    def preflight(self) -> PreflightOperator:
+        """Check everything."""
+        return PreflightOperator(
+            task_id="preflight", application_file=self.file, target="{{ params.target or '' }}"
+        )
+
+    def plan(self) -> PlanOperator:
+        """Show the plan and begin, or end the run."""
+        return PlanOperator(task_id="plan", application_file=self.file, only_show="{{ params.dry_run }}")
+
+    def approve_plan(self) -> OptionalApprovalOperator:
+        """Ask before anything is created."""
+        return OptionalApprovalOperator(
+            task_id="approve_plan",
+            enabled_by="approve_plan",
+            subject=f"Expand {self.application.application_id} as planned?",
+            body=PLAN_TABLE,
+        )
+
+    def expand(self, stage: int) -> ExpandStageOperator:
+        """Create a stage's topics."""
+        return ExpandStageOperator(task_id="expand", application_file=self.file, stage=stage)
+
+    def spark(self, job: str, stage: int | None = None, **arguments: Any) -> RescaleSparkSubmitOperator:
+        """Run a Spark job."""
+        return RescaleSparkSubmitOperator(
+            task_id=job,
+            job=job,
+            stage=stage,
+            application_id=self.application.application_id,
+            kafka_conn_id=self.application.kafka_conn_id,
+            conn_id=self.application.spark_conn_id,
+            conf=dict(self.application.spark_conf),
+            **arguments,
+        )
+
+    def lag_gate(self, stage: int) -> LagGateSensor:
+        """Wait until a stage's copies are near."""
+        return LagGateSensor(
+            task_id="lag_gate",
+            stage=stage,
+            warmed_by=f"warm_up/{stage}",
+            timeout=STAGE_GATE_TIMEOUT,
+            **self._gate(),
+        )
+
+    def gate_all(self) -> LagGateSensor:
+        """Wait until all copies are near at the same time, beside a ``catch_up`` that is ready."""
+        return LagGateSensor(task_id="gate_all", ready_job="catch_up", **self._gate())
+
+    def approve_cutover(self) -> OptionalApprovalOperator:
+        """Ask before the running generation is stopped."""
+        return OptionalApprovalOperator(
+            task_id="approve_cutover",
+            enabled_by="approve_cutover",
+            subject=f"Cut {self.application.application_id} over now?",
+            body=f"{LAG_TABLE}\n\n{PLAN_TABLE}",
+        )
+
+    def cutover(self) -> CutoverOperator:
+        """Stop, carry over, promote, start."""
+        return CutoverOperator(task_id="cutover", application_file=self.file)
+
+    def callback(self) -> FinishOperator:
+        """Call back, complete, release."""
+        return FinishOperator(task_id="callback", application_file=self.file)
+
+    def roll_back(self) -> RollBackOperator:
+        """Undo what was begun if anything before promotion fails."""
+        return RollBackOperator(
+            task_id="roll_back",
+            application_file=self.file,
+            reason="a task of {{ run_id }} failed",
+            trigger_rule=TriggerRule.ONE_FAILED,
+            retries=5,
+        )
+
+    def _gate(self) -> dict[str, Any]:
+        default = self.application.acceptable_recovery_lag
+        chosen = "params.acceptable_recovery_lag"
+        return {
+            "application_id": self.application.application_id,
+            "kafka_config_id": self.application.kafka_conn_id,
+            "acceptable_lag": f"{{{{ {default} if {chosen} is none else {chosen} }}}}",
+        }

@@ -1,0 +1,123 @@
+"""One reading of the lag gate: what the cluster and the control topic say now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from kafka_rescale.core.journal import Phase
+from kafka_rescale.core.lag import GateDecision, decide, expected_sources
+
+if TYPE_CHECKING:
+    from kafka_rescale.core.control_records import ControlState
+    from kafka_rescale.kafka.connection import KafkaConnection
+
+
+class GateReason(StrEnum):
+    """Why the gate answers as it does; the trigger's event carries it."""
+
+    OPEN = "open"
+    WARMED = "warmed"
+    PAST = "past"
+    HOLDING = "holding"
+    JOB_NOT_READY = "job_not_ready"
+    LEASE_LOST = "lease_lost"
+    REFUSED = "refused"
+
+    @property
+    def passes(self) -> bool:
+        """Whether the run may go on."""
+        return self in {GateReason.OPEN, GateReason.WARMED, GateReason.PAST}
+
+    @property
+    def is_final(self) -> bool:
+        """Whether waiting longer can't change it."""
+        return self in {GateReason.WARMED, GateReason.PAST, GateReason.LEASE_LOST, GateReason.REFUSED}
+
+
+@dataclass(frozen=True)
+class Gate:
+    """What a gate waits for.
+
+    :param application: base name of the application.
+    :param owner: the run that must hold the lease.
+    :param threshold: acceptable lag in offsets per partition.
+    :param stage: index of the stage; all stages at the same time for ``None``.
+    :param warmed_by: job of this run whose last measured lags open the gate as well.
+    :param ready_job: job of this run that must be in state ``ready``.
+    """
+
+    application: str
+    owner: str
+    threshold: int
+    stage: int | None = None
+    warmed_by: str | None = None
+    ready_job: str | None = None
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The gate's answer at one moment, with the lags it rests on."""
+
+    reason: GateReason
+    decision: GateDecision = field(default_factory=lambda: GateDecision((), 0))
+    detail: str = ""
+
+    def event(self) -> dict[str, Any]:
+        """Return the reading as the payload of a trigger's event."""
+        lags = [[each.topic, each.partition, each.lag] for each in self.decision.lags]
+        return {
+            "reason": self.reason.value,
+            "threshold": self.decision.threshold,
+            "lags": lags,
+            "detail": self.detail,
+        }
+
+    def __str__(self) -> str:
+        holding = self.decision.holding
+        more = f" and {len(holding) - 5} more" if len(holding) > 5 else ""
+        return " ".join((self.reason.value, self.detail, ", ".join(map(str, holding[:5])) + more)).strip()
+
+
+def look(connection: KafkaConnection, gate: Gate) -> Reading:
+    """Read the control topic and the lags once; blocks, so triggers call it in a thread."""
+    from kafka_rescale.kafka.control_topic import ControlTopic
+    from kafka_rescale.operations.stages import lags
+
+    state = ControlTopic(connection, gate.application).read()
+    if (reading := _before_lags(state, gate)) is not None:
+        return reading
+    assert state.journal is not None
+    expected = expected_sources(state.journal.plan, gate.stage)
+    decision = decide(lags(connection, state.journal.plan, gate.stage), gate.threshold, expected)
+    if not decision.is_open:
+        measured = _measured_by_job(state, gate, expected)
+        return Reading(GateReason.WARMED, measured) if measured else Reading(GateReason.HOLDING, decision)
+    ready = gate.ready_job is None or _state_of_job(state, gate) == "ready"
+    return Reading(GateReason.OPEN if ready else GateReason.JOB_NOT_READY, decision)
+
+
+def _before_lags(state: ControlState, gate: Gate) -> Reading | None:
+    lease, journal = state.lease, state.journal
+    if lease is None or journal is None or lease.released or lease.owner != gate.owner:
+        held = "nobody" if lease is None or lease.released else lease.owner
+        return Reading(GateReason.LEASE_LOST, detail=f"the lease is held by {held}, not by {gate.owner}")
+    if journal.phase in {Phase.ROLLING_BACK, Phase.ROLLED_BACK}:
+        return Reading(GateReason.LEASE_LOST, detail="the expansion was rolled back")
+    if journal.phase is not Phase.WARMING:
+        return Reading(GateReason.PAST, detail=f"phase {journal.phase}: the cutover has begun before")
+    return None
+
+
+def _state_of_job(state: ControlState, gate: Gate) -> str:
+    result = state.results.get(gate.ready_job or "")
+    return result.state if result is not None and result.run == gate.owner else "not started"
+
+
+def _measured_by_job(state: ControlState, gate: Gate, expected: frozenset[tuple[str, int]]) -> GateDecision | None:
+    result = state.results.get(gate.warmed_by or "")
+    if result is None or result.run != gate.owner or result.state != "done":
+        return None
+    decision = decide(result.partitions, gate.threshold, expected)
+    return decision if decision.is_open else None

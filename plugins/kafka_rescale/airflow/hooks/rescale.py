@@ -1,0 +1,69 @@
+"""From an Airflow connection of type ``kafka`` to a :class:`KafkaConnection`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.apache.kafka.hooks.base import KafkaBaseHook
+from airflow.sdk.exceptions import AirflowNotFoundException
+from airflow.sdk.log import mask_secret
+
+from kafka_rescale.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from kafka_rescale.kafka.connection import KafkaConnection
+
+SECRET_WORDS = ("password", "secret", "token", "sasl.jaas.config", "key.pem", "oauthbearer.config")
+
+
+class KafkaRescaleHook(KafkaBaseHook):
+    """
+    Give the rescale's own connection for an Airflow connection of the provider's type ``kafka``.
+
+    :param kafka_config_id: id of the connection; its extra holds librdkafka properties.
+    """
+
+    hook_name = "Kafka Rescale"
+
+    def __init__(self, *, kafka_config_id: str = KafkaBaseHook.default_conn_name) -> None:
+        super().__init__(kafka_config_id)
+
+    def connection(self) -> KafkaConnection:
+        """Return the connection; for tasks, where a synchronous look-up is allowed."""
+        try:
+            extra = self.get_connection(self.kafka_config_id).extra_dejson
+        except AirflowNotFoundException as error:
+            raise missing(self.kafka_config_id) from error
+        return kafka_connection(extra)
+
+    async def aconnection(self) -> KafkaConnection:
+        """Return the connection; for triggers, whose event loop a synchronous look-up would block."""
+        try:
+            extra = (await self.aget_connection(self.kafka_config_id)).extra_dejson
+        except AirflowNotFoundException as error:
+            raise missing(self.kafka_config_id) from error
+        return kafka_connection(extra)
+
+
+def kafka_connection(extra: Mapping[str, Any]) -> KafkaConnection:
+    """Return the connection that a connection's extra describes, its secrets masked in every log from now on.
+
+    :raises InvalidInput: no ``bootstrap.servers``, or a callback, which a Spark job could not receive.
+    """
+    from kafka_rescale.kafka.connection import KafkaConnection
+
+    for key, value in extra.items():
+        if any(word in key for word in SECRET_WORDS):
+            mask_secret(str(value))
+    return KafkaConnection(extra)
+
+
+def missing(conn_id: str) -> InvalidInput:
+    """Return the error for a connection that doesn't exist."""
+    return InvalidInput(
+        f"Airflow connection {conn_id!r}",
+        found="no such connection",
+        expected='a connection of type kafka whose extra is {"bootstrap.servers": "…"}',
+        remedy=f"Add it in Admin > Connections, or set AIRFLOW_CONN_{conn_id.upper()} to its JSON.",
+    )

@@ -1,0 +1,60 @@
+"""The DAGs that a person starts beside an expansion: ``rollback_<application>`` and ``retire_<application>``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from airflow.sdk import DAG
+
+from kafka_rescale.airflow.operators.admin import RetireOperator, RollBackOperator
+from kafka_rescale.airflow.params import retire_params, roll_back_params
+from kafka_rescale.airflow.retries import DEFAULT_ARGS
+from kafka_rescale.core.application import Application
+
+ROLL_BACK_DOC = """
+Starts the running generation of `{application_id}` again as it was, and ends the expansion in progress.
+
+An expansion that fails rolls back by itself; this is for one that shall not go on, or whose run is gone. It takes
+the lease from whoever holds it: a run that still goes on finds that out and fails. It is possible until the
+promotion; afterwards it does nothing.
+"""
+
+RETIRE_DOC = """
+Deletes the previous generation's internal topics and group of `{application_id}`, for good.
+
+Possible only after an expansion that is complete: verified, and finished.
+"""
+
+
+def roll_back_dag(application: Application, file: Path) -> DAG:
+    """Return the manual rollback of one application."""
+    name = application.application_id
+    with DAG(
+        dag_id=f"rollback_{name}",
+        schedule=None,
+        max_active_runs=1,
+        params=roll_back_params(),
+        default_args=DEFAULT_ARGS,
+        doc_md=ROLL_BACK_DOC.format(application_id=name),
+        tags=["kafka-rescale", "rollback", *application.tags],
+    ) as dag:
+        RollBackOperator(
+            task_id="roll_back", application_file=str(file), reason="{{ params.reason }}", take_over=True
+        )
+    return dag
+
+
+def retire_dag(application: Application, file: Path) -> DAG:
+    """Return the retirement of one application's previous generation."""
+    name = application.application_id
+    with DAG(
+        dag_id=f"retire_{name}",
+        schedule=None,
+        max_active_runs=1,
+        params=retire_params(application),
+        default_args=DEFAULT_ARGS,
+        doc_md=RETIRE_DOC.format(application_id=name),
+        tags=["kafka-rescale", "retire", *application.tags],
+    ) as dag:
+        RetireOperator(task_id="retire", application_file=str(file))
+    return dag

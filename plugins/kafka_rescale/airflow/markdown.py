@@ -1,0 +1,48 @@
+"""Plans and lags as Markdown, for logs and for the people who approve."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from kafka_rescale.core.plan import Plan
+
+SHOWN_PARTITIONS = 20
+
+
+def plan_markdown(plan: Plan) -> str:
+    """Return the plan as tables: stages in their order, then inputs."""
+    moves = [
+        (stage.name, move.kind.value, move.source, move.target, move.source_partitions, move.target_partitions)
+        for stage in plan.stages
+        for move in stage.moves
+    ]
+    outputs = [
+        (stage.name, "output", growth.topic, growth.topic, growth.current, growth.target)
+        for stage in plan.stages
+        for growth in stage.grow_outputs
+    ]
+    inputs = [("cutover", f"input ({i.policy})", i.topic, i.topic, i.current, i.target) for i in plan.inputs]
+    names = [stage.name for stage in plan.stages]
+    rows = sorted([*outputs, *moves], key=lambda row: names.index(row[0]))
+    title = f"**{plan.application}** to {plan.partitions} partitions: `{plan.blue}` → `{plan.green}`"
+    header = ("stage", "what", "from", "to", "partitions", "then")
+    return f"{title} (plan {plan.fingerprint})\n\n{table(header, [*rows, *inputs])}"
+
+
+def lag_markdown(event: Mapping[str, Any]) -> str:
+    """Return the gate's numbers as a table of the partitions that are furthest behind."""
+    lags = event.get("lags", [])
+    rows = [(topic, partition, "none yet" if lag is None else lag) for topic, partition, lag in lags]
+    more = len(rows) - SHOWN_PARTITIONS
+    title = f"{len(rows)} partitions, acceptable lag {event.get('threshold')} offsets each"
+    rest = f"\n\n… and {more} more with no more lag than these" if more > 0 else ""
+    return f"{title}\n\n{table(('topic', 'partition', 'lag'), rows[:SHOWN_PARTITIONS])}{rest}"
+
+
+def table(header: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
+    """Return a Markdown table."""
+    lines = [tuple(map(str, header))]
+    lines.append(tuple("---" for _ in lines[0]))
+    lines.extend(tuple(map(str, row)) for row in rows)
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

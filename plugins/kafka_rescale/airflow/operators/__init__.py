@@ -1,0 +1,1 @@
+"""Operators: arguments in, one call, a small result out."""

@@ -1,0 +1,208 @@
+"""The steps that Airflow itself performs: one operator per step, one call each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator, Context
+from airflow.sdk.bases.skipmixin import SkipMixin
+
+from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
+from kafka_rescale.airflow.markdown import plan_markdown
+from kafka_rescale.airflow.runs import (
+    PLAN_TABLE_KEY,
+    PLAN_TASK,
+    PREFLIGHT_TASK,
+    owner_is_finished,
+    owner_of,
+)
+from kafka_rescale.airflow.spark_connection import require_spark_master
+from kafka_rescale.core.plan import Plan
+
+if TYPE_CHECKING:
+    from kafka_rescale.core.application import Application
+    from kafka_rescale.kafka.connection import KafkaConnection
+
+
+class RescaleOperator(BaseOperator):
+    """
+    Base of the admin steps: finds the application, its connection and the plan of this run.
+
+    :param application_file: path of the application file, read again when the task runs (templated)
+    """
+
+    template_fields: Sequence[str] = ("application_file",)
+    ui_color = "#dbe7f5"
+
+    def __init__(self, *, application_file: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.application_file = application_file
+
+    def application(self) -> Application:
+        """Return the application as its file describes it now."""
+        from kafka_rescale.operations.load import load_application
+
+        return load_application(self.application_file)
+
+    def connection(self, application: Application) -> KafkaConnection:
+        """Return the application's Kafka connection."""
+        return KafkaRescaleHook(kafka_config_id=application.kafka_conn_id).connection()
+
+    def run_owned(self, step: Callable[..., Any], context: Context, **arguments: Any) -> Any:
+        """Call a step that takes the application, its connection and the owner of the lease."""
+        application = self.application()
+        result = step(application, self.connection(application), owner=owner_of(context), **arguments)
+        self.log.info("%s", result)
+        return result
+
+
+class PreflightOperator(RescaleOperator):
+    """
+    Describe everything and refuse what can't work before anything is touched.
+
+    :param target: desired partition count, or empty for the application file's (templated)
+    """
+
+    template_fields: Sequence[str] = (*RescaleOperator.template_fields, "target")
+
+    def __init__(self, *, target: str | int | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.target = target
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Return ``plan`` (or None), ``noop`` and ``messages``."""
+        from kafka_rescale.operations.load import topology_of
+        from kafka_rescale.operations.preflight import preflight
+        from kafka_rescale.operations.waiting import now_ms
+
+        application = self.application()
+        require_spark_master(application.spark_conn_id)
+        result = preflight(
+            application,
+            topology_of(application),
+            self.connection(application),
+            target=int(self.target) if self.target else application.partitions,
+            owner=owner_of(context),
+            now_ms=now_ms(),
+            owner_is_finished=owner_is_finished,
+        )
+        for message in result.messages:
+            self.log.info("%s", message)
+        plan = result.plan.model_dump(mode="json") if result.plan else None
+        return {"plan": plan, "noop": result.noop, "messages": [str(m) for m in result.messages]}
+
+
+class PlanOperator(RescaleOperator, SkipMixin):
+    """
+    Show the plan; then end the run if it is a dry run or there is nothing to do, else take the lease and begin.
+
+    :param only_show: end after the plan is shown; a boolean or its text (templated)
+    """
+
+    inherits_from_skipmixin = True
+    template_fields: Sequence[str] = (*RescaleOperator.template_fields, "only_show")
+
+    def __init__(self, *, only_show: str | bool, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.only_show = only_show
+
+    def execute(self, context: Context) -> dict[str, Any] | None:
+        """Return the plan that was begun, for the stages; push its table for the approval."""
+        found = context["ti"].xcom_pull(task_ids=PREFLIGHT_TASK)
+        plan = Plan.model_validate(found["plan"]) if found["plan"] else None
+        table = plan_markdown(plan) if plan else "\n".join(found["messages"])
+        self.log.info("\n%s", table)
+        context["ti"].xcom_push(key=PLAN_TABLE_KEY, value=table)
+        if plan is None or found["noop"] or str(self.only_show).lower() == "true":
+            self.log.info("Nothing to do." if plan is None or found["noop"] else "Dry run: it ends here.")
+            context["ti"].xcom_push(key="return_value", value=found["plan"])  # skip() returns by an exception
+            self.skip(ti=context["ti"], tasks=context["task"].get_flat_relatives(upstream=False))
+        self._begin(plan, context)
+        return plan.model_dump(mode="json")
+
+    def _begin(self, plan: Plan, context: Context) -> None:
+        from kafka_rescale.operations.begin import begin
+        from kafka_rescale.operations.waiting import now_ms
+
+        self.run_owned(begin, context, plan=plan, now_ms=now_ms(), owner_is_finished=owner_is_finished)
+
+
+class ExpandStageOperator(RescaleOperator):
+    """
+    Grow a stage's outputs and create its green topics; acts only on the difference.
+
+    :param stage: index of the stage, counting from 1 at the most downstream
+    """
+
+    def __init__(self, *, stage: int, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.stage = stage
+
+    def execute(self, context: Context) -> list[str]:
+        """Return what was changed, one line each."""
+        from kafka_rescale.operations.stages import expand_stage
+
+        plan = Plan.model_validate(context["ti"].xcom_pull(task_ids=PLAN_TASK))
+        changes = expand_stage(self.connection(self.application()), plan, self.stage)
+        self.log.info("%s", "\n".join(changes) or "nothing to change")
+        return changes
+
+
+class CutoverOperator(RescaleOperator):
+    """Stop the running generation, carry over the rest, promote the new one and start it."""
+
+    ui_color = "#f6c7b6"
+
+    def execute(self, context: Context) -> Any:
+        """Return the parts of the pause in seconds."""
+        from kafka_rescale.operations.cutover import run_cutover
+
+        return self.run_owned(run_cutover, context)
+
+
+class RollBackOperator(RescaleOperator):
+    """
+    Start the running generation again as it was; nothing to do once the new one is promoted.
+
+    :param reason: why, for the log (templated)
+    :param take_over: take the lease from whoever holds it; only where a person asked for the rollback
+    """
+
+    ui_color = "#f3e0a6"
+    template_fields: Sequence[str] = (*RescaleOperator.template_fields, "reason")
+
+    def __init__(self, *, reason: str, take_over: bool = False, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.reason = reason
+        self.take_over = take_over
+
+    def execute(self, context: Context) -> Any:
+        """Return what was done, in a sentence."""
+        from kafka_rescale.operations.rollback import roll_back
+
+        return self.run_owned(roll_back, context, reason=self.reason, take_over=self.take_over)
+
+
+class FinishOperator(RescaleOperator):
+    """Complete the expansion: the application's callback once, the journal, the lease."""
+
+    ui_color = "#c9e8cf"
+
+    def execute(self, context: Context) -> Any:
+        """Return a summary."""
+        from kafka_rescale.operations.finish import finish
+
+        return self.run_owned(finish, context)
+
+
+class RetireOperator(RescaleOperator):
+    """Delete the previous generation's topics and group; refused before the expansion is complete."""
+
+    ui_color = "#f6c7b6"
+
+    def execute(self, context: Context) -> Any:
+        """Return the names of what was deleted."""
+        from kafka_rescale.operations.retire import retire
+
+        return self.run_owned(retire, context)

@@ -1,0 +1,132 @@
+"""Submit one of the rescale's Spark jobs, and hand its result on."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import psutil
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk import Context
+from airflow.sdk.log import mask_secret
+
+from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
+from kafka_rescale.airflow.job_results import result_of
+from kafka_rescale.airflow.runs import owner_of
+from kafka_rescale.airflow.spark_connection import deploy_mode_of, require_spark_master
+from kafka_rescale.airflow.spark_files import connector, job_file
+from kafka_rescale.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from kafka_rescale.kafka.connection import KafkaConnection
+
+CONFIG = "KAFKA_RESCALE_KAFKA_CONFIG"
+CONFIG_FILE = "KAFKA_RESCALE_KAFKA_CONFIG_FILE"
+
+
+class RescaleSparkSubmitOperator(SparkSubmitOperator):
+    """
+    Run a rescale job by ``spark-submit``, with the Spark connection checked first and the Kafka one kept secret.
+
+    The provider's ``durable`` reconnect does not exist in client mode; a retry submits again and the job's own
+    transactional ids fence the attempt before.
+
+    :param application_id: base name of the application
+    :param job: ``restore``, ``warm_up``, ``catch_up`` or ``verify``
+    :param stage: index of the stage for ``restore`` and ``warm_up``
+    :param kafka_conn_id: id of the Airflow connection for Kafka; its properties travel in the environment of
+        ``spark-submit``, which only client mode on a local or standalone master keeps out of sight
+    :param kafka_config_file: path of a JSON file with those properties, mounted where the driver runs; needed in
+        cluster deploy mode and on YARN or Kubernetes, whose ``env_vars`` become visible Spark properties
+    """
+
+    # env_vars would show the Kafka connection among the rendered fields.
+    template_fields: Sequence[str] = tuple(f for f in SparkSubmitOperator.template_fields if f != "env_vars")
+    ui_color = "#fbe3c9"
+
+    def __init__(
+        self,
+        *,
+        application_id: str,
+        job: str,
+        stage: int | None = None,
+        kafka_conn_id: str,
+        kafka_config_file: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        self.application_id = application_id
+        self.job = job
+        self.stage = stage
+        self.kafka_conn_id = kafka_conn_id
+        self.kafka_config_file = kafka_config_file or os.environ.get(CONFIG_FILE)
+        self.result_key = job if stage is None else f"{job}/{stage}"
+        name = f"{application_id}-{self.result_key.replace('/', '-')}"
+        super().__init__(application=str(job_file(job)), name=name, **kwargs)
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Return the job's result without its per-partition part."""
+        master = require_spark_master(self._conn_id)
+        connection = KafkaRescaleHook(kafka_config_id=self.kafka_conn_id).connection()
+        self.env_vars = {**(self.env_vars or {}), **self._environment(master, connection)}
+        self.application_args = self._arguments(context)
+        self._add_connector()
+        with TemporaryDirectory(prefix="kafka-rescale-") as directory:
+            self.py_files = self._package_zip(Path(directory))
+            super().execute(context)
+        return result_of(connection, self.application_id, self.result_key)
+
+    def on_kill(self) -> None:
+        """End the driver too: the provider kills the JVM, whose Python child would go on writing."""
+        process = getattr(self._hook, "_submit_sp", None)
+        drivers = _descendants(process.pid) if process is not None else []
+        super().on_kill()
+        for driver in drivers:
+            if driver.is_running():
+                driver.kill()
+        psutil.wait_procs(drivers, timeout=10)
+
+    def _arguments(self, context: Context) -> list[str]:
+        stage = [] if self.stage is None else ["--stage", str(self.stage)]
+        run = ["--run", owner_of(context), "--attempt", str(context["ti"].try_number)]
+        return ["--application", self.application_id, *stage, *run]
+
+    def _environment(self, master: str, connection: KafkaConnection) -> dict[str, str]:
+        local = master.startswith("local")
+        python = {"PYSPARK_DRIVER_PYTHON": sys.executable} | ({"PYSPARK_PYTHON": sys.executable} if local else {})
+        if self.kafka_config_file:
+            return {**python, CONFIG_FILE: self.kafka_config_file}
+        private = local or master.startswith("spark://")
+        mode = self._deploy_mode or deploy_mode_of(self._conn_id)
+        if mode == "cluster" or not private:
+            raise InvalidInput(
+                f"Spark connection {self._conn_id!r}",
+                found=f"master {master}, deploy mode {mode}",
+                expected="client mode on a local or standalone master, or `kafka_config_file`",
+                remedy=f"Mount the Kafka properties as JSON for the driver and name the file in {CONFIG_FILE}.",
+            )
+        text = json.dumps(dict(connection.config))
+        mask_secret(text)
+        return {**python, CONFIG: text}
+
+    def _add_connector(self) -> None:
+        jars, packages = connector()
+        self.jars = self.jars or jars
+        self.packages = self.packages or (None if self.jars else packages)
+
+    @staticmethod
+    def _package_zip(directory: Path) -> str:
+        from kafka_rescale.spark.package_zip import build
+
+        return str(build(directory))
+
+
+def _descendants(pid: int) -> list[psutil.Process]:
+    try:
+        return psutil.Process(pid).children(recursive=True)
+    except psutil.NoSuchProcess:
+        return []

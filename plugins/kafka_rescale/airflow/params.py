@@ -1,0 +1,88 @@
+"""The forms shown when a run is triggered."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow.sdk import Param
+
+if TYPE_CHECKING:
+    from kafka_rescale.core.application import Application
+
+WHAT, SAFETY = "What to do", "Safety"
+
+
+def expansion_params(application: Application) -> dict[str, Param]:
+    """Return the params of an expansion.
+
+    ``dry_run`` is on by default: whoever presses *Trigger* without reading gets a plan, not a cutover. A schedule
+    is itself the decision to expand, and takes the defaults, so there it is off.
+    """
+    return {
+        "target": Param(
+            None,
+            type=["null", "integer"],
+            minimum=1,
+            maximum=100_000,
+            title="Target partitions",
+            section=WHAT,
+            description_md=f"Empty: `partitions` of the application file ({application.partitions} when parsed).",
+        ),
+        "dry_run": Param(
+            application.schedule is None,
+            type="boolean",
+            title="Dry run",
+            section=WHAT,
+            description_md="Only check and show the plan; nothing is changed and no lease is taken.",
+        ),
+        "approve_plan": Param(
+            False,
+            type="boolean",
+            title="Approve the plan",
+            section=SAFETY,
+            description_md="Wait for a person to approve the plan before anything is created.",
+        ),
+        "approve_cutover": Param(
+            False,
+            type="boolean",
+            title="Approve the cutover",
+            section=SAFETY,
+            description_md="Wait for a person to approve the cutover, with the lag of every partition at hand.",
+        ),
+        "acceptable_recovery_lag": Param(
+            None,
+            type=["null", "integer"],
+            minimum=0,
+            title="Acceptable recovery lag",
+            section=SAFETY,
+            description_md="Offsets per partition within which the gates open. Empty: the application file's "
+            f"({application.acceptable_recovery_lag} when parsed).",
+        ),
+    }
+
+
+def retire_params(application: Application) -> dict[str, Param]:
+    """Return the params of a retirement; there is no default, so nobody starts one by a slip."""
+    return {
+        "confirm": Param(
+            type="string",
+            const=application.application_id,
+            title="Application to confirm",
+            section=SAFETY,
+            description_md="The topics of the previous generation are deleted for good. Type "
+            f"`{application.application_id}` to confirm.",
+        )
+    }
+
+
+def roll_back_params() -> dict[str, Param]:
+    """Return the params of a manual rollback."""
+    return {
+        "reason": Param(
+            "asked for by a person",
+            type="string",
+            minLength=1,
+            section=WHAT,
+            description_md="Kept in the log.",
+        )
+    }

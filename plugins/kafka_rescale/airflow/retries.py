@@ -1,0 +1,27 @@
+"""Which failures are worth a retry: outages are, anything that needs a person is not."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from airflow.sdk import ExceptionRetryPolicy, RetryAction, RetryRule
+
+from kafka_rescale.core.errors import Fenced, InvalidInput, Outage, Refused, UnsafeState
+
+RETRY_POLICY = ExceptionRetryPolicy(
+    rules=[
+        RetryRule(exception=UnsafeState, action=RetryAction.FAIL, reason="unsafe state: a person has to look"),
+        RetryRule(exception=Refused, action=RetryAction.FAIL, reason="refused: nothing changes by itself"),
+        RetryRule(exception=InvalidInput, action=RetryAction.FAIL, reason="the input has to be mended first"),
+        RetryRule(exception=Fenced, action=RetryAction.FAIL, reason="a newer attempt has taken over"),
+        RetryRule(exception=Outage, action=RetryAction.RETRY, reason="an outage may pass"),
+    ]
+)
+
+DEFAULT_ARGS: dict[str, Any] = {
+    "owner": "kafka-rescale",
+    "retries": 2,
+    "retry_delay": timedelta(seconds=10),
+    "retry_policy": RETRY_POLICY,
+}

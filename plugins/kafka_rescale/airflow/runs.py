@@ -1,0 +1,42 @@
+"""Who this run is, and whether another run has ended."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+log = logging.getLogger(__name__)
+
+FINISHED_STATES = frozenset({"success", "failed"})
+PREFLIGHT_TASK = "preflight"
+PLAN_TASK = "plan"
+PLAN_TABLE_KEY = "table"
+
+
+def owner_of(context: Context | Mapping[str, Any]) -> str:
+    """Return this run's name as the owner of a lease, ``<dag_id>/<run_id>``; never anything with a date in it."""
+    dag_run = context["dag_run"]
+    return f"{dag_run.dag_id}/{dag_run.run_id}"
+
+
+def owner_is_finished(owner: str) -> bool:
+    """Whether the run that is named so has ended, as far as Airflow can tell.
+
+    Anything else than a clear answer (another kind of owner, a deleted run, an API that does not answer) counts
+    as unfinished: then the lease is kept until it expires.
+    """
+    from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+
+    dag_id, _, run_id = owner.partition("/")
+    if not run_id or dag_id == "shell":
+        return False
+    try:
+        state = RuntimeTaskInstance.get_dagrun_state(dag_id=dag_id, run_id=run_id)
+    except Exception as error:
+        log.warning("the state of run %s is unknown: %s", owner, error)
+        return False
+    return str(state) in FINISHED_STATES

@@ -1,0 +1,1 @@
+"""Sensors that wait outside of worker slots."""

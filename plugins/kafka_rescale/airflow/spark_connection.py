@@ -1,0 +1,57 @@
+"""Resolve the Spark connection before anything is submitted.
+
+When a connection is missing or can't be parsed, the provider falls back to ``--master yarn`` and says so in one
+line at INFO.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow.sdk import BaseHook
+
+from kafka_rescale.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from airflow.sdk import Connection
+
+LOCAL_EXAMPLE = '{"conn_type": "spark", "host": "local[*]"}'
+
+
+def require_spark_master(conn_id: str) -> str:
+    """Return the master that a Spark connection names.
+
+    :raises InvalidInput: there is no such connection, it can't be parsed, or it names no master.
+    """
+    try:
+        connection = BaseHook.get_connection(conn_id)
+    except Exception as error:
+        raise _refusal(conn_id, f"{type(error).__name__}: {error}") from error
+    master = master_of(connection)
+    if not connection.host and master != "yarn":
+        raise _refusal(conn_id, "a connection without a host")
+    return master
+
+
+def master_of(connection: Connection) -> str:
+    """Return the ``--master`` that the provider will pass for a connection (``SparkSubmitHook``)."""
+    host, port = connection.host or "", connection.port
+    plain = connection.conn_type == "spark" and host and ("://" in host or not port)
+    if connection.conn_type == "yarn" or host == "yarn":
+        return "yarn"
+    master = host if plain else f"{connection.conn_type}://{host}"
+    return f"{master}:{port}" if port else master
+
+
+def deploy_mode_of(conn_id: str) -> str:
+    """Return ``client`` or ``cluster``, as the connection's extra says."""
+    return BaseHook.get_connection(conn_id).extra_dejson.get("deploy-mode") or "client"
+
+
+def _refusal(conn_id: str, found: str) -> InvalidInput:
+    return InvalidInput(
+        f"Spark connection {conn_id!r}",
+        found=found,
+        expected=f"a connection that names a master, for example {LOCAL_EXAMPLE}",
+        remedy=f"Set AIRFLOW_CONN_{conn_id.upper()} to such JSON; the URI spark://local[*] can't be parsed.",
+    )

@@ -1,0 +1,74 @@
+"""Watches lags from the triggerer, many gates at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from dataclasses import asdict
+from typing import Any
+
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+from kafka_rescale.airflow.gate import Gate, GateReason, Reading, look
+from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
+from kafka_rescale.core.errors import Outage, RescaleError
+
+log = logging.getLogger(__name__)
+
+
+class LagGateTrigger(BaseTrigger):
+    """
+    Fire when every partition has been within the threshold in several readings in a row.
+
+    The blocking reads run in threads: ``sync_to_async`` would put all gates of a triggerer behind each other. An
+    outage starts the count again; the wait is limited by the timeout of the deferral.
+
+    :param kafka_config_id: id of the Airflow connection; the trigger's stored arguments hold no secrets
+    :param gate: fields of :class:`~kafka_rescale.airflow.gate.Gate`
+    :param consecutive: how many readings in a row must pass
+    :param poll_seconds: pause between two readings
+    """
+
+    def __init__(
+        self, *, kafka_config_id: str, gate: dict[str, Any], consecutive: int = 3, poll_seconds: float = 2.0
+    ) -> None:
+        super().__init__()
+        self.kafka_config_id = kafka_config_id
+        self.gate = Gate(**gate)
+        self.consecutive = consecutive
+        self.poll_seconds = poll_seconds
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Return the import path and the arguments."""
+        arguments = {
+            "kafka_config_id": self.kafka_config_id,
+            "gate": asdict(self.gate),
+            "consecutive": self.consecutive,
+            "poll_seconds": self.poll_seconds,
+        }
+        return f"{type(self).__module__}.{type(self).__qualname__}", arguments
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Yield one event, when the gate has opened or never will."""
+        passed, last = 0, ""
+        while passed < self.consecutive:
+            if passed or last:
+                await asyncio.sleep(self.poll_seconds)
+            reading = await self._look()
+            if (text := str(reading)) != last:
+                log.info("gate of %s: %s", self.gate.application, text)
+            last = text
+            passed = passed + 1 if reading.reason.passes else 0
+            if reading.reason.is_final:
+                break
+        yield TriggerEvent(reading.event())
+
+    async def _look(self) -> Reading:
+        try:
+            connection = await KafkaRescaleHook(kafka_config_id=self.kafka_config_id).aconnection()
+            return await asyncio.to_thread(look, connection, self.gate)
+        except Outage as error:
+            return Reading(GateReason.HOLDING, detail=str(error))
+        except RescaleError as error:
+            return Reading(GateReason.REFUSED, detail=str(error))
