@@ -1,7 +1,7 @@
 """Writes .env from .env.example: every empty value becomes a new secret, of a kind that its name tells.
 
-Needs nothing but Python, so that docker compose works on a machine without the rest. Never replaces an existing .env:
-the database was created with its password, and connections are encrypted with its Fernet key.
+Needs nothing but Python, so that docker compose works on a machine without the rest. Never replaces an existing
+.env: the database was created with its password, and connections are encrypted with its Fernet key.
 """
 
 from __future__ import annotations

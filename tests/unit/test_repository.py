@@ -1,0 +1,114 @@
+"""What holds for every file of the repository."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+LINE_LIMIT = 400
+WRITTEN_BY_HAND = {".py", ".java", ".sh", ".md", ".yml", ".yaml", ".toml", ".xml", ".html", ".js", ".css", ""}
+# Written in two parts, as otherwise this file would be a finding.
+LEFT_OVER = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
+MACHINE_PATH = re.compile(r"(?<![\w.])/(?:work|root|Users)" + r"/\w|(?<![\w.])/home/(?!airflow\b)" + r"\w+")
+
+
+@cache
+def repository_files() -> tuple[Path, ...]:
+    """Every file that is committed, or would be by `git add`."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    output = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return tuple(path for name in output.split("\0") if name and (path := ROOT / name).is_file())
+
+
+def texts() -> list[tuple[str, str]]:
+    """Name and content of every file written by hand."""
+    files = [file for file in repository_files() if file.suffix in WRITTEN_BY_HAND]
+    return [(str(file.relative_to(ROOT)), file.read_text()) for file in files]
+
+
+def findings(pattern: re.Pattern[str]) -> list[str]:
+    return [
+        f"{name}:{number}: {line.strip()}"
+        for name, text in texts()
+        for number, line in enumerate(text.splitlines(), start=1)
+        if pattern.search(line)
+    ]
+
+
+def make_targets() -> set[str]:
+    return set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+
+
+def make_help() -> str:
+    return subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60).stdout
+
+
+def test_no_file_is_too_long_to_read() -> None:
+    long = {name: text.count("\n") for name, text in texts() if text.count("\n") > LINE_LIMIT}
+    assert long == {}
+
+
+def test_nothing_is_left_for_later() -> None:
+    assert findings(LEFT_OVER) == []
+
+
+def test_no_path_of_a_single_machine_is_written_down() -> None:
+    assert findings(MACHINE_PATH) == []
+
+
+@pytest.mark.parametrize("path", ["/" + "home/jane/x", "cd /" + "root/x", '"/' + 'Users/jane"'])
+def test_the_search_for_machine_paths_finds_one(path: str) -> None:
+    assert MACHINE_PATH.search(path)
+
+
+@pytest.mark.parametrize(
+    "generated",
+    [
+        ".venv/bin/python",
+        ".env",
+        "var/broker/broker.log",
+        "jvm/target/kafka/kafka.jar",
+        "plugins/kafka_rescale/__pycache__/plan.cpython-311.pyc",
+        ".hypothesis/examples",
+    ],
+)
+def test_generated_files_are_ignored(generated: str) -> None:
+    command = ["git", "check-ignore", "--quiet", "--no-index", generated]
+    assert subprocess.run(command, cwd=ROOT, check=False).returncode == 0
+
+
+def test_no_ignored_file_is_committed() -> None:
+    command = ["git", "ls-files", "--cached", "--ignored", "--exclude-standard"]
+    assert subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout == ""
+
+
+def test_make_alone_lists_every_target() -> None:
+    listed = set(re.findall(r"^  make ([a-z-]+) +\S", make_help(), re.MULTILINE))
+    assert listed == make_targets()
+    assert {"setup", "demo", "test", "bench", "lint", "typecheck", "broker", "clean"} <= listed
+
+
+def test_every_make_target_is_phony() -> None:
+    """Otherwise `make demo` does nothing as soon as someone makes a file of that name."""
+    phony = re.findall(r"^\.PHONY: (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert {name for line in phony for name in line.split()} == make_targets()
+
+
+def test_the_readme_names_only_commands_that_exist() -> None:
+    readme = (ROOT / "README.md").read_text()
+    named = set(re.findall(r"(?:^|`|&& )make ([a-z-]+)", readme, re.MULTILINE))
+    assert {"demo", "test"} <= named
+    assert named <= make_targets()
+
+
+@pytest.mark.parametrize("script", [".ci/run", *(f"scripts/{file.name}" for file in ROOT.glob("scripts/*.sh"))])
+def test_scripts_can_be_executed_from_any_directory(script: str, tmp_path: Path) -> None:
+    text = (ROOT / script).read_text()
+    assert (ROOT / script).stat().st_mode & 0o111
+    assert text.startswith("#!/usr/bin/env bash\n")
+    assert subprocess.run(["bash", "-n", ROOT / script], cwd=tmp_path, check=False).returncode == 0
