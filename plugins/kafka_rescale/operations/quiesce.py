@@ -14,6 +14,7 @@ from kafka_rescale.lifecycle.shell import home
 from kafka_rescale.operations.rescale import Rescale, blue
 from kafka_rescale.operations.waiting import wait_until
 
+
 def producers(inputs: tuple[Input, ...], action: str) -> None:
     """Run the ``stop`` or ``start`` command of every ``paused`` input's producers.
 
