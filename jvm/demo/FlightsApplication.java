@@ -23,6 +23,7 @@ import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.Topology;
 import org.apache.kafka.streams.errors.StreamsUncaughtExceptionHandler.StreamThreadExceptionResponse;
 import org.apache.kafka.streams.kstream.Consumed;
+import org.apache.kafka.streams.kstream.GlobalKTable;
 import org.apache.kafka.streams.kstream.Grouped;
 import org.apache.kafka.streams.kstream.Joined;
 import org.apache.kafka.streams.kstream.KStream;
@@ -58,7 +59,8 @@ public final class FlightsApplication {
     public static void main(final String[] arguments) throws IOException, InterruptedException {
         final Map<String, String> options = parse(arguments);
         final int partitions = Integer.parseInt(options.getOrDefault("partitions", "0"));
-        final Topology topology = topology(partitions, options.getOrDefault("output-prefix", ""));
+        final boolean global = "global".equals(options.get("planes"));
+        final Topology topology = topology(partitions, global, options.getOrDefault("output-prefix", ""));
         if (options.containsKey("describe")) {
             System.out.print(topology.describe());
             return;
@@ -66,20 +68,22 @@ public final class FlightsApplication {
         System.exit(run(topology, config(options)));
     }
 
-    /** Builds the topology; {@code partitions} of the repartition topics, 0 leaves them to Kafka Streams. */
-    static Topology topology(final int partitions, final String outputPrefix) {
+    /**
+     * Builds the topology.
+     *
+     * @param partitions of the repartition topics; 0 leaves them to Kafka Streams
+     * @param global planes as a global table, which every instance has whole, so that their topic may keep its
+     *     partitions while those of the flights change
+     */
+    static Topology topology(final int partitions, final boolean global, final String outputPrefix) {
         final StreamsBuilder builder = new StreamsBuilder();
         final KStream<String, String> flights =
             builder.stream("flights", Consumed.with(STRING, STRING).withName("flights-source"));
-        final KTable<String, String> planes = builder.table("planes",
-            Consumed.with(STRING, STRING).withName("planes-table"),
-            Materialized.<String, String, KeyValueStore<Bytes, byte[]>>as("planes")
-                .withKeySerde(STRING).withValueSerde(STRING));
         final KStream<String, String> byAircraft = flights
             .filter((key, flight) -> read(flight).hasNonNull("tailnum"), Named.as("drop-unknown-aircraft"))
             .selectKey((key, flight) -> read(flight).get("tailnum").asText(), Named.as("key-by-aircraft"))
             .repartition(repartitioned("by-aircraft", partitions));
-        aircraftTotals(byAircraft, planes, outputPrefix + "aircraft-totals-output");
+        aircraftTotals(withPlanes(builder, byAircraft, global), outputPrefix + "aircraft-totals-output");
         aircraftSessions(byAircraft, outputPrefix + "aircraft-sessions-output");
         final KStream<String, String> byAirport = flights
             .selectKey((key, flight) -> read(flight).get("origin").asText(), Named.as("key-by-airport"))
@@ -93,10 +97,24 @@ public final class FlightsApplication {
         return partitions > 0 ? plain.withNumberOfPartitions(partitions) : plain;
     }
 
-    private static void aircraftTotals(
-            final KStream<String, String> byAircraft, final KTable<String, String> planes, final String output) {
-        byAircraft
-            .leftJoin(planes, FlightsApplication::withPlane, Joined.with(STRING, STRING, STRING, "join-planes"))
+    private static KStream<String, String> withPlanes(
+            final StreamsBuilder builder, final KStream<String, String> byAircraft, final boolean global) {
+        final Consumed<String, String> consumed = Consumed.with(STRING, STRING).withName("planes-table");
+        final Materialized<String, String, KeyValueStore<Bytes, byte[]>> store =
+            Materialized.<String, String, KeyValueStore<Bytes, byte[]>>as("planes")
+                .withKeySerde(STRING).withValueSerde(STRING);
+        if (global) {
+            final GlobalKTable<String, String> planes = builder.globalTable("planes", consumed, store);
+            return byAircraft.leftJoin(
+                planes, (aircraft, flight) -> aircraft, FlightsApplication::withPlane, Named.as("join-planes"));
+        }
+        final KTable<String, String> planes = builder.table("planes", consumed, store);
+        return byAircraft.leftJoin(
+            planes, FlightsApplication::withPlane, Joined.with(STRING, STRING, STRING, "join-planes"));
+    }
+
+    private static void aircraftTotals(final KStream<String, String> flightsWithPlane, final String output) {
+        flightsWithPlane
             .groupByKey(Grouped.with("group-by-aircraft", STRING, STRING))
             .aggregate(() -> "{}", (aircraft, flight, total) -> addFlight(read(flight), read(total)),
                 Named.as("total-by-aircraft"),
