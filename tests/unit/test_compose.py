@@ -25,9 +25,10 @@ Compose = dict[str, Any]
 
 def docker_compose_config(file: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
     """Compose's own parser: checks against the specification's schema, fills in variables; needs no Docker."""
-    command = [Path(sys.executable).with_name("docker-compose"), "--file", file, "--project-directory", ROOT]
+    parser = Path(sys.executable).with_name("docker-compose")
+    options = ["--file", str(file), "--project-directory", str(ROOT), "--env-file", os.devnull]
     return subprocess.run(
-        [*command, "--env-file", os.devnull, "config", "--format", "json"],
+        [str(parser), *options, "config", "--format", "json"],
         env={"PATH": os.environ["PATH"], **environment},
         capture_output=True,
         text=True,

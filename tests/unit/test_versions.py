@@ -35,7 +35,7 @@ def pom_property(name: str) -> str:
 def image_tag(image: str) -> str:
     """The tag of ``image``, the same wherever a Dockerfile or the compose file names it."""
     files = [ROOT / "docker-compose.yml", *sorted((ROOT / "docker").glob("*/Dockerfile"))]
-    tags = {tag for file in files for tag in re.findall(rf"\b{image}:(\S+)", file.read_text())}
+    tags = {found.group(1) for file in files for found in re.finditer(rf"\b{image}:(\S+)", file.read_text())}
     assert len(tags) == 1, f"{image}: {tags}"
     return tags.pop()
 
