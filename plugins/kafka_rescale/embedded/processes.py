@@ -17,7 +17,9 @@ POLL_SECONDS = 0.05
 PORT_RANGE = range(18000, 32000)
 
 
-def wait_until(condition: Callable[[], object], *, timeout: float, what: str) -> None:
+def wait_until(
+    condition: Callable[[], object], *, timeout: float, what: str, poll_seconds: float = POLL_SECONDS
+) -> None:
     """Return as soon as ``condition()`` is true.
 
     :param timeout: seconds
@@ -27,7 +29,7 @@ def wait_until(condition: Callable[[], object], *, timeout: float, what: str) ->
     while not condition():
         if time.monotonic() > deadline:
             raise TimeoutError(f"waited {timeout:g} s in vain: {what}")
-        time.sleep(POLL_SECONDS)
+        time.sleep(poll_seconds)
 
 
 def is_running(pid: int, marker: str = "") -> bool:

@@ -1,0 +1,201 @@
+"""What tests, demo and benchmarks ask Airflow over its public REST API."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from kafka_rescale.embedded.processes import wait_until
+
+FINISHED_RUN = frozenset({"success", "failed"})
+FINISHED_TASK = frozenset({"success", "failed", "skipped", "upstream_failed", "removed"})
+PARTS = ("metadatabase", "scheduler", "triggerer", "dag_processor")
+
+
+class AirflowApiError(RuntimeError):
+    """The API refused a request.
+
+    :param status: HTTP status code.
+    """
+
+    def __init__(self, status: int, text: str) -> None:
+        self.status = status
+        super().__init__(f"HTTP {status}: {text}")
+
+
+class AirflowClient:
+    """Talks to one Airflow whose users are all admins.
+
+    :param url: address of the API server, without a path
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = url.rstrip("/")
+        self._token: str | None = None
+
+    def request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        """Return the JSON answer of one request; a token is fetched when needed.
+
+        :raises AirflowApiError: the answer is an error.
+        """
+        if self._token is None:
+            self._token = self._send("GET", "/auth/token")["access_token"]
+        try:
+            return self._send(method, f"/api/v2{path}", body)
+        except AirflowApiError as error:
+            if error.status != 401:
+                raise
+            self._token = None
+            return self.request(method, path, body)
+
+    def is_healthy(self) -> bool:
+        """Whether every part has reported itself healthy."""
+        try:
+            health = self._send("GET", "/api/v2/monitor/health")
+        except (AirflowApiError, OSError):
+            return False
+        return all((health.get(part) or {}).get("status") == "healthy" for part in PARTS)
+
+    def has_parsed(self) -> bool:
+        """Whether DAGs are known."""
+        return bool(self.request("GET", "/dags?limit=1")["dags"])
+
+    def dag_ids(self) -> set[str]:
+        """Return the ids of all DAGs."""
+        return {dag["dag_id"] for dag in self.request("GET", "/dags?limit=500")["dags"]}
+
+    def import_errors(self) -> dict[str, str]:
+        """Return the stack trace per DAG file that could not be imported."""
+        errors = self.request("GET", "/importErrors")["import_errors"]
+        return {each["filename"]: each["stack_trace"] for each in errors}
+
+    def unpause(self, dag_id: str) -> None:
+        """Let a DAG's runs be scheduled."""
+        self.request("PATCH", f"/dags/{_quoted(dag_id)}", {"is_paused": False})
+
+    def trigger(self, dag_id: str, conf: Mapping[str, Any] | None = None, *, run_id: str | None = None) -> str:
+        """Unpause a DAG, start a run and return its id."""
+        self.unpause(dag_id)
+        body = {"logical_date": None, "conf": dict(conf or {})} | ({"dag_run_id": run_id} if run_id else {})
+        return self.request("POST", f"/dags/{_quoted(dag_id)}/dagRuns", body)["dag_run_id"]
+
+    def backfill(
+        self, dag_id: str, from_date: str, to_date: str, conf: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """Create a backfill of a scheduled DAG (ISO dates) and return it."""
+        self.unpause(dag_id)
+        body = {"dag_id": dag_id, "from_date": from_date, "to_date": to_date, "dag_run_conf": dict(conf or {})}
+        return self.request("POST", "/backfills", body)
+
+    def runs(self, dag_id: str) -> dict[str, dict[str, Any]]:
+        """Return all runs of a DAG by id."""
+        found = self.request("GET", f"/dags/{_quoted(dag_id)}/dagRuns?limit=500")["dag_runs"]
+        return {run["dag_run_id"]: run for run in found}
+
+    def run_state(self, dag_id: str, run_id: str) -> str:
+        """Return a run's state."""
+        return self.request("GET", _run(dag_id, run_id))["state"]
+
+    def set_run_state(self, dag_id: str, run_id: str, state: str) -> None:
+        """Mark a run, as the UI's *Mark as* does."""
+        self.request("PATCH", _run(dag_id, run_id), {"state": state})
+
+    def task_states(self, dag_id: str, run_id: str) -> dict[str, str | None]:
+        """Return the state of every task of a run; None before it is scheduled."""
+        tasks = self.request("GET", f"{_run(dag_id, run_id)}/taskInstances?limit=500")["task_instances"]
+        return {task["task_id"]: task["state"] for task in tasks}
+
+    def task(self, dag_id: str, run_id: str, task_id: str) -> dict[str, Any]:
+        """Return everything about a task instance, its ``try_number`` and rendered fields among it."""
+        return self.request("GET", f"{_run(dag_id, run_id)}/taskInstances/{task_id}")
+
+    def xcom(self, dag_id: str, run_id: str, task_id: str, key: str = "return_value") -> Any:
+        """Return an XCom's value."""
+        path = f"{_run(dag_id, run_id)}/taskInstances/{task_id}/xcomEntries/{key}?deserialize=true"
+        return self.request("GET", path)["value"]
+
+    def log(self, dag_id: str, run_id: str, task_id: str, try_number: int | None = None) -> str:
+        """Return the log of a try, the last one by default."""
+        number = try_number or self.task(dag_id, run_id, task_id)["try_number"]
+        path = f"{_run(dag_id, run_id)}/taskInstances/{task_id}/logs/{number}?full_content=true"
+        entries = self.request("GET", path)["content"]
+        return "\n".join(e if isinstance(e, str) else json.dumps(e) for e in entries)
+
+    def hitl(self, dag_id: str, run_id: str, task_id: str) -> dict[str, Any]:
+        """Return what a person is asked: ``subject``, ``body``, ``options``."""
+        return self.request("GET", f"{_run(dag_id, run_id)}/taskInstances/{task_id}/-1/hitlDetails")
+
+    def approve(self, dag_id: str, run_id: str, task_id: str) -> None:
+        """Answer *Approve*."""
+        self._answer(dag_id, run_id, task_id, "Approve")
+
+    def reject(self, dag_id: str, run_id: str, task_id: str) -> None:
+        """Answer *Reject*."""
+        self._answer(dag_id, run_id, task_id, "Reject")
+
+    def clear(self, dag_id: str, run_id: str, task_ids: Collection[str], *, downstream: bool = True) -> list[str]:
+        """Clear tasks whatever their state, their downstream as well unless told otherwise; return their ids."""
+        body = {
+            "dry_run": False,
+            "only_failed": False,
+            "dag_run_id": run_id,
+            "task_ids": list(task_ids),
+            "include_downstream": downstream,
+        }
+        cleared = self.request("POST", f"/dags/{_quoted(dag_id)}/clearTaskInstances", body)
+        return [task["task_id"] for task in cleared["task_instances"]]
+
+    def wait_for_run(self, dag_id: str, run_id: str, *, timeout: float) -> str:
+        """Return a run's final state.
+
+        :param timeout: seconds
+        """
+        self.wait(lambda: self.run_state(dag_id, run_id) in FINISHED_RUN, f"the end of {run_id}", timeout)
+        return self.run_state(dag_id, run_id)
+
+    def wait_for_task(
+        self, dag_id: str, run_id: str, task_id: str, *, states: Collection[str] = FINISHED_TASK, timeout: float
+    ) -> str:
+        """Return a task's state once it is one of ``states``.
+
+        :param timeout: seconds
+        """
+
+        def state() -> str:
+            return self.task_states(dag_id, run_id).get(task_id) or "none"
+
+        self.wait(lambda: state() in states, f"{task_id} of {run_id} to be {' or '.join(states)}", timeout)
+        return state()
+
+    @staticmethod
+    def wait(condition: Callable[[], object], what: str, timeout: float) -> None:
+        """Return as soon as the condition holds; the API is asked at most twice a second."""
+        wait_until(condition, timeout=timeout, what=what, poll_seconds=0.5)
+
+    def _answer(self, dag_id: str, run_id: str, task_id: str, option: str) -> None:
+        path = f"{_run(dag_id, run_id)}/taskInstances/{task_id}/-1/hitlDetails"
+        self.request("PATCH", path, {"chosen_options": [option], "params_input": {}})
+
+    def _send(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        if self._token:
+            headers["Authorization"] = f"Bearer {self._token}"
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.url + path, data=data, headers=headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                return json.loads(answer.read() or b"null")
+        except urllib.error.HTTPError as error:
+            raise AirflowApiError(error.code, error.read().decode(errors="replace")[:2000]) from error
+
+
+def _quoted(text: str) -> str:
+    return urllib.parse.quote(text, safe="")
+
+
+def _run(dag_id: str, run_id: str) -> str:
+    return f"/dags/{_quoted(dag_id)}/dagRuns/{_quoted(run_id)}"

@@ -1,0 +1,87 @@
+"""The environment of an Airflow that runs alone on a small machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from kafka_rescale.embedded.processes import free_ports
+
+SMALL_MACHINE = {
+    "CORE__EXECUTOR": "LocalExecutor",
+    "CORE__LOAD_EXAMPLES": "False",
+    "CORE__PARALLELISM": "8",
+    "CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
+    "API__WORKERS": "1",
+    "DAG_PROCESSOR__PARSING_PROCESSES": "1",
+    "DAG_PROCESSOR__REFRESH_INTERVAL": "15",
+    "DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "30",
+    "SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.5",
+    # A worker that was killed is noticed, and its task retried, after this many seconds instead of 300.
+    "SCHEDULER__TASK_INSTANCE_HEARTBEAT_SEC": "5",
+    "SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "30",
+    "SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "5",
+    "LOGGING__LOGGING_LEVEL": "INFO",
+    "USAGE_DATA_COLLECTION__ENABLED": "False",
+}
+
+
+@dataclass(frozen=True)
+class AirflowPorts:
+    """TCP ports of one Airflow on 127.0.0.1."""
+
+    api: int
+    worker_logs: int
+    trigger_logs: int
+
+    @classmethod
+    def free(cls, api: int | None = None) -> AirflowPorts:
+        """Return free ports, and ``api`` if given."""
+        free, worker_logs, trigger_logs = free_ports(3)
+        return cls(api or free, worker_logs, trigger_logs)
+
+
+def airflow_environment(
+    home: Path,
+    ports: AirflowPorts,
+    *,
+    dags: Path,
+    plugins: Path,
+    connections: Mapping[str, Mapping[str, object]],
+) -> dict[str, str]:
+    """Return the environment of every part of one Airflow.
+
+    Settings of an Airflow around this process (a test that imports it, say) are left out.
+
+    :param connections: connection id to the connection as JSON.
+    """
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith("AIRFLOW")}
+    settings = SMALL_MACHINE | {
+        "CORE__DAGS_FOLDER": str(dags),
+        "CORE__PLUGINS_FOLDER": str(plugins),
+        "CORE__EXECUTION_API_SERVER_URL": f"http://127.0.0.1:{ports.api}/execution/",
+        "API__PORT": str(ports.api),
+        "API__HOST": "127.0.0.1",
+        "API__BASE_URL": f"http://127.0.0.1:{ports.api}",
+        "API__SECRET_KEY": secrets.token_hex(16),
+        "API_AUTH__JWT_SECRET": secrets.token_hex(32),
+        "DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home}/airflow.db",
+        "LOGGING__WORKER_LOG_SERVER_PORT": str(ports.worker_logs),
+        "LOGGING__TRIGGER_LOG_SERVER_PORT": str(ports.trigger_logs),
+    }
+    return (
+        inherited
+        | {f"AIRFLOW__{key}": value for key, value in settings.items()}
+        | {f"AIRFLOW_CONN_{name.upper()}": json.dumps(value) for name, value in connections.items()}
+        | {
+            "AIRFLOW_HOME": str(home),
+            # Triggers are imported by path, and Spark and Airflow programs are found beside this Python.
+            "PYTHONPATH": str(plugins),
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}",
+        }
+    )
