@@ -7,39 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from kafka_rescale.core.errors import InvalidInput
-
-OWNED_KEYS = frozenset({
-    "acks", "auto.commit.enable", "auto.commit.interval.ms", "auto.offset.reset", "enable.auto.commit",
-    "enable.auto.offset.store", "enable.idempotence", "enable.partition.eof", "group.id", "group.instance.id",
-    "group.protocol", "isolation.level", "partition.assignment.strategy", "request.required.acks",
-    "transaction.timeout.ms", "transactional.id",
-})  # fmt: skip
-"""Decided by this program per client, whatever a connection shared with other programs says."""
-
-TUNING_KEYS = frozenset({
-    "allow.auto.create.topics", "api.version.fallback.ms", "api.version.request", "api.version.request.timeout.ms",
-    "batch.num.messages", "batch.size", "broker.address.family", "broker.address.ttl", "broker.version.fallback",
-    "builtin.features", "check.crcs", "client.dns.lookup", "client.id", "client.rack", "compression.codec",
-    "compression.level", "compression.type", "connections.max.idle.ms", "debug", "delivery.timeout.ms",
-    "enable.gapless.guarantee", "enable.metrics.push", "enable.random.seed", "enable.sparse.connections",
-    "fetch.error.backoff.ms", "fetch.max.bytes", "fetch.message.max.bytes", "fetch.min.bytes",
-    "fetch.queue.backoff.ms", "fetch.wait.max.ms", "heartbeat.interval.ms", "internal.termination.signal",
-    "linger.ms", "log.connection.close", "log.queue", "log.thread.name", "log_level", "max.in.flight",
-    "max.in.flight.requests.per.connection", "max.partition.fetch.bytes", "max.poll.interval.ms",
-    "message.copy.max.bytes", "message.max.bytes", "message.send.max.retries", "message.timeout.ms",
-    "metadata.max.age.ms", "metadata.recovery.rebootstrap.trigger.ms", "metadata.recovery.strategy",
-    "partitioner", "queue.buffering.backpressure.threshold", "queue.buffering.max.kbytes",
-    "queue.buffering.max.messages", "queue.buffering.max.ms", "queued.max.messages.kbytes",
-    "queued.min.messages", "receive.message.max.bytes", "reconnect.backoff.jitter.ms", "reconnect.backoff.max.ms",
-    "reconnect.backoff.ms", "request.timeout.ms", "retries", "retry.backoff.max.ms", "retry.backoff.ms",
-    "session.timeout.ms", "socket.blocking.max.ms", "socket.connection.setup.timeout.ms",
-    "socket.keepalive.enable", "socket.max.fails", "socket.nagle.disable", "socket.receive.buffer.bytes",
-    "socket.send.buffer.bytes", "socket.timeout.ms", "statistics.interval.ms", "sticky.partitioning.linger.ms",
-    "topic.blacklist", "topic.metadata.propagation.max.ms", "topic.metadata.refresh.fast.cnt",
-    "topic.metadata.refresh.fast.interval.ms", "topic.metadata.refresh.interval.ms",
-    "topic.metadata.refresh.sparse",
-})  # fmt: skip
-"""Tune librdkafka itself and mean nothing to another client."""
+from kafka_rescale.kafka.librdkafka_keys import CONNECTION_KEYS, OWNED_KEYS, TUNING_KEYS
 
 _LOGIN_MODULES = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
@@ -47,11 +15,6 @@ _LOGIN_MODULES = {
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
 }
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-_SECURITY_KEYS = frozenset({
-    "bootstrap.servers", "metadata.broker.list", "security.protocol", "sasl.mechanism", "sasl.mechanisms",
-    "sasl.username", "sasl.password", "ssl.ca.location", "ssl.certificate.location", "ssl.key.location",
-    "ssl.key.password", "ssl.endpoint.identification.algorithm", "enable.ssl.certificate.verification",
-})  # fmt: skip
 
 
 def java_settings(config: Mapping[str, str]) -> dict[str, str]:
@@ -61,7 +24,7 @@ def java_settings(config: Mapping[str, str]) -> dict[str, str]:
     :raises InvalidInput: a setting has no counterpart, or a file can't be used.
     """
     for key in config:
-        if key not in _SECURITY_KEYS | TUNING_KEYS | OWNED_KEYS:
+        if key not in CONNECTION_KEYS | TUNING_KEYS | OWNED_KEYS:
             raise _unknown(key, "Java clients (Spark's connector)")
     java = {"bootstrap.servers": config["bootstrap.servers"], "security.protocol": _protocol(config)}
     if java["security.protocol"].startswith("SASL_"):
@@ -82,7 +45,7 @@ def kafka_python_settings(config: Mapping[str, str]) -> dict[str, Any]:
     """
     for key in config:
         matters = key.startswith(("sasl.", "ssl.", "security.", "https.", "oauth")) or ".ssl." in key
-        if matters and key not in _SECURITY_KEYS:
+        if matters and key not in CONNECTION_KEYS:
             raise _unknown(key, "kafka-python")
     protocol = _protocol(config)
     servers = [server.strip() for server in config["bootstrap.servers"].split(",")]

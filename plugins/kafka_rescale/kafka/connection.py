@@ -14,8 +14,9 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from kafka_rescale.core.errors import InvalidInput
-from kafka_rescale.kafka.client_settings import OWNED_KEYS, java_settings, kafka_python_settings
+from kafka_rescale.kafka.client_settings import java_settings, kafka_python_settings
 from kafka_rescale.kafka.failures import ConnectionTrouble
+from kafka_rescale.kafka.librdkafka_keys import OWNED_KEYS
 from kafka_rescale.kafka.waiting import poll_until
 
 CONFIG_FILE_VARIABLE = "KAFKA_RESCALE_KAFKA_CONFIG_FILE"

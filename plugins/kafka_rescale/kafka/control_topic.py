@@ -1,0 +1,157 @@
+"""The control topic: what is known about each application, as the last record per key of a compacted topic.
+
+Written by one transactional id per application, so that a second controller fences the first.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+
+from pydantic import BaseModel, ValidationError
+
+from kafka_rescale.core.control_records import Concern, ControlState, Generations, JobResult, Lease
+from kafka_rescale.core.errors import Fenced, UnsafeState
+from kafka_rescale.core.journal import Journal
+from kafka_rescale.core.plan import Value
+from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.log_reader import latest_values
+from kafka_rescale.kafka.transactional_writer import MESSAGE_MAX_BYTES, TransactionalWriter
+
+TOPIC = "_kafka_rescale"
+READ_SECONDS = 30.0
+
+Change = Mapping[str, Value | Mapping[str, object] | None]
+"""What to write: the key's part after ``<application>/``, and its new value (``None`` deletes it)."""
+
+_MODELS: dict[str, type[BaseModel]] = {
+    Concern.LEASE: Lease,
+    Concern.JOURNAL: Journal,
+    Concern.GENERATIONS: Generations,
+}
+# Small segments: every controller reads the topic to its end, and only closed segments are compacted.
+_CONFIGS = {
+    "cleanup.policy": "compact",
+    "segment.bytes": str(4 * 1024 * 1024),
+    "min.cleanable.dirty.ratio": "0.1",
+    "max.message.bytes": str(MESSAGE_MAX_BYTES),
+}
+
+
+class ControlTopic:
+    """The records of one application.
+
+    :param connection: how to reach the cluster.
+    :param application: name of the application (its first ``application.id``).
+    """
+
+    def __init__(self, connection: KafkaConnection, application: str) -> None:
+        self.connection = connection
+        self.application = application
+        self._admin = ClusterAdmin(connection)
+        self._job_writers: dict[str, TransactionalWriter] = {}
+
+    def ensure(self, replication_factor: int | None = None) -> None:
+        """Create the topic if it is missing.
+
+        :param replication_factor: by default 3, or the number of brokers if there are fewer.
+        :raises UnsafeState: it exists with more than one partition.
+        """
+        factor = replication_factor or min(3, self._admin.broker_count())
+        durable = {"min.insync.replicas": "2"} if factor > 2 else {}
+        self._admin.ensure_topic(TOPIC, 1, factor, {**_CONFIGS, **durable})
+
+    def read(self) -> ControlState:
+        """Return everything that was committed when the call began; nothing if there is no topic yet.
+
+        :raises Outage: the end can't be reached in time.
+        :raises UnsafeState: a record was written by another version of the program.
+        """
+        end = self._end()
+        prefix = f"{self.application}/"
+        values = latest_values(self.connection, TOPIC, end or 0, prefix=prefix, seconds=READ_SECONDS)
+        return _state({key.removeprefix(prefix): value for key, value in values.items()})
+
+    def update(self, change: Callable[[ControlState], Change]) -> ControlState:
+        """Compare and set: fence every other controller, read, and write what ``change`` returns.
+
+        :param change: called once with the present state; what it raises is passed on, and nothing written.
+        :returns: the state as written.
+        :raises Fenced: another controller came in between; nothing was written.
+        :raises Outage: the outcome is unknown; a repetition reads it first.
+        """
+        if self._end() is None:
+            self.ensure()
+        writer = TransactionalWriter(self.connection, f"kafka-rescale-{self.application}")
+        state = self.read()
+        changes = change(state)
+        if not changes:
+            return state
+        records = {key: _encoded(value) for key, value in changes.items()}
+        writer.write(TOPIC, {f"{self.application}/{key}": value for key, value in records.items()})
+        return _changed(state, records)
+
+    def put_result(self, result: JobResult) -> None:
+        """Leave the result of a job, in the name of this attempt.
+
+        The first call fences earlier attempts at the same job; the controller is never fenced.
+
+        :raises Fenced: a newer attempt has begun; nothing was written.
+        """
+        writer = self._job_writers.get(result.job)
+        if writer is None:
+            known = self.read().results.get(result.job)
+            if known is not None and known.run == result.run and known.attempt > result.attempt:
+                raise Fenced(
+                    f"job {result.job!r} of {self.application}",
+                    found=f"results of attempt {known.attempt}",
+                    expected=f"attempt {result.attempt} to be the newest",
+                    remedy="Nothing to do here: the newer attempt goes on.",
+                )
+            # A slash can't be in a topic's or an application's name: no other writer has such an id.
+            key = f"kafka-rescale-{self.application}/{Concern.RESULT}/{result.job}"
+            writer = self._job_writers[result.job] = TransactionalWriter(self.connection, key)
+        key = f"{self.application}/{Concern.RESULT}/{result.job}"
+        writer.write(TOPIC, {key: _encoded(result)})
+
+    def _end(self) -> int | None:
+        return self._admin.end_offsets([TOPIC], read_committed=False).get(TOPIC, {}).get(0)
+
+
+def _encoded(value: Value | Mapping[str, object] | None) -> bytes | None:
+    if value is None:
+        return None
+    if isinstance(value, BaseModel):
+        return value.model_dump_json().encode()
+    return json.dumps(value).encode()
+
+
+def _changed(state: ControlState, records: Mapping[str, bytes | None]) -> ControlState:
+    """Return the state as the next reader will see it."""
+    present: dict[str, bytes | None] = {f"{Concern.RESULT}/{job}": _encoded(r) for job, r in state.results.items()}
+    present |= {concern: _encoded(getattr(state, concern)) for concern in _MODELS}
+    present |= {Concern.REPORT: _encoded(state.report or None)}
+    return _state({key: value for key, value in {**present, **records}.items() if value is not None})
+
+
+def _state(values: Mapping[str, bytes]) -> ControlState:
+    fields: dict[str, object] = {}
+    results: dict[str, JobResult] = {}
+    for key, value in values.items():
+        concern, _, detail = key.partition("/")
+        try:
+            if concern in _MODELS:
+                fields[concern] = _MODELS[concern].model_validate_json(value)
+            elif concern == Concern.RESULT:
+                results[detail] = JobResult.model_validate_json(value)
+            elif concern == Concern.REPORT:
+                fields[concern] = json.loads(value)
+        except (ValidationError, ValueError) as error:
+            raise UnsafeState(
+                f"record {key!r} in topic {TOPIC!r}",
+                found=f"a {type(error).__name__}",
+                expected="a record of this version of the program",
+                remedy="Use the version that began the expansion until it is complete.",
+            ) from None
+    return ControlState.model_validate({**fields, "results": results})

@@ -1,0 +1,44 @@
+"""What preflight and plan look at, read from the cluster in one go."""
+
+from __future__ import annotations
+
+from kafka_rescale.core.application import Application
+from kafka_rescale.core.cluster import ClusterDescription, TopicPartition
+from kafka_rescale.core.journal import PartitionOffsets
+from kafka_rescale.core.topology import Topology, changelog_topic, internal_topic
+from kafka_rescale.kafka.admin import ClusterAdmin
+
+
+def topics_of(application: Application, topology: Topology, blue: str) -> tuple[str, ...]:
+    """Return the inputs, the outputs and the internal topics of a generation, each once.
+
+    :param blue: ``application.id`` of the generation.
+    """
+    external = [i.topic for i in application.inputs] + [o.topic for o in application.outputs]
+    external += [*topology.inputs, *topology.outputs]
+    internal = [internal_topic(blue, topic) for topic in sorted(topology.repartitions)]
+    internal += [changelog_topic(blue, store) for store in topology.stores]
+    return tuple(dict.fromkeys(external + internal))
+
+
+def describe(admin: ClusterAdmin, application: Application, topology: Topology, blue: str) -> ClusterDescription:
+    """Return everything that is known about the topics and the group of a generation.
+
+    :param blue: ``application.id`` of the running generation.
+    :raises Outage: a broker doesn't answer in time.
+    """
+    names = topics_of(application, topology, blue)
+    topics = admin.describe_topics(names)
+    return ClusterDescription(
+        cluster_id=admin.cluster_id(),
+        brokers=admin.broker_count(),
+        topics=topics,
+        group=admin.describe_group(blue),
+        committed=_flat(admin.committed(blue)),
+        begins=_flat(admin.begin_offsets(topics)),
+        ends=_flat(admin.end_offsets(topics)),
+    )
+
+
+def _flat(offsets: PartitionOffsets) -> dict[TopicPartition, int]:
+    return {(topic, p): offset for topic, by_partition in offsets.items() for p, offset in by_partition.items()}

@@ -1,0 +1,90 @@
+"""The journal in the control topic: begun once per plan, advanced step by step."""
+
+from __future__ import annotations
+
+from kafka_rescale.core.control_records import Concern, ControlState
+from kafka_rescale.core.errors import Refused, UnsafeState
+from kafka_rescale.core.journal import Captured, Journal, Phase
+from kafka_rescale.core.plan import Plan
+from kafka_rescale.kafka.control_topic import Change, ControlTopic
+from kafka_rescale.kafka.lease import require_owner
+
+_NOTHING_CAPTURED: dict[str, Captured | None | dict[str, object]] = {
+    "captured": None,
+    "green_ends": {},
+    "input_ends": {},
+    "timings": {},
+}
+
+
+def begin(control: ControlTopic, plan: Plan, owner: str, now_ms: int) -> Journal:
+    """Begin an expansion, or go on with the one in progress.
+
+    A plan that was rolled back begins anew as the next attempt. Results of jobs that belong to another plan are
+    deleted, so that none of them can be taken for one of this expansion.
+
+    :param owner: must hold the lease, if anybody does.
+    :raises Refused: an expansion by another plan is in progress.
+    :raises Fenced: somebody else holds the lease.
+    """
+
+    def change(state: ControlState) -> Change:
+        if state.lease is not None:
+            require_owner(state, control.application, owner)
+        journal = _begun(state.journal, plan, owner, now_ms)
+        other_plan = state.journal is None or state.journal.plan.fingerprint != plan.fingerprint
+        stale = [f"{Concern.RESULT}/{job}" for job in state.results] if other_plan else []
+        return {Concern.JOURNAL: journal, **dict.fromkeys(stale)}
+
+    return _journal(control.update(change), control.application)
+
+
+def advance(
+    control: ControlTopic, phase: Phase, now_ms: int, *, holder: str | None = None, **changes: object
+) -> Journal:
+    """Write that the expansion has come to a phase; the same phase again is allowed.
+
+    :param holder: the owner in whose name this is done; checked against the lease if given.
+    :param changes: other fields of the journal to set.
+    :raises UnsafeState: there is no expansion, or the phase isn't one that follows.
+    :raises Fenced: somebody else holds the lease.
+    """
+
+    def change(state: ControlState) -> Change:
+        if holder is not None:
+            require_owner(state, control.application, holder)
+        journal = _journal(state, control.application).advanced(phase, now_ms=now_ms, **changes)
+        return {Concern.JOURNAL: journal}
+
+    return _journal(control.update(change), control.application)
+
+
+def _begun(known: Journal | None, plan: Plan, owner: str, now_ms: int) -> Journal:
+    if known is None:
+        return Journal(plan=plan, owner=owner, changed_at_ms=now_ms)
+    same_plan = known.plan.fingerprint == plan.fingerprint
+    if known.phase is Phase.ROLLED_BACK:
+        # Attempts are counted on even if the plan is another one: its generation may have the same topics.
+        again = known.advanced(Phase.WARMING, now_ms=now_ms, owner=owner, attempt=known.attempt + 1)
+        return again.model_copy(update={"plan": plan, **_NOTHING_CAPTURED})
+    if same_plan:
+        return known.model_copy(update={"owner": owner})
+    if known.phase is Phase.COMPLETE:
+        return Journal(plan=plan, owner=owner, changed_at_ms=now_ms)
+    raise Refused(
+        f"expansion of {plan.application}",
+        found=f"another one in progress, to {known.plan.partitions} partitions (phase {known.phase})",
+        expected="the same plan, or none in progress",
+        remedy="Roll back or finish first: run it again with the settings it was begun with, or roll it back.",
+    )
+
+
+def _journal(state: ControlState, application: str) -> Journal:
+    if state.journal is None:
+        raise UnsafeState(
+            f"expansion of {application}",
+            found="no journal",
+            expected="an expansion that has begun",
+            remedy="Begin with preflight and plan.",
+        )
+    return state.journal

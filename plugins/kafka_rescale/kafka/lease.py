@@ -1,0 +1,115 @@
+"""Who may change an application: ``max_active_runs`` doesn't exclude backfills and shells, a lease does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kafka_rescale.core.control_records import Concern, ControlState, Lease
+from kafka_rescale.core.errors import Fenced, LeaseHeld, Refused
+from kafka_rescale.kafka.control_topic import Change, ControlTopic
+
+
+def acquire(
+    control: ControlTopic,
+    owner: str,
+    target: int,
+    now_ms: int,
+    ttl_ms: int,
+    owner_is_finished: Callable[[str], bool],
+) -> ControlState:
+    """Take the lease, or keep it: the same owner may come back as often as it likes.
+
+    :param owner: ``<dag_id>/<run_id>``, or ``shell/<host>/<pid>``.
+    :param target: the partition count aimed at.
+    :param ttl_ms: the lease is free this long after ``now_ms``, unless it is renewed.
+    :param owner_is_finished: whether the run that holds the lease has ended, so that nobody has to wait.
+    :raises LeaseHeld: another owner holds it.
+    :raises Refused: an expansion with another target is in progress.
+    :raises Fenced: another controller came in between.
+    """
+
+    def change(state: ControlState) -> Change:
+        held = state.lease
+        _refuse_if_held(control.application, held, owner, now_ms, owner_is_finished)
+        _refuse_other_target(state, target)
+        again = held is not None and held.owner == owner and not held.released
+        epoch = (held.epoch if held else 0) + (0 if again else 1)
+        lease = Lease(owner=owner, epoch=epoch, target=target, expires_at_ms=now_ms + ttl_ms)
+        return {Concern.LEASE: lease}
+
+    return control.update(change)
+
+
+def renew(control: ControlTopic, owner: str, now_ms: int, ttl_ms: int) -> ControlState:
+    """Keep the lease for another ``ttl_ms``; every step does.
+
+    :raises Fenced: somebody else has it by now.
+    """
+
+    def change(state: ControlState) -> Change:
+        held = require_owner(state, control.application, owner)
+        return {Concern.LEASE: held.model_copy(update={"expires_at_ms": now_ms + ttl_ms})}
+
+    return control.update(change)
+
+
+def release(control: ControlTopic, owner: str) -> ControlState:
+    """Give the lease back; nothing happens if somebody else has it by now.
+
+    :raises Fenced: another controller came in between.
+    """
+
+    def change(state: ControlState) -> Change:
+        held = state.lease
+        if held is None or held.owner != owner or held.released:
+            return {}
+        return {Concern.LEASE: held.model_copy(update={"released": True})}
+
+    return control.update(change)
+
+
+def require_owner(state: ControlState, application: str, owner: str) -> Lease:
+    """Return the lease of ``owner``.
+
+    :raises Fenced: it isn't theirs, or not any more.
+    """
+    held = state.lease
+    if held is None or held.released or held.owner != owner:
+        raise Fenced(
+            f"lease of {application}",
+            found="nobody holding it" if held is None or held.released else f"{held.owner} holding it",
+            expected=f"{owner} holding it",
+            remedy="Stop here: take the lease again before changing anything.",
+        )
+    return held
+
+
+def _refuse_if_held(
+    application: str, held: Lease | None, owner: str, now_ms: int, owner_is_finished: Callable[[str], bool]
+) -> None:
+    if held is None or held.released or held.owner == owner or held.expires_at_ms <= now_ms:
+        return
+    if owner_is_finished(held.owner):
+        return
+    raise LeaseHeld(
+        f"lease of {application}",
+        found=f"{held.owner} rescaling it to {held.target} partitions",
+        expected=f"nobody but {owner}",
+        remedy=f"Wait for {held.owner} to end, or stop it; its lease ends {_seconds(held, now_ms)} s from now.",
+    )
+
+
+def _refuse_other_target(state: ControlState, target: int) -> None:
+    journal = state.journal
+    if journal is None or not journal.in_progress or journal.plan.partitions == target:
+        return
+    raise Refused(
+        f"expansion of {journal.plan.application}",
+        found=f"one to {journal.plan.partitions} partitions in progress (phase {journal.phase})",
+        expected=f"that target, not {target}",
+        remedy=f"Roll back or finish first: run it again with {journal.plan.partitions} partitions, or roll it back.",
+    )
+
+
+def _seconds(held: Lease, now_ms: int) -> int:
+    return -(-(held.expires_at_ms - now_ms) // 1000)
