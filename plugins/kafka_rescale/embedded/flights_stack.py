@@ -120,7 +120,7 @@ class FlightsStack:
             self.run("stop", application_id)
 
     def compare(self, application_id: str | None, *, output_prefix: str | None = "") -> Comparison:
-        """Compare changelogs and outputs with what follows from the flights sent; see ``compare_with_expected``."""
+        """Compare changelogs and outputs with what follows from the flights sent."""
         progress = Progress.read(self.progress_file)
         assert progress is not None, "nothing has been sent"
         return compare_with_expected(

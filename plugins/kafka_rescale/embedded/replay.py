@@ -121,7 +121,7 @@ def run(options: argparse.Namespace) -> Progress:
         create_inputs(client, options.partitions)
         create_outputs(client, options.partitions)
     report.write("running", replay.sent)
-    if before is None:
+    if replay.sent == 0:
         replay.send_planes()
     replay.send_at_once(options.preload)
     replay.send_at_rate(options.rate, report)

@@ -1,0 +1,181 @@
+"""The whole thing on one machine: a live application goes from 4 to 8 partitions through Airflow, and is proven.
+
+A broker, the flights application with its replayed input, Airflow, and the expansion DAG with its Spark jobs; all
+of them real, all in one directory, all ended when the demo ends.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from kafka_rescale.embedded.airflow_standalone import AirflowStandalone
+from kafka_rescale.embedded.broker import EmbeddedBroker
+from kafka_rescale.embedded.demo_progress import follow_run
+from kafka_rescale.embedded.demo_report import Outcome, print_report, task_order
+from kafka_rescale.embedded.flights_stack import FlightsStack
+from kafka_rescale.embedded.processes import wait_until
+from kafka_rescale.embedded.removal import remove_first_record
+from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.control_topic import ControlTopic
+
+ROOT = Path(__file__).resolve().parents[3]
+DAG = "expand_flights"
+BLUE, GREEN = "flights", "flights-g2"
+console = Console(highlight=False)
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line asks for.
+
+    :param directory: everything that the demo writes.
+    :param preload: flights that the application has processed before the expansion begins.
+    :param rate: flights per second while it goes on.
+    :param remove_record: remove a record of the new generation before the cutover, to see verify find it.
+    :param keep: leave everything running at the end, until Enter is pressed.
+    """
+
+    directory: Path
+    guarantee: str
+    target: int
+    preload: int
+    rate: float
+    limit: int | None
+    remove_record: bool
+    keep: bool
+    port: int | None
+
+
+def run(options: Options) -> int:
+    """Run the demo and return its exit code: 0 only if everything was compared and equal."""
+    shutil.rmtree(options.directory, ignore_errors=True)
+    options.directory.mkdir(parents=True)
+    with environment(options) as (stack, airflow):
+        console.print(f"\n[bold]Airflow's UI:[/bold] {airflow.url}/dags/{DAG}   (no password)\n")
+        await_live(stack, options)
+        run_id = airflow.client.trigger(
+            DAG, {"target": options.target, "dry_run": False, "approve_cutover": options.remove_record}
+        )
+        console.print(f"Triggered [bold]{DAG}[/bold], run {run_id}: 4 → {options.target} partitions")
+        if options.remove_record:
+            airflow.client.wait_for_task(
+                DAG, run_id, "approve_cutover", states={"awaiting_input", "deferred", "failed"}, timeout=480
+            )
+            removed = remove_first_record(KafkaConnection(stack.client), f"{GREEN}-planes-changelog")
+            console.print(f"[red]Removed the record of key {removed!r} from {GREEN}-planes-changelog[/red]")
+            airflow.client.approve(DAG, run_id, "approve_cutover")
+        state = follow_run(console, airflow.client, DAG, run_id, stack)
+        outcome = conclude(stack, airflow, run_id, state)
+        print_report(console, outcome, options.directory)
+        if options.keep:
+            console.input(f"Airflow is still up at {airflow.url}. Press Enter to end. ")
+    return 0 if outcome.passed else 1
+
+
+@contextmanager
+def environment(options: Options) -> Iterator[tuple[FlightsStack, AirflowStandalone]]:
+    """Start everything, and end it afterwards, whatever happens."""
+    with EmbeddedBroker(options.directory / "broker") as broker, ThreadPoolExecutor() as pool:
+        console.print(f"Kafka broker at {broker.bootstrap_servers}")
+        stack = FlightsStack(
+            options.directory / "flights",
+            broker.bootstrap_servers,
+            guarantee=options.guarantee,
+            preload=options.preload,
+            rate=options.rate,
+            limit=options.limit,
+        )
+        airflow = AirflowStandalone(
+            options.directory / "airflow",
+            connections={
+                "kafka_default": {"conn_type": "kafka", "extra": stack.client},
+                "spark_default": {"conn_type": "spark", "host": "local[2]"},
+            },
+            env={**stack.environment, "KAFKA_RESCALE_APPLICATIONS": str(ROOT / "applications")},
+            port=options.port,
+        )
+        try:
+            starting = pool.submit(airflow.start)
+            stack.start_replay()
+            stack.await_sent(1)
+            if stack.run("start") != 0:
+                raise SystemExit(f"the flights application did not start, see {stack.directory}")
+            with console.status("Airflow is starting; the application reads its first flights"):
+                starting.result()
+            yield stack, airflow
+        finally:
+            airflow.stop()
+            stack.stop(BLUE, GREEN)
+
+
+def await_live(stack: FlightsStack, options: Options) -> None:
+    """Return when the application has worked off the preloaded flights and follows the replay."""
+    admin = ClusterAdmin(KafkaConnection(stack.client))
+
+    def behind() -> int:
+        ends, committed = admin.end_offsets(["flights"])["flights"], admin.committed(BLUE).get("flights", {})
+        return sum(end - committed.get(p, 0) for p, end in ends.items())
+
+    with console.status(f"The application processes {options.preload:,} flights"):
+        stack.await_sent(options.preload)
+        wait_until(lambda: behind() < 5 * options.rate + 1000, timeout=300, what="the application to catch up")
+    console.print(f"The application is live: {stack.sent():,} flights sent, {behind():,} not yet processed")
+
+
+def conclude(stack: FlightsStack, airflow: AirflowStandalone, run_id: str, state: str) -> Outcome:
+    """Collect the evidence: Airflow's order of tasks, the report, and the final aggregates."""
+    control = ControlTopic(KafkaConnection(stack.client), BLUE).read()
+    order = task_order(airflow.client, DAG, run_id)
+    differences: list[str] = []
+    counts: dict[str, int] = {}
+    if state == "success":
+        with console.status("Sending the rest of the year at full speed, then comparing the final aggregates"):
+            stack.finish_replay()
+            await_equality(stack)
+        comparison = stack.compare(GREEN)
+        differences, counts = comparison.differences, comparison.counts
+    return Outcome(
+        run_id=run_id,
+        state=state,
+        order=order,
+        report=dict(control.report),
+        timings=dict(control.journal.timings) if control.journal else {},
+        flights=stack.sent(),
+        compared=counts,
+        differences=differences,
+    )
+
+
+def await_equality(stack: FlightsStack) -> None:
+    """Wait until the new generation has processed the rest; what is still different then is reported."""
+    with suppress(TimeoutError):
+        wait_until(lambda: stack.compare(GREEN).equal, timeout=240, what="the final aggregates to be equal")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Command line."""
+    parser = argparse.ArgumentParser(prog="make demo", description=__doc__)
+    parser.add_argument("--directory", type=Path, default=ROOT / "var" / "demo")
+    parser.add_argument("--guarantee", choices=["at_least_once", "exactly_once_v2"], default="exactly_once_v2")
+    parser.add_argument("--target", type=int, default=8)
+    parser.add_argument("--preload", type=int, default=200_000)
+    parser.add_argument("--rate", type=float, default=300)
+    parser.add_argument("--limit", type=int, help="only the first so many flights of the year")
+    parser.add_argument("--port", type=int, help="port of Airflow's UI; a free one if omitted")
+    parser.add_argument("--remove-record", action="store_true", help="sabotage: verify must find it")
+    parser.add_argument("--keep", action="store_true", help="leave everything running until Enter")
+    return run(Options(**vars(parser.parse_args(arguments))))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

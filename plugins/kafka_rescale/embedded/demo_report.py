@@ -1,0 +1,120 @@
+"""The demo's closing report: order, proof, aggregates, downtime."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from kafka_rescale.core.report import render
+from kafka_rescale.core.verification import Report
+from kafka_rescale.embedded.airflow_client import AirflowClient
+
+PARTS = {
+    "drain": "producers held, inputs drained",
+    "quiesce": "the old generation stops",
+    "prove": "proof that it is gone",
+    "delta": "last delta and in-flight records",
+    "promote": "promotion",
+    "grow": "input topics grow",
+    "offsets": "offsets for the new generation",
+    "start": "start command",
+    "restore": "its own start and restore, to its first write",
+    "first_output": "from there to its first output",
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the demo found.
+
+    :param order: tasks in the order in which they started.
+    :param report: verify's report.
+    :param timings: seconds per part of the downtime.
+    :param compared: keys per topic that were compared with the independent computation.
+    """
+
+    run_id: str
+    state: str
+    order: list[str]
+    report: dict[str, Any]
+    timings: dict[str, float]
+    flights: int
+    compared: dict[str, int]
+    differences: list[str]
+
+    @property
+    def passed(self) -> bool:
+        """Whether the run succeeded, verify passed and every final aggregate is as computed independently."""
+        return bool(
+            self.state == "success"
+            and self.report.get("passed")
+            and self.compared
+            and not self.differences
+            and stages_in_order(self.order)
+        )
+
+
+def task_order(client: AirflowClient, dag: str, run_id: str) -> list[str]:
+    """Return the tasks that ran, by their start."""
+    found = client.request("GET", f"/dags/{dag}/dagRuns/{run_id}/taskInstances?limit=500")["task_instances"]
+    started = [t for t in found if t["start_date"] and t["state"] not in {"skipped", "upstream_failed"}]
+    return [str(t["task_id"]) for t in sorted(started, key=lambda t: t["start_date"])]
+
+
+def stages_in_order(order: list[str]) -> bool:
+    """Return whether stages began one after the other, and the rest after all of them."""
+    stages = [task.split(".")[0] for task in order if "." in task]
+    rest = [order.index(t) for t in ("catch_up", "cutover", "verify", "callback") if t in order]
+    last_stage = max((i for i, t in enumerate(order) if "." in t), default=-1)
+    numbers = [int(s.split("_")[1]) for s in stages]
+    return bool(numbers) and numbers == sorted(numbers) and len(rest) == 4 and min(rest) > last_stage
+
+
+def print_report(console: Console, outcome: Outcome, directory: Path) -> None:
+    """Print everything, and keep it as JSON beside the logs."""
+    (directory / "report.json").write_text(json.dumps(asdict(outcome) | {"passed": outcome.passed}, indent=1))
+    console.rule("Expansion")
+    console.print("Tasks in the order in which they started:")
+    console.print("  " + " → ".join(outcome.order))
+    if outcome.report:
+        console.rule("Verification: old against new generation, the whole state")
+        console.print(render(Report.model_validate(outcome.report)))
+    _print_aggregates(console, outcome)
+    _print_downtime(console, outcome.timings)
+    verdict = "[green]PASSED[/green]" if outcome.passed else f"[red]FAILED[/red] (DAG run: {outcome.state})"
+    console.rule()
+    console.print(f"[bold]{verdict}[/bold]   details: {directory / 'report.json'}")
+
+
+def _print_aggregates(console: Console, outcome: Outcome) -> None:
+    if not outcome.compared:
+        return
+    console.rule(f"Final aggregates of {outcome.flights:,} flights, beside an independent computation")
+    table = Table("topic", "live keys compared")
+    for topic, keys in outcome.compared.items():
+        table.add_row(topic, f"{keys:,}")
+    console.print(table)
+    for difference in outcome.differences:
+        console.print(f"[red]{difference}[/red]")
+    if not outcome.differences:
+        console.print("all equal")
+
+
+def _print_downtime(console: Console, timings: Mapping[str, float]) -> None:
+    if not timings:
+        return
+    console.rule("Downtime, from asking the old generation to stop to the first new output")
+    total = timings.get("total", sum(timings.values()))
+    table = Table("part", "seconds", "")
+    for part, meaning in PARTS.items():
+        if part in timings:
+            bar = "█" * round(40 * timings[part] / max(total, 0.001))
+            table.add_row(meaning, f"{timings[part]:.2f}", bar)
+    table.add_row("[bold]total[/bold]", f"[bold]{total:.2f}[/bold]", "")
+    console.print(table)

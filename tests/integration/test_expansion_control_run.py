@@ -1,0 +1,109 @@
+"""A live application that is rescaled ends with the same state and output as one that never was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from kafka_rescale.embedded.broker import EmbeddedBroker
+from kafka_rescale.embedded.flights import load
+from kafka_rescale.embedded.flights_stack import FlightsStack, environment_of
+from kafka_rescale.embedded.processes import wait_until
+from kafka_rescale.embedded.progress import Progress
+from kafka_rescale.embedded.replay import Replay
+from kafka_rescale.embedded.topics import create_inputs, create_outputs
+
+from tests.support.expansion import ROOT, Expansion
+from tests.support.stores import Entry, live_entries
+
+pytestmark = pytest.mark.integration
+
+FLIGHTS = 12_000
+STORES = ("aircraft-totals", "aircraft-sessions", "airport-hourly")
+TABLE, GLOBAL = ROOT / "applications" / "flights.yaml", ROOT / "tests" / "data" / "flights-global.yaml"
+
+
+@dataclass(frozen=True)
+class Control:
+    """Result of the application that was never rescaled, and when its flights took place."""
+
+    stores: dict[str, dict[bytes, Entry]]
+    shift_hours: int
+
+
+@pytest.fixture(scope="module")
+def control(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Control]:
+    """The same input through an unscaled application, on a broker of its own."""
+    directory = tmp_path_factory.mktemp("control")
+    with EmbeddedBroker(directory / "broker", heap="512m") as broker:
+        dataset = load(limit=FLIGHTS)
+        stack = FlightsStack(directory, broker.bootstrap_servers)
+        create_inputs(stack.client, 4)
+        create_outputs(stack.client, 4)
+        replay = Replay(stack.client, dataset)
+        replay.send_planes()
+        replay.send_at_once(FLIGHTS)
+        replay.flush()
+        Progress("finished", FLIGHTS, FLIGHTS, dataset.shift_hours).write(stack.progress_file)
+        stack.run("start")
+        try:
+            wait_until(lambda: stack.compare("flights").equal, timeout=180, what="the control run to be done")
+        finally:
+            stack.stop("flights")
+        stores = {s: live_entries(broker.bootstrap_servers, f"flights-{s}-changelog") for s in STORES}
+        yield Control(stores, dataset.shift_hours)
+
+
+@pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
+@pytest.mark.parametrize(
+    ("before", "after", "file"), [(4, 8, TABLE), (4, 6, TABLE), (8, 4, GLOBAL)], ids=["4to8", "4to6", "8to4"]
+)
+def test_a_rescaled_application_equals_its_control_run(
+    before: int, after: int, file: Path, guarantee: str, control: Control, tmp_path: Path
+) -> None:
+    settings = {"FLIGHTS_OPTIONS": "--planes global", "FLIGHTS_PARTITIONS": str(before)} if file == GLOBAL else {}
+    with EmbeddedBroker(tmp_path / "broker", heap="512m") as broker:
+        stack = FlightsStack(
+            tmp_path / "flights",
+            broker.bootstrap_servers,
+            partitions=before,
+            guarantee=guarantee,
+            preload=FLIGHTS // 2,
+            rate=50,
+            limit=FLIGHTS,
+            settings=settings,
+        )
+        stack.directory.mkdir()
+        # The same hours as the control run: timestamps are compared too.
+        Progress("fresh", 0, FLIGHTS, control.shift_hours).write(stack.progress_file)
+        with environment_of(stack):
+            try:
+                stack.start_replay()
+                stack.await_sent(FLIGHTS // 2)
+                assert stack.run("start") == 0
+                expansion = Expansion.of_file(
+                    file, broker.bootstrap_servers, tmp_path / "run", {"partitions": after}
+                )
+                wait_until(lambda: _has_output(expansion), timeout=120, what="the first output")
+                timings = expansion.run()
+                assert stack.sent() < FLIGHTS, "the application must have been live all the time"
+                stack.finish_replay()
+                wait_until(
+                    lambda: stack.compare("flights-g2").equal,
+                    timeout=180,
+                    what="the rescaled application to be done",
+                )
+            finally:
+                stack.stop("flights", "flights-g2")
+        print(f"{before}→{after} {guarantee}: {timings}")
+        for store, expected in control.stores.items():
+            assert live_entries(broker.bootstrap_servers, f"flights-g2-{store}-changelog") == expected, store
+
+
+def _has_output(expansion: Expansion) -> bool:
+    from kafka_rescale.kafka.admin import ClusterAdmin
+
+    ends = ClusterAdmin(expansion.connection).end_offsets([o.topic for o in expansion.application.outputs])
+    return all(sum(partitions.values()) for partitions in ends.values())

@@ -1,0 +1,163 @@
+"""An expansion without Airflow: the same operations and the same spark-submit jobs, step by step.
+
+The steps are those of the DAG, so that a test can look, kill or change something between any two of them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kafka_rescale.core.application import Application
+from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.plan import Plan
+from kafka_rescale.embedded.jars import ensure_jars
+from kafka_rescale.embedded.processes import end_with_parent
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.operations.begin import begin
+from kafka_rescale.operations.cutover import run_cutover
+from kafka_rescale.operations.finish import finish
+from kafka_rescale.operations.load import load_application, topology_of
+from kafka_rescale.operations.preflight import preflight
+from kafka_rescale.operations.stages import expand_stage
+from kafka_rescale.operations.waiting import now_ms
+from kafka_rescale.spark.package_zip import build
+
+ROOT = Path(__file__).resolve().parents[2]
+SUBMIT = Path(sys.executable).parent / "spark-submit"
+
+
+@dataclass
+class Expansion:
+    """One run of one application file.
+
+    :param directory: for logs and the zip of the package.
+    :param application: as loaded, with whatever a test has changed.
+    :param owner: the owner of the lease.
+    """
+
+    directory: Path
+    application: Application
+    connection: KafkaConnection
+    owner: str = "test/run-1"
+    attempt: int = 1
+    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    @classmethod
+    def of_file(
+        cls, file: Path, bootstrap_servers: str, directory: Path, changes: Mapping[str, Any] | None = None
+    ) -> Expansion:
+        """Return an expansion of an application file with some fields changed."""
+        directory.mkdir(parents=True, exist_ok=True)
+        application = load_application(file)
+        if changes:
+            application = Application.model_validate({**application.model_dump(), **changes})
+        return cls(directory, application, KafkaConnection({"bootstrap.servers": bootstrap_servers}))
+
+    @property
+    def control(self) -> ControlTopic:
+        """The control topic of this application."""
+        return ControlTopic(self.connection, self.application.application_id)
+
+    def state(self) -> ControlState:
+        """Return what is known about the application."""
+        return self.control.read()
+
+    def begin(self, target: int | None = None) -> Plan:
+        """Preflight, plan, take the lease and begin."""
+        found = preflight(
+            self.application,
+            topology_of(self.application),
+            self.connection,
+            target=target or self.application.partitions,
+            owner=self.owner,
+            now_ms=now_ms(),
+            owner_is_finished=lambda owner: True,
+        )
+        assert found.plan is not None, found.messages
+        begin(
+            self.application,
+            self.connection,
+            found.plan,
+            owner=self.owner,
+            now_ms=now_ms(),
+            owner_is_finished=lambda owner: True,
+        )
+        return found.plan
+
+    def warm(self, plan: Plan) -> None:
+        """Expand, restore and warm up every stage."""
+        for stage in plan.stages:
+            expand_stage(self.connection, plan, stage.index)
+            self.job("restore", stage.index)
+            self.job("warm_up", stage.index)
+
+    def cut_over(self) -> dict[str, float]:
+        """Run the cutover with its catch_up beside it."""
+        catch_up = self.submit("catch_up")
+        timings = run_cutover(self.application, self.connection, owner=self.owner)
+        assert catch_up.wait(120) == 0, self.log_of("catch_up")
+        return timings
+
+    def verify(self) -> dict[str, Any]:
+        """Run verify and return its report; the job's exit code is not judged here."""
+        self.submit("verify").wait(600)
+        return dict(self.state().report)
+
+    def finish(self) -> dict[str, object]:
+        """Finish the expansion."""
+        return finish(self.application, self.connection, owner=self.owner)
+
+    def run(self, target: int | None = None) -> dict[str, float]:
+        """Everything, from preflight to the end; returns the timings."""
+        plan = self.begin(target)
+        self.warm(plan)
+        timings = self.cut_over()
+        report = self.verify()
+        assert report["passed"], json.dumps(report, indent=1)[:4000]
+        self.finish()
+        return timings
+
+    def job(self, name: str, stage: int | None = None) -> None:
+        """Run a Spark job to its end and expect success."""
+        process = self.submit(name, stage)
+        assert process.wait(600) == 0, self.log_of(name, stage)
+
+    def submit(self, name: str, stage: int | None = None) -> subprocess.Popen[bytes]:
+        """Start a Spark job by a real spark-submit."""
+        self.attempt += 1
+        command = [str(SUBMIT), "--master", "local[2]", "--conf", "spark.ui.enabled=false"]
+        command += ["--driver-memory", "768m", "--py-files", str(build(self.directory))]
+        if name == "verify":
+            jars = ",".join(str(jar) for jar in sorted(ensure_jars("connector").glob("*.jar")))
+            command += ["--jars", jars]
+        command += [str(ROOT / "spark_jobs" / f"{name}.py"), "--application", self.application.application_id]
+        command += [] if stage is None else ["--stage", str(stage)]
+        command += ["--run", self.owner, "--attempt", str(self.attempt)]
+        environment = {
+            **os.environ,
+            "KAFKA_RESCALE_KAFKA_CONFIG": json.dumps(dict(self.connection.config)),
+            "PYSPARK_PYTHON": sys.executable,
+            "PYSPARK_DRIVER_PYTHON": sys.executable,
+        }
+        with self._log_file(name, stage).open("ab") as log:
+            process = subprocess.Popen(
+                command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+        end_with_parent(process.pid)
+        self.processes.append(process)
+        return process
+
+    def log_of(self, name: str, stage: int | None = None) -> str:
+        """Return the end of a job's log."""
+        return self._log_file(name, stage).read_text(errors="replace")[-6000:]
+
+    def _log_file(self, name: str, stage: int | None) -> Path:
+        return self.directory / f"{name}{'' if stage is None else f'-{stage}'}.log"
