@@ -57,10 +57,10 @@ _EXPECTED = {
 
 def mistakes_of(error: ValidationError) -> list[Mistake]:
     """Return one mistake per error of a validation, in the order of the fields."""
-    errors = [dict(e) for e in error.errors(include_url=False)]
+    errors: list[dict[str, Any]] = [dict(e) for e in error.errors(include_url=False)]
     # A list whose entries are all wrong is also reported as empty.
-    inner = {tuple(e["loc"])[:1] for e in errors if len(e["loc"]) > 1}
-    return [_mistake(e) for e in errors if e["type"] != "too_short" or tuple(e["loc"])[:1] not in inner]
+    inner: set[Location] = {e["loc"][:1] for e in errors if len(e["loc"]) > 1}
+    return [_mistake(e) for e in errors if e["type"] != "too_short" or e["loc"][:1] not in inner]
 
 
 def _mistake(error: Mapping[str, Any]) -> Mistake:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from kafka_rescale.core.errors import Finding
 from kafka_rescale.core.preflight_counts import (
     changelog_counts,
+    changes_anything,
     copartitioned,
     derived_repartitions,
     reachable_target,
     shrinking_inputs,
 )
-from kafka_rescale.core.preflight_keys import misplaced_keys, null_keys, store_key_shapes
+from kafka_rescale.core.preflight_keys import history_messages, misplaced_keys, null_keys, store_key_shapes
 from kafka_rescale.core.preflight_running import conflicting_target, lag_messages, running_as_expected
 from kafka_rescale.core.preflight_topics import (
     green_names,
@@ -55,4 +56,7 @@ def _counts(situation: Situation) -> list[Finding]:
 
 def messages(situation: Situation) -> list[str]:
     """Return what does not hinder the expansion but is worth knowing."""
-    return [*lag_messages(situation), *retention_warnings(situation)]
+    return [*lag_messages(situation), *retention_warnings(situation), *history_messages(situation)]
+
+
+__all__ = ["changes_anything", "check", "is_continued", "messages"]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from kafka_rescale.core.changelog_formats import FORMATS, ChangelogFormat, format_of
 from kafka_rescale.core.errors import Finding
@@ -16,19 +16,38 @@ LATEST_PLAUSIBLE_MS = 1 << 43
 
 @dataclass(frozen=True)
 class _Placed:
-    """A sampled topic and how its keys ought to decide the partition."""
+    """A sampled topic and how its keys ought to decide the partition.
+
+    :param processed: committed offset per partition, for inputs.
+    """
 
     topic: str
     partitions: int
     partitioner: Partitioner
     samples: Sequence[Sample]
     partitioning_key: Callable[[bytes], bytes]
+    processed: Mapping[tuple[str, int], int] = field(default_factory=dict)
 
     def wrong(self, partitioner: Partitioner, partitions: int) -> list[tuple[Sample, int]]:
         """Return the samples that are elsewhere, each with the partition where it belongs."""
         keyed = [s for s in self.samples if s.key is not None]
         homes = partitioner.partition_batch([self.partitioning_key(s.key or b"") for s in keyed], partitions)
         return [(s, home) for s, home in zip(keyed, homes, strict=True) if s.partition != home]
+
+    def earlier_count(self) -> int | None:
+        """Return the largest smaller count that explains every misplaced sample: the topic was grown since."""
+        misplaced = replace(self, samples=[s for s, _ in self.wrong(self.partitioner, self.partitions)])
+        counts = range(self.partitions - 1, 0, -1)
+        return next((n for n in counts if not misplaced.wrong(self.partitioner, n)), None)
+
+    def is_history(self) -> bool:
+        """Whether what is misplaced was placed before the topic was grown, and has been processed.
+
+        An input that an expansion has grown looks like this for as long as its retention lasts.
+        """
+        misplaced = [s for s, _ in self.wrong(self.partitioner, self.partitions)]
+        done = all(s.offset < self.processed.get((s.topic, s.partition), 0) for s in misplaced)
+        return bool(misplaced) and done and self.earlier_count() is not None
 
 
 def null_keys(situation: Situation) -> Iterator[Finding]:
@@ -94,21 +113,31 @@ def _types_that_fit(samples: Sequence[Sample], declared: ChangelogFormat) -> lis
 def misplaced_keys(situation: Situation) -> Iterator[Finding]:
     """Yield topics with sampled records that are not where the declared partitioner puts their keys."""
     for placed in _placed_topics(situation):
-        if wrong := placed.wrong(placed.partitioner, placed.partitions):
+        wrong = placed.wrong(placed.partitioner, placed.partitions)
+        if wrong and not placed.is_history():
             sample, home = wrong[0]
             yield Finding(
                 f"topic {placed.topic!r}",
                 f"{len(wrong)} of {len(placed.samples)} sampled records elsewhere, first at {_at(sample)}: key "
                 f"{shown(sample.key)} belongs to partition {home} of {placed.partitions}",
                 f"every key where {placed.partitioner.name} puts it",
-                _remedy(placed, [s for s, _ in wrong]),
+                _remedy(placed),
             )
+
+
+def history_messages(situation: Situation) -> Iterator[str]:
+    """Yield inputs that hold processed records of an earlier layout."""
+    for placed in _placed_topics(situation):
+        if placed.is_history():
+            earlier = placed.earlier_count()
+            yield f"{placed.topic}: what lies as with {earlier} partitions is processed, as far as sampled."
 
 
 def _placed_topics(situation: Situation) -> Iterator[_Placed]:
     application = situation.application
     for topic in situation.keyed_inputs():
-        yield from _placed(situation, topic, application.input_named(topic).partitioner)
+        for placed in _placed(situation, topic, application.input_named(topic).partitioner):
+            yield replace(placed, processed=situation.cluster.committed)
     repartitioners = {f"{r.name}-repartition": r.partitioner for r in application.repartitions}
     for topic in sorted(situation.topology.repartitions):
         yield from _placed(situation, situation.full_name(topic), repartitioners.get(topic, "murmur2"))
@@ -129,18 +158,16 @@ def _placed(
         yield _Placed(topic, count, partitioner_named(partitioner), _samples(situation, topic), key)
 
 
-def _remedy(placed: _Placed, wrong: Sequence[Sample]) -> str:
+def _remedy(placed: _Placed) -> str:
     for other in PARTITIONERS.values():
         if other is not placed.partitioner and not placed.wrong(other, placed.partitions):
             hint = ", the default of librdkafka producers" if other.name == "crc32" else ""
             return f"All of them fit {other.name}{hint}: declare `partitioner: {other.name}`."
-    only_wrong = _Placed(placed.topic, placed.partitions, placed.partitioner, wrong, placed.partitioning_key)
-    for earlier in range(placed.partitions - 1, 0, -1):
-        if not only_wrong.wrong(placed.partitioner, earlier):
-            return (
-                f"These fit {placed.partitioner.name} with {earlier} partitions: the topic was grown with keyed "
-                "records in it, so that one key may be in two partitions. Move them to a new topic first."
-            )
+    if (earlier := placed.earlier_count()) is not None:
+        return (
+            f"These fit {placed.partitioner.name} with {earlier} partitions: the topic was grown with records in "
+            "it, and one key may be in two partitions. They have to be processed, or moved, first."
+        )
     return "No known partitioner fits: the producer sets partitions itself, or the state has another key."
 
 

@@ -1,0 +1,136 @@
+"""Looks at everything, touches nothing, and refuses what can't work with every reason at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from kafka_rescale.core import preflight as checks
+from kafka_rescale.core.application import Application
+from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.errors import LeaseHeld, PreflightRefused
+from kafka_rescale.core.plan import Plan
+from kafka_rescale.core.situation import Situation
+from kafka_rescale.core.topology import Topology, changelog_topic, internal_topic
+from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.kafka.describe import describe
+from kafka_rescale.kafka.sampling import Sampled, record_counts, sample
+
+
+@dataclass(frozen=True)
+class Preflight:
+    """The result of a preflight that found nothing to object to.
+
+    :param plan: what to do; None if there is nothing to do.
+    :param noop: the application is already at the target.
+    :param messages: what is worth knowing, one line each.
+    """
+
+    plan: Plan | None
+    noop: bool
+    messages: tuple[str, ...]
+
+
+def preflight(
+    application: Application,
+    topology: Topology,
+    connection: KafkaConnection,
+    *,
+    target: int,
+    owner: str,
+    now_ms: int,
+    owner_is_finished: Callable[[str], bool],
+    expect_running: bool | None = None,
+) -> Preflight:
+    """Check everything and return the plan; nothing is written to the cluster.
+
+    :param target: partitions wanted.
+    :param owner: who asks, as it would stand in the lease.
+    :param now_ms: wall clock, in ms since the epoch.
+    :param owner_is_finished: whether another owner's run has ended.
+    :param expect_running: whether the application has to run, or to be stopped; None: either.
+    :raises InvalidInput: no connection can be had with these settings.
+    :raises LeaseHeld: another run that has not ended rescales this application.
+    :raises PreflightRefused: with every finding.
+    """
+    connection.check()
+    control = ControlTopic(connection, application.application_id).read()
+    _refuse_if_held(application, control, owner, now_ms, owner_is_finished)
+    situation, unread = look_around(application, topology, connection, control, target=target)
+    situation = replace(situation, expect_running=expect_running, now_ms=now_ms)
+    if findings := checks.check(situation):
+        raise PreflightRefused(findings)
+    messages = (*checks.messages(situation), *unread)
+    if checks.is_continued(situation):
+        journal = situation.control.journal
+        assert journal is not None
+        return Preflight(journal.plan, False, (f"continues in phase {journal.phase}", *messages))
+    if not checks.changes_anything(situation):
+        return Preflight(
+            None, True, (f"{application.application_id} is already at {target} partitions", *messages)
+        )
+    return Preflight(situation.plan, False, messages)
+
+
+def look_around(
+    application: Application,
+    topology: Topology,
+    connection: KafkaConnection,
+    control: ControlState,
+    *,
+    target: int,
+) -> tuple[Situation, tuple[str, ...]]:
+    """Gather what the checks look at.
+
+    :returns: the situation, and one line per partition that could not be sampled in time.
+    """
+    admin = ClusterAdmin(connection)
+    blue = control.generations.running if control.generations else application.application_id
+    cluster = describe(admin, application, topology, blue)
+    situation = Situation(application, topology, target, cluster, control)
+    names = [changelog_topic(situation.green, s) for s in topology.stores]
+    names += [internal_topic(situation.green, t) for t in sorted(topology.repartitions)]
+    green = admin.describe_topics(names)
+    sampled = _sample(situation, admin, connection)
+    situation = replace(
+        situation,
+        cluster=replace(cluster, topics={**cluster.topics, **green}),
+        samples=sampled.samples,
+        green_records=record_counts(admin.begin_offsets(green), admin.end_offsets(green, read_committed=False)),
+        green_group=admin.describe_group(situation.green),
+    )
+    return situation, tuple(f"{topic}-{p}: could not be sampled in time." for topic, p in sampled.unread)
+
+
+def _sample(situation: Situation, admin: ClusterAdmin, connection: KafkaConnection) -> Sampled:
+    """Sample what has keys that decide partitions; an expansion in progress was sampled when it began."""
+    journal = situation.control.journal
+    if journal is not None and journal.in_progress:
+        return Sampled(())
+    wanted = [*situation.keyed_inputs(), *map(situation.full_name, sorted(situation.topology.repartitions))]
+    wanted += map(situation.changelog, situation.topology.stores)
+    present = [name for name in wanted if name in situation.cluster.topics]
+    return sample(connection, admin.begin_offsets(present), admin.end_offsets(present))
+
+
+def _refuse_if_held(
+    application: Application,
+    control: ControlState,
+    owner: str,
+    now_ms: int,
+    owner_is_finished: Callable[[str], bool],
+) -> None:
+    """Tell early what acquiring the lease would refuse anyway; only acquiring it decides."""
+    lease = control.lease
+    if lease is None or lease.released or lease.owner == owner or lease.expires_at_ms <= now_ms:
+        return
+    if owner_is_finished(lease.owner):
+        return
+    raise LeaseHeld(
+        f"application {application.application_id!r}",
+        found=f"a rescale to {lease.target} partitions by {lease.owner} that has not ended",
+        expected="no other rescale of it",
+        remedy=f"Wait for {lease.owner}, or stop it; `python -m kafka_rescale status FILE` shows what it does.",
+    )
