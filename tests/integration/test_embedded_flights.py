@@ -14,6 +14,7 @@ import kafka_rescale
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
+from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.flights import Dataset, load
 from kafka_rescale.embedded.jars import DEMO_SOURCES, ensure_demo_classes
 from kafka_rescale.embedded.outputs import Comparison, compare_with_expected
@@ -29,8 +30,15 @@ Client = dict[str, str]
 
 
 @pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    """A broker of this module's own: the application's input topics have fixed names, and one of them grows."""
+    with EmbeddedBroker(tmp_path_factory.mktemp("flights-broker"), heap="768m") as broker:
+        yield broker.client_config()
+
+
+@pytest.fixture(scope="module")
 def sent(client: Client) -> Dataset:
-    """Flights of three weeks, in topic ``flights`` of the shared broker."""
+    """Flights of three weeks, in topic ``flights``."""
     create_inputs(client, PARTITIONS)
     dataset = load(limit=20_000)
     replay = Replay(client, dataset)

@@ -12,7 +12,13 @@ from types import TracebackType
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from kafka_rescale.embedded.broker_config import Ports, cluster_id, server_properties, to_properties_file
+from kafka_rescale.embedded.broker_config import (
+    Ports,
+    cluster_id,
+    jvm_options,
+    server_properties,
+    to_properties_file,
+)
 from kafka_rescale.embedded.jars import java_command
 from kafka_rescale.embedded.processes import (
     end_process,
@@ -96,7 +102,7 @@ class EmbeddedBroker:
         self._properties_file.write_text(to_properties_file(properties))
         if not (data / "meta.properties").exists():
             self._format()
-        command = java_command("kafka.Kafka", str(self._properties_file), options=self._jvm_options())
+        command = java_command("kafka.Kafka", str(self._properties_file), options=jvm_options(self._heap))
         with self.log_file.open("ab") as log:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
@@ -139,15 +145,6 @@ class EmbeddedBroker:
     @property
     def _marker(self) -> str:
         return str(self._properties_file)
-
-    def _jvm_options(self) -> tuple[str, ...]:
-        logging = "-Dorg.slf4j.simpleLogger."
-        log_options = (
-            f"{logging}defaultLogLevel=warn",
-            f"{logging}showDateTime=true",
-            f"{logging}dateTimeFormat=yyyy-MM-dd HH:mm:ss.SSS",
-        )
-        return ("-Xms128m", f"-Xmx{self._heap}", "-XX:+UseSerialGC", "-Xshare:auto", *log_options)
 
     def _format(self) -> None:
         arguments = ("format", "--standalone", "-t", cluster_id(), "-c", str(self._properties_file))

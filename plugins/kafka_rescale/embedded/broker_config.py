@@ -92,3 +92,13 @@ def server_properties(
 def to_properties_file(properties: Mapping[str, str]) -> str:
     """Text of a Java properties file."""
     return "".join(f"{key}={value}\n" for key, value in properties.items()).replace("\\", "\\\\")
+
+
+def jvm_options(heap: str) -> tuple[str, ...]:
+    """Options of the broker's JVM: a small footprint, and a log of warnings with their time.
+
+    :param heap: ``-Xmx``
+    """
+    log = {"defaultLogLevel": "warn", "showDateTime": "true", "dateTimeFormat": "yyyy-MM-dd HH:mm:ss.SSS"}
+    log_options = (f"-Dorg.slf4j.simpleLogger.{name}={value}" for name, value in log.items())
+    return ("-Xms128m", f"-Xmx{heap}", "-XX:+UseSerialGC", "-Xshare:auto", *log_options)

@@ -95,8 +95,9 @@ class _ReadToEnd:
     """Reads a topic from its beginning to the end it has now, committed records only."""
 
     def __init__(self, client: Mapping[str, object], topic: str) -> None:
-        isolated = {"isolation.level": "read_committed", "enable.auto.commit": False}
-        self._consumer = Consumer({**client, **isolated, "group.id": "unused", "enable.partition.eof": True})
+        isolated = {"isolation.level": "read_committed", "enable.auto.commit": False, "group.id": "unused"}
+        to_the_end = {"enable.partition.eof": True, "fetch.wait.max.ms": 20}
+        self._consumer = Consumer({**client, **isolated, **to_the_end})
         description = self._consumer.list_topics(topic, timeout=30).topics[topic]
         if description.error is not None:
             self._consumer.close()
@@ -116,7 +117,7 @@ class _ReadToEnd:
         """All records, in order within each partition."""
         open_partitions = set(range(self.partitions))
         while open_partitions:
-            for message in self._consumer.consume(10_000, timeout=0.2):
+            for message in self._consumer.consume(10_000, timeout=0.05):
                 error = message.error()
                 if error is None:
                     yield message
