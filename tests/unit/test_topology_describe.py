@@ -1,0 +1,207 @@
+"""``Topology#describe()`` as Kafka Streams prints it and as people paste it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.topology import SubTopology, Topology
+from kafka_rescale.core.topology_describe import parse_describe
+
+FLIGHTS = Path(__file__).parents[2] / "applications" / "flights.topology.txt"
+
+WORD_COUNT = """\
+Topologies:
+   Sub-topology: 0
+    Source: KSTREAM-SOURCE-0000000000 (topics: [lines])
+      --> KSTREAM-FLATMAPVALUES-0000000001
+    Processor: KSTREAM-FLATMAPVALUES-0000000001 (stores: [])
+      --> counts-repartition-filter
+      <-- KSTREAM-SOURCE-0000000000
+    Processor: counts-repartition-filter (stores: [])
+      --> counts-repartition-sink
+      <-- KSTREAM-FLATMAPVALUES-0000000001
+    Sink: counts-repartition-sink (topic: counts-repartition)
+      <-- counts-repartition-filter
+
+  Sub-topology: 1
+    Source: counts-repartition-source (topics: [counts-repartition])
+      --> KSTREAM-AGGREGATE-0000000002
+    Processor: KSTREAM-AGGREGATE-0000000002 (stores: [counts])
+      --> KSTREAM-SINK-0000000008
+      <-- counts-repartition-source
+    Sink: KSTREAM-SINK-0000000008 (topic: totals)
+      <-- KSTREAM-AGGREGATE-0000000002
+
+"""
+WORD_COUNT_PARSED = Topology(
+    (
+        SubTopology(0, ("lines",), (), ("counts-repartition",)),
+        SubTopology(1, ("counts-repartition",), ("counts",), ("totals",)),
+    )
+)
+
+GLOBAL_TABLE = """\
+Topologies:
+   Sub-topology: 0 for global store (will not generate tasks)
+    Source: KSTREAM-SOURCE-0000000001 (topics: [rates])
+      --> KTABLE-SOURCE-0000000002
+    Processor: KTABLE-SOURCE-0000000002 (stores: [rates-store])
+      --> none
+      <-- KSTREAM-SOURCE-0000000001
+  Sub-topology: 1
+    Source: KSTREAM-SOURCE-0000000003 (topics: [b, a])
+      --> KSTREAM-LEFTJOIN-0000000004
+    Processor: KSTREAM-LEFTJOIN-0000000004 (stores: [])
+      --> KSTREAM-SINK-0000000005
+      <-- KSTREAM-SOURCE-0000000003
+    Sink: KSTREAM-SINK-0000000005 (topic: out)
+      <-- KSTREAM-LEFTJOIN-0000000004
+
+"""
+
+NAMED = """\
+Topology: orders:
+   Sub-topology: 0
+    Source: s (topics: [orders])
+      --> k
+    Sink: k (topic: by-id-repartition)
+      <-- s
+
+  Sub-topology: 1
+    Source: r (topics: [by-id-repartition])
+      --> p
+    Processor: p (stores: [totals])
+      --> none
+      <-- r
+
+Topology: refunds:
+   Sub-topology: 0
+    Source: s (topics: [refunds])
+      --> p
+    Processor: p (stores: [totals])
+      --> none
+      <-- s
+"""
+
+
+def test_the_demo_has_three_subtopologies_with_their_topics_and_stores() -> None:
+    topology = parse_describe(FLIGHTS.read_text())
+    assert [s.id for s in topology.subtopologies] == [0, 1, 2]
+    assert topology.inputs == ("flights", "planes")
+    assert topology.repartitions == {"by-aircraft-repartition", "by-airport-repartition"}
+    assert topology.outputs == ("aircraft-sessions-output", "aircraft-totals-output", "airport-hourly-output")
+    assert set(topology.stores) == {"planes", "aircraft-totals", "aircraft-sessions", "airport-hourly"}
+    assert topology.subtopology_of("planes").id == 1
+    assert topology.subtopology_of("airport-hourly").sources == ("by-airport-repartition",)
+
+
+def test_a_text_of_the_printer_is_parsed() -> None:
+    assert parse_describe(WORD_COUNT) == WORD_COUNT_PARSED
+
+
+def test_log_prefixes_and_foreign_lines_are_ignored() -> None:
+    logged = "\n".join(
+        f"2026-01-02 03:04:05.678 INFO  [main] o.e.App : {line}" for line in WORD_COUNT.splitlines() if line
+    )
+    text = f"Starting up\n{logged}\n2026-01-02 INFO stream-client State transition from CREATED to REBALANCING\n"
+    assert parse_describe(text) == WORD_COUNT_PARSED
+
+
+def test_lines_without_indentation_are_parsed() -> None:
+    assert parse_describe("\n".join(line.strip() for line in WORD_COUNT.splitlines())) == WORD_COUNT_PARSED
+
+
+def test_wrapped_lines_are_joined() -> None:
+    wrapped = GLOBAL_TABLE.replace("(topics: [b, a])", "\n  (topics: [b,\n      a])").replace(
+        "      --> KSTREAM-SINK-0000000005", "      -->\n   KSTREAM-SINK-0000000005"
+    )
+    assert parse_describe(wrapped) == parse_describe(GLOBAL_TABLE)
+
+
+def test_windows_line_ends_are_parsed() -> None:
+    assert parse_describe(WORD_COUNT.replace("\n", "\r\n")) == WORD_COUNT_PARSED
+
+
+def test_global_stores_are_named_but_have_no_tasks() -> None:
+    topology = parse_describe(GLOBAL_TABLE)
+    assert topology.global_stores == ("rates-store",)
+    assert topology.subtopologies == (SubTopology(1, ("b", "a"), (), ("out",)),)
+    assert topology.inputs == ("b", "a")
+
+
+def test_named_topologies_prefix_stores_and_repartition_topics_but_no_external_topic() -> None:
+    assert parse_describe(NAMED).subtopologies == (
+        SubTopology(0, ("orders",), (), ("orders-by-id-repartition",)),
+        SubTopology(1, ("orders-by-id-repartition",), ("orders-totals",), ()),
+        SubTopology(2, ("refunds",), ("refunds-totals",), ()),
+    )
+
+
+def test_a_custom_processor_with_spaces_in_its_name_is_parsed() -> None:
+    text = WORD_COUNT.replace("KSTREAM-AGGREGATE-0000000002", "My own Processor")
+    assert parse_describe(text) == WORD_COUNT_PARSED
+
+
+BAD = {
+    "pattern source": (
+        WORD_COUNT.replace("[lines]", "lines-.*"),
+        "topology, line 3: found a source that reads the pattern lines-.*; expected sources that read named "
+        "topics. What matches can change during an expansion: name the topics in the program.",
+    ),
+    "topic extractor": (
+        WORD_COUNT.replace("topic: totals", "extractor class: app.Router$$Lambda/0x1@5a39699c"),
+        "topology, line 20: found sink KSTREAM-SINK-0000000008 with a topic name extractor; expected sinks with a "
+        "fixed topic. Its topics are known at run time only: spell the topology out in `subtopologies:` instead.",
+    ),
+    "first sub-topology cut off": (
+        WORD_COUNT[WORD_COUNT.index("  Sub-topology: 1") :],
+        "topology, line 1: found sub-topology 1; expected sub-topology 0. "
+        "Paste the text that Topology#describe() prints, whole and unchanged.",
+    ),
+    "cut in the middle": (
+        WORD_COUNT[: WORD_COUNT.index("    Sink: KSTREAM-SINK-0000000008")],
+        "topology, line 18: found an arrow to KSTREAM-SINK-0000000008, which sub-topology 1 does not have; "
+        "expected every node of the arrows. Paste the text that Topology#describe() prints, whole and unchanged.",
+    ),
+    "pasted twice": (
+        WORD_COUNT + WORD_COUNT,
+        "topology, line 24: found sub-topology 0; expected sub-topology 2. "
+        "Paste the text that Topology#describe() prints, whole and unchanged.",
+    ),
+    "head cut off": (
+        WORD_COUNT[WORD_COUNT.index("    Source: KSTREAM") :],
+        "topology, line 1: found a node before any sub-topology; expected a line `Sub-topology: 0` above it. "
+        "Paste the text that Topology#describe() prints, whole and unchanged.",
+    ),
+    "name wrapped in the middle": (
+        WORD_COUNT.replace("[lines]", "[li\n  nes]"),
+        "topology, line 3: found the name `li nes`; expected a name without spaces: it was wrapped in the middle. "
+        "Paste the text that Topology#describe() prints, whole and unchanged.",
+    ),
+    "broken node": (
+        WORD_COUNT.replace("(stores: [counts])", "(shops: [counts])"),
+        "topology, line 17: found `Processor: KSTREAM-AGGREGATE-0000000002 (shops: [counts])`; expected "
+        "`Source: … (topics: [...])`, `Processor: … (stores: [...])` or a sink. "
+        "Paste the text that Topology#describe() prints, whole and unchanged.",
+    ),
+    "no source": (
+        "Sub-topology: 0\n  Processor: p (stores: [s])\n    --> none\n",
+        "topology, line 1: found sub-topology 0 without a source; expected at least one source. "
+        "Paste the text that Topology#describe() prints, whole and unchanged.",
+    ),
+    "something else": (
+        "hello",
+        "topology: found no line `Sub-topology: 0`; expected the text that Topology#describe() prints. "
+        "Call `System.out.println(topology.describe())` in the program and paste what it prints.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_text_that_can_not_be_used_is_refused_with_its_line(case: str) -> None:
+    text, message = BAD[case]
+    with pytest.raises(InvalidInput) as error:
+        parse_describe(text)
+    assert str(error.value) == message
