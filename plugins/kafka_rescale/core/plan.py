@@ -110,8 +110,15 @@ class Plan(Value):
 
     @property
     def fingerprint(self) -> str:
-        """A hash of the whole plan: a run that is continued must have the same."""
-        text = json.dumps(self.model_dump(mode="json"), sort_keys=True)
+        """A hash of what is built: a run that is continued must have the same.
+
+        Left out are the present counts of external topics, which the expansion itself changes on its way.
+        """
+        built = self.model_dump(mode="json")
+        built["inputs"] = [{k: v for k, v in i.items() if k != "current"} for i in built["inputs"]]
+        for stage in built["stages"]:
+            del stage["grow_outputs"]
+        text = json.dumps(built, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @property
