@@ -1,0 +1,207 @@
+"""What the proof compares, and its report.
+
+Blue is read up to the ends captured when it was proven gone, green up to its ends just before it was started, so
+that both may be verified while green is already writing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from pydantic import Field
+
+from kafka_rescale.core.cluster import TopicDescription
+from kafka_rescale.core.journal import PartitionOffsets
+from kafka_rescale.core.oracles import KeyFinding, Oracle
+from kafka_rescale.core.plan import InputPlan, Move, MoveKind, Plan, Value
+
+CLOCK_SKEW_MS = 60_000
+MAX_FINDINGS = 20
+
+
+class LogRange(Value):
+    """The part of a changelog topic that is compared.
+
+    :param partitions: partition count of the topic in its generation.
+    :param ranges: partition → ``(begin, end)``, end exclusive. A begin above 0 means that the broker has
+        deleted records there.
+    """
+
+    topic: str
+    partitions: int
+    ranges: dict[int, tuple[int, int]]
+
+    @classmethod
+    def of(cls, topic: str, begins: Mapping[int, int], ends: Mapping[int, int]) -> LogRange:
+        """Return the range of a whole topic; a log start that has moved past the end leaves nothing."""
+        ranges = {p: (min(begins.get(p, 0), end), end) for p, end in sorted(ends.items())}
+        return cls(topic=topic, partitions=len(ends), ranges=ranges)
+
+    @property
+    def begins(self) -> list[int]:
+        """The first offset to read, by partition."""
+        return [self.ranges[p][0] for p in range(self.partitions)]
+
+    @property
+    def ends(self) -> list[int]:
+        """The offset to stop before, by partition."""
+        return [self.ranges[p][1] for p in range(self.partitions)]
+
+
+class StorePair(Value):
+    """One store on both sides.
+
+    :param expires_before_ms: a record with an older timestamp may have been deleted by retention on either side at
+        any time, so that its absence proves nothing; ``None`` for logs that are only compacted.
+    :param copied: green is a copy of blue. Two applications with equal input (a control run) agree on their last
+        records but may differ in what was logged on the way.
+    """
+
+    store: str
+    store_type: str
+    partitioner: str = "murmur2"
+    blue: LogRange
+    green: LogRange
+    expires_before_ms: int | None = None
+    copied: bool = True
+
+
+class LogCount(Value):
+    """Records read; ``live`` and ``tombstoned`` count keys by their last record, expired ones left out."""
+
+    records: int = 0
+    live: int = 0
+    tombstoned: int = 0
+
+
+class PartitionContent(Value):
+    """Live entries that belong to one partition of green; the hashes don't depend on the order of entries."""
+
+    partition: int
+    blue_live: int
+    green_live: int
+    blue_hash: str
+    green_hash: str
+
+
+class StoreReport(Value):
+    """What was found out about one store.
+
+    :param expired: entries on one side only that retention may have deleted on the other.
+    :param surplus: records of green older than anything that blue still has of the key: blue was compacted since.
+    :param failures: violations per oracle; ``findings`` lists the first of each.
+    """
+
+    store: str
+    store_type: str
+    blue_topic: str
+    green_topic: str
+    blue: LogCount
+    green: LogCount
+    expired: int
+    surplus: int
+    partitions: tuple[PartitionContent, ...]
+    failures: dict[Oracle, int] = Field(default_factory=dict)
+    findings: tuple[KeyFinding, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether every oracle holds for this store."""
+        return not self.failures
+
+
+class Report(Value):
+    """The proof of one expansion, as the control topic and the page keep it.
+
+    :param as_of_ms: when verify began, ms since the epoch.
+    :param start_offsets: findings about the offsets that green started from.
+    """
+
+    application: str
+    blue: str
+    green: str
+    generation: int
+    passed: bool
+    as_of_ms: int
+    seconds: float
+    start_offsets: tuple[KeyFinding, ...]
+    stores: tuple[StoreReport, ...]
+
+    @property
+    def findings(self) -> tuple[KeyFinding, ...]:
+        """All listed findings; at most ``MAX_FINDINGS`` per store and oracle."""
+        return (*self.start_offsets, *(f for s in self.stores for f in s.findings))
+
+
+def retention_ms(topic: TopicDescription) -> int | None:
+    """Return how long a topic keeps records by their timestamp, ``None`` if it doesn't delete by age."""
+    kept = int(topic.configs.get("retention.ms", "-1"))
+    return kept if "delete" in topic.cleanup_policy and kept >= 0 else None
+
+
+def expansion_pair(
+    move: Move,
+    *,
+    begins: PartitionOffsets,
+    ends: PartitionOffsets,
+    topics: Mapping[str, TopicDescription],
+    now_ms: int,
+) -> StorePair:
+    """Return what is compared for one changelog of an expansion.
+
+    :param begins: log starts, of blue's and green's topics, taken before ``now_ms``.
+    :param ends: the captured ends of both, exclusive.
+    :param now_ms: wall clock; brokers' clocks may be ahead of it by ``CLOCK_SKEW_MS``.
+    """
+    kept = [r for r in (retention_ms(topics[t]) for t in (move.source, move.target)) if r is not None]
+    return StorePair(
+        store=move.store,
+        store_type=move.store_type,
+        partitioner=move.partitioner,
+        blue=LogRange.of(move.source, begins[move.source], ends[move.source]),
+        green=LogRange.of(move.target, begins[move.target], ends[move.target]),
+        expires_before_ms=now_ms + CLOCK_SKEW_MS - min(kept) if kept else None,
+    )
+
+
+def changelog_moves(plan: Plan) -> tuple[Move, ...]:
+    """Return the moves whose state is compared; in-flight records are proven when they are moved."""
+    return tuple(m for m in plan.moves if m.kind is MoveKind.CHANGELOG)
+
+
+def check_start_offsets(
+    inputs: tuple[InputPlan, ...],
+    *,
+    stopped: PartitionOffsets,
+    started: PartitionOffsets,
+    committed: PartitionOffsets,
+) -> tuple[KeyFinding, ...]:
+    """Return the partitions of external inputs where green didn't go on from where blue stopped.
+
+    :param stopped: blue's committed offsets when it was gone; a partition without one was never read: 0.
+    :param started: the offsets that green was given, as the journal recorded them.
+    :param committed: green's committed offsets now, which may only have moved on.
+    """
+    return tuple(
+        KeyFinding(oracle=Oracle.START_OFFSETS, subject=f"{i.topic}-{p}", detail=problem)
+        for i in inputs
+        for p in range(i.target)
+        for problem in _start_problems(
+            expected=stopped.get(i.topic, {}).get(p, 0),
+            started=started.get(i.topic, {}).get(p),
+            committed=committed.get(i.topic, {}).get(p),
+        )
+    )
+
+
+def _start_problems(*, expected: int, started: int | None, committed: int | None) -> Iterator[str]:
+    if started is None:
+        yield f"green was given no offset; it had to start at {expected}"
+    elif started != expected:
+        skipped = started - expected
+        consequence = f"{skipped} offsets skipped" if skipped > 0 else f"{-skipped} offsets read twice"
+        yield f"green started at {started} instead of {expected}: {consequence}"
+    if committed is None:
+        yield f"green has no committed offset; it started at {expected}"
+    elif committed < expected:
+        yield f"green's committed offset is {committed}, below its start at {expected}"
