@@ -46,7 +46,8 @@ def test_an_empty_inner_key_is_a_key_and_one_byte_less_is_not(store_type: str, s
         format_of(store_type).partitioning_key(bytes(shortest - 1))
     assert str(error.value) == (
         f"changelog key 0x{'00' * (shortest - 1)}: found {shortest - 1} bytes; "
-        f"expected at least {shortest} bytes in a {store_type} changelog. The store is of another type; declare its real type in the application file."
+        f"expected at least {shortest} bytes in a {store_type} changelog. "
+        "The store is of another type; declare its real type in the application file."
     )
 
 
