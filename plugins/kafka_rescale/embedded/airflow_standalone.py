@@ -25,7 +25,7 @@ class AirflowError(RuntimeError):
 class AirflowStandalone:
     """One Airflow: API server, scheduler with LocalExecutor, DAG processor and triggerer over SQLite.
 
-    :param directory: ``AIRFLOW_HOME``, made if missing and kept by ``stop()``: ``airflow.log``, ``logs/``, the database
+    :param directory: ``AIRFLOW_HOME``, made if missing, kept by ``stop()``: database, ``logs/``, ``airflow.log``
     :param dags: directory of the DAGs; those of this repository by default
     :param plugins: directory of the plugins; those of this repository by default
     :param connections: connection id to the connection, e.g. ``{"conn_type": "spark", "host": "local[2]"}``

@@ -1,0 +1,15 @@
+"""What every test shares: Airflow, where imported, looks at this repository and at a directory of its own."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# Before the first import of airflow, which reads them once and writes its configuration into AIRFLOW_HOME.
+os.environ["AIRFLOW_HOME"] = tempfile.mkdtemp(prefix="kafka-rescale-airflow-")
+os.environ["AIRFLOW__CORE__LOAD_EXAMPLES"] = "False"
+os.environ["AIRFLOW__CORE__DAGS_FOLDER"] = str(ROOT / "dags")
+os.environ["AIRFLOW__CORE__PLUGINS_FOLDER"] = str(ROOT / "plugins")

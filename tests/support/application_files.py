@@ -1,0 +1,39 @@
+"""Small application files for tests that need no real application."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+CHAIN: dict[str, Any] = {
+    "application_id": "orders-app",
+    "partitions": 4,
+    "inputs": [{"topic": "orders", "policy": "unkeyed"}],
+    "outputs": [{"topic": "totals"}],
+    "subtopologies": [
+        {"sources": ["orders"], "sinks": ["by-customer-repartition"]},
+        {
+            "sources": ["by-customer-repartition"],
+            "stores": ["per-customer"],
+            "sinks": ["by-region-repartition"],
+        },
+        {"sources": ["by-region-repartition"], "stores": ["per-region"], "sinks": ["totals"]},
+    ],
+    "stores": [
+        {"name": "per-customer", "type": "timestamped-key-value"},
+        {"name": "per-region", "type": "timestamped-key-value"},
+    ],
+    "lifecycle": {"type": "shell", "start": "true", "stop": "true", "status": "true"},
+}
+"""Three sub-topologies in a row: 0 feeds 1, which feeds 2."""
+
+
+def write_application(directory: Path, **changes: Any) -> Path:
+    """Write the chain with some fields changed, named by its id; returns the file."""
+    declared = {**CHAIN, **changes}
+    directory.mkdir(parents=True, exist_ok=True)
+    file = directory / f"{declared['application_id']}.yaml"
+    file.write_text(yaml.safe_dump(declared, sort_keys=False))
+    return file

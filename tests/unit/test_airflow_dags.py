@@ -1,0 +1,152 @@
+"""The DAGs as they are parsed: order, gates, params, and that one bad file harms no other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.application_files import CHAIN, write_application
+
+if TYPE_CHECKING:
+    from airflow.dag_processing.dagbag import DagBag
+    from airflow.sdk import DAG
+
+ROOT = Path(__file__).resolve().parents[2]
+STAGES = ["stage_1_subtopology_2", "stage_2_subtopology_1", "stage_3_subtopology_0"]
+STEPS = ["expand", "restore", "warm_up", "lag_gate"]
+CHANGES_SOMETHING = {"restore", "warm_up", "catch_up", "expand", "cutover"}
+
+
+@pytest.fixture
+def applications(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("KAFKA_RESCALE_APPLICATIONS", str(tmp_path))
+    write_application(tmp_path)
+    return tmp_path
+
+
+def parsed() -> DagBag:
+    from airflow.dag_processing.dagbag import DagBag
+
+    bag = DagBag(ROOT / "dags")
+    assert bag.import_errors == {}
+    return bag
+
+
+@pytest.fixture
+def expand(applications: Path) -> DAG:
+    return parsed().dags["expand_orders-app"]
+
+
+def upstream_of(dag: DAG, task_id: str) -> set[str]:
+    return dag.get_task(task_id).get_flat_relative_ids(upstream=True)
+
+
+def test_every_application_has_three_dags_with_tags_owner_and_documentation(applications: Path) -> None:
+    dags = parsed().dags
+    assert set(dags) == {"expand_orders-app", "rollback_orders-app", "retire_orders-app"}
+    for dag in dags.values():
+        assert "kafka-rescale" in dag.tags
+        assert dag.doc_md
+        assert dag.max_active_runs == 1
+        assert dag.schedule is None
+        assert {task.owner for task in dag.tasks} == {"kafka-rescale"}
+
+
+def test_stages_are_chained_from_the_most_downstream_upstream(expand: DAG) -> None:
+    path = [f"{stage}.{step}" for stage in STAGES for step in STEPS]
+    for before, after in zip(["approve_plan", *path], path, strict=False):
+        assert expand.get_task(after).upstream_task_ids == {before}
+    assert expand.get_task("catch_up").upstream_task_ids == {path[-1]}
+    assert expand.get_task("gate_all").upstream_task_ids == {path[-1]}
+
+
+def test_verify_waits_for_the_cutover_and_for_catch_up(expand: DAG) -> None:
+    assert expand.get_task("verify").upstream_task_ids == {"cutover", "catch_up"}
+    assert expand.get_task("cutover").upstream_task_ids == {"approve_cutover"}
+    assert expand.get_task("approve_cutover").upstream_task_ids == {"gate_all"}
+    assert expand.get_task("callback").upstream_task_ids == {"verify"}
+
+
+def test_whatever_changes_something_comes_after_the_preflight_the_plan_and_its_approval(expand: DAG) -> None:
+    changing = [t.task_id for t in expand.tasks if t.task_id.rpartition(".")[2] in CHANGES_SOMETHING]
+    assert len(changing) == 3 * len(STAGES) + 2
+    for task_id in changing:
+        assert {"preflight", "plan", "approve_plan"} <= upstream_of(expand, task_id)
+
+
+def test_the_cutover_comes_after_every_gate(expand: DAG) -> None:
+    gates = {f"{stage}.lag_gate" for stage in STAGES} | {"gate_all"}
+    assert gates <= upstream_of(expand, "cutover")
+
+
+def test_a_run_that_was_rolled_back_has_failed(expand: DAG) -> None:
+    """The state of a run is that of its leaves: where roll_back runs, callback is upstream_failed."""
+    roll_back = expand.get_task("roll_back")
+    assert roll_back.trigger_rule == "one_failed"
+    assert roll_back.upstream_task_ids == {"catch_up", "gate_all", "approve_cutover", "cutover"}
+    leaves = {task.task_id for task in expand.tasks if not task.downstream_task_ids}
+    assert leaves == {"callback", "roll_back"}
+    assert roll_back.upstream_task_ids <= upstream_of(expand, "callback")
+
+
+def test_a_trigger_without_params_is_a_dry_run(expand: DAG) -> None:
+    assert expand.params.validate() == {
+        "target": None,
+        "dry_run": True,
+        "approve_plan": False,
+        "approve_cutover": False,
+        "acceptable_recovery_lag": None,
+    }
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"target": 0}, {"target": "8"}, {"dry_run": "no"}, {"acceptable_recovery_lag": -1}]
+)
+def test_wrong_params_are_refused(expand: DAG, wrong: dict[str, object]) -> None:
+    from airflow.sdk.exceptions import ParamValidationError
+
+    with pytest.raises(ParamValidationError):
+        expand.params.update(wrong)
+
+
+def test_a_schedule_is_a_decision_to_expand(applications: Path) -> None:
+    write_application(applications, application_id="nightly", schedule="@daily")
+    dag = parsed().dags["expand_nightly"]
+    assert dag.schedule == "@daily"
+    assert dag.params["dry_run"] is False
+
+
+def test_retirement_has_to_be_confirmed_by_name(applications: Path) -> None:
+    from airflow.sdk.exceptions import ParamValidationError
+
+    dag = parsed().dags["retire_orders-app"]
+    with pytest.raises(ParamValidationError):
+        dag.params.validate()
+    with pytest.raises(ParamValidationError):
+        dag.params.update({"confirm": "another-app"})
+    dag.params.update({"confirm": CHAIN["application_id"]})
+    dag.params.validate()
+
+
+def test_a_file_that_cannot_be_used_shows_its_error_and_leaves_the_others_alone(applications: Path) -> None:
+    (applications / "broken.yaml").write_text("application_id: [")
+    dags = parsed().dags
+    assert "expand_orders-app" in dags
+    assert dags["expand_broken"].task_ids == ["invalid"]
+    assert "broken.yaml" in (dags["expand_broken"].doc_md or "")
+
+
+def test_parsing_twice_gives_the_same_dag(applications: Path) -> None:
+    """Anything else would make a DAG version per parse (ruff AIR304)."""
+    from airflow.serialization.serialized_objects import DagSerialization
+
+    first, second = ({k: DagSerialization.to_dict(v) for k, v in parsed().dags.items()} for _ in range(2))
+    assert first == second
+
+
+def test_the_application_files_of_this_repository_can_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KAFKA_RESCALE_APPLICATIONS", raising=False)
+    dags = parsed().dags
+    assert not [dag_id for dag_id, dag in dags.items() if "invalid" in dag.tags]

@@ -1,0 +1,237 @@
+"""The gate between warming up and going on: one reading, the trigger's loop, the sensor's end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from typing import Any
+
+import pytest
+from kafka_rescale.airflow import gate as gate_module
+from kafka_rescale.airflow.gate import Gate, GateReason, Reading, look
+from kafka_rescale.airflow.sensors.lag_gate import LagGateSensor
+from kafka_rescale.airflow.triggers import lag_gate as trigger_module
+from kafka_rescale.airflow.triggers.lag_gate import LagGateTrigger
+from kafka_rescale.core.control_records import ControlState, JobResult, Lease, PartitionProgress
+from kafka_rescale.core.errors import InvalidInput, Outage, UnsafeState
+from kafka_rescale.core.journal import Journal, Phase
+from kafka_rescale.core.plan import Move, MoveKind, Plan, Stage
+
+OWNER = "expand_x/run-1"
+GATE = Gate(application="x", owner=OWNER, threshold=10)
+PARTITIONS = 4
+MOVE = Move(
+    kind=MoveKind.CHANGELOG,
+    source="x-s-changelog",
+    target="x-g2-s-changelog",
+    store="s",
+    source_partitions=PARTITIONS,
+    target_partitions=8,
+)
+PLAN = Plan(
+    application="x",
+    generation=2,
+    blue="x",
+    green="x-g2",
+    partitions=8,
+    stages=(Stage(index=1, name="stage_1_subtopology_0", subtopology=0, moves=(MOVE,)),),
+    inputs=(),
+)
+
+
+def state_of(
+    phase: Phase = Phase.WARMING, owner: str = OWNER, *, released: bool = False, **results: JobResult
+) -> ControlState:
+    lease = Lease(owner=owner, epoch=1, target=8, expires_at_ms=0, released=released)
+    jobs = {name.replace("__", "/"): result for name, result in results.items()}
+    return ControlState(lease=lease, journal=Journal(plan=PLAN, phase=phase), results=jobs)
+
+
+def progress(*lags: int) -> list[PartitionProgress]:
+    return [
+        PartitionProgress(topic=MOVE.source, partition=p, position=100 - g, end=100) for p, g in enumerate(lags)
+    ]
+
+
+def result(job: str, state: str, lags: tuple[int, ...] = (), run: str = OWNER) -> JobResult:
+    return JobResult(job=job, run=run, attempt=1, state=state, partitions=tuple(progress(*lags)))
+
+
+@pytest.fixture
+def reading(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Read the gate with a control state and lags instead of a cluster's."""
+
+    def read(state: ControlState, lags: list[PartitionProgress], gate: Gate = GATE) -> Reading:
+        class Control:
+            def __init__(self, *_: object) -> None: ...
+
+            def read(self) -> ControlState:
+                return state
+
+        monkeypatch.setattr("kafka_rescale.kafka.control_topic.ControlTopic", Control)
+        monkeypatch.setattr("kafka_rescale.operations.stages.lags", lambda *_: lags)
+        return look(None, gate)  # type: ignore[arg-type]
+
+    return read
+
+
+def test_it_opens_when_every_partition_is_within_the_threshold(reading: Any) -> None:
+    assert reading(state_of(), progress(10, 0, 3, 10)).reason is GateReason.OPEN
+
+
+def test_it_holds_while_one_partition_of_many_lags(reading: Any) -> None:
+    found = reading(state_of(), progress(0, 0, 11, 0))
+    assert found.reason is GateReason.HOLDING
+    assert [(each.partition, each.lag) for each in found.decision.holding] == [(2, 11)]
+
+
+def test_it_holds_while_a_partition_is_not_reported(reading: Any) -> None:
+    assert reading(state_of(), progress(0, 0, 0)).reason is GateReason.HOLDING
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        state_of(owner="expand_x/run-2"),
+        state_of(released=True),
+        state_of(Phase.ROLLING_BACK),
+        state_of(Phase.ROLLED_BACK),
+        ControlState(),
+    ],
+    ids=["another run's", "released", "rolling back", "rolled back", "nothing"],
+)
+def test_a_run_that_lost_the_expansion_stops_waiting(reading: Any, state: ControlState) -> None:
+    found = reading(state, progress(0, 0, 0, 0))
+    assert found.reason is GateReason.LEASE_LOST
+    assert found.reason.is_final
+    assert not found.reason.passes
+
+
+@pytest.mark.parametrize("phase", [Phase.QUIESCING, Phase.CAUGHT_UP, Phase.PROMOTED, Phase.COMPLETE])
+def test_a_run_that_continues_past_the_gate_goes_on(reading: Any, phase: Phase) -> None:
+    found = reading(state_of(phase), [])
+    assert found.reason is GateReason.PAST
+    assert found.reason.passes
+
+
+def test_the_gate_over_all_stages_waits_for_catch_up_of_this_run_to_be_ready(reading: Any) -> None:
+    gate = replace(GATE, ready_job="catch_up")
+    near = progress(0, 0, 0, 0)
+    assert reading(state_of(), near, gate).reason is GateReason.JOB_NOT_READY
+    running = state_of(catch_up=result("catch_up", "running"))
+    assert reading(running, near, gate).reason is GateReason.JOB_NOT_READY
+    other = state_of(catch_up=result("catch_up", "ready", run="expand_x/run-0"))
+    assert reading(other, near, gate).reason is GateReason.JOB_NOT_READY
+    ready = state_of(catch_up=result("catch_up", "ready"))
+    assert reading(ready, near, gate).reason is GateReason.OPEN
+    assert reading(ready, progress(0, 0, 0, 11), gate).reason is GateReason.HOLDING
+
+
+def test_a_stage_that_warm_up_left_near_passes_although_its_source_moves_on(reading: Any) -> None:
+    gate = replace(GATE, stage=1, warmed_by="warm_up/1")
+    far = progress(500, 500, 500, 500)
+    near = state_of(warm_up__1=result("warm_up/1", "done", (0, 0, 0, 10)))
+    assert reading(near, far, gate).reason is GateReason.WARMED
+    not_near = state_of(warm_up__1=result("warm_up/1", "done", (0, 0, 0, 11)))
+    assert reading(not_near, far, gate).reason is GateReason.HOLDING
+    incomplete = state_of(warm_up__1=result("warm_up/1", "done", (0, 0, 0)))
+    assert reading(incomplete, far, gate).reason is GateReason.HOLDING
+
+
+OPEN, HOLDING = Reading(GateReason.OPEN), Reading(GateReason.HOLDING)
+
+
+def fire(monkeypatch: pytest.MonkeyPatch, answers: list[Reading | Exception]) -> tuple[dict[str, Any], int]:
+    """Run a trigger over these readings; return its event and how many were taken."""
+    left: Iterator[Reading | Exception] = iter(answers)
+    taken = []
+
+    def next_reading(*_: object) -> Reading:
+        answer = next(left)
+        taken.append(answer)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async def connection(_: object) -> None: ...
+
+    monkeypatch.setattr(trigger_module, "look", next_reading)
+    monkeypatch.setattr(trigger_module.KafkaRescaleHook, "aconnection", connection)
+    trigger = LagGateTrigger(kafka_config_id="k", gate=asdict(GATE), consecutive=3, poll_seconds=0)
+
+    async def first() -> dict[str, Any]:
+        return (await anext(aiter(trigger.run()))).payload
+
+    return asyncio.run(first()), len(taken)
+
+
+def test_several_readings_in_a_row_must_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    event, taken = fire(monkeypatch, [OPEN, OPEN, HOLDING, OPEN, OPEN, OPEN])
+    assert (event["reason"], taken) == ("open", 6)
+
+
+def test_an_outage_starts_the_count_again_and_does_not_end_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    outage = Outage("broker", found="silence", expected="an answer", remedy="wait")
+    event, taken = fire(monkeypatch, [OPEN, OPEN, outage, OPEN, OPEN, OPEN])
+    assert (event["reason"], taken) == ("open", 6)
+
+
+def test_a_final_answer_is_not_waited_upon(monkeypatch: pytest.MonkeyPatch) -> None:
+    event, taken = fire(monkeypatch, [OPEN, Reading(GateReason.LEASE_LOST, detail="rolled back")])
+    assert (event["reason"], event["detail"], taken) == ("lease_lost", "rolled back", 2)
+
+
+def test_what_waiting_cannot_mend_is_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    error = InvalidInput("connection", found="a wrong password", expected="another", remedy="mend it")
+    event, _ = fire(monkeypatch, [error])
+    assert event["reason"] == "refused"
+    assert "a wrong password" in event["detail"]
+
+
+def test_the_stored_trigger_is_rebuilt_from_its_arguments_and_holds_no_secret() -> None:
+    trigger = LagGateTrigger(kafka_config_id="k", gate=asdict(GATE), consecutive=2, poll_seconds=1)
+    path, arguments = trigger.serialize()
+    assert path == "kafka_rescale.airflow.triggers.lag_gate.LagGateTrigger"
+    assert LagGateTrigger(**arguments).serialize() == (path, arguments)
+    assert set(arguments) == {"kafka_config_id", "gate", "consecutive", "poll_seconds"}
+
+
+class FakeTask:
+    """Receives what a task pushes."""
+
+    def __init__(self) -> None:
+        self.pushed: dict[str, Any] = {}
+
+    def xcom_push(self, key: str, value: Any) -> None:
+        self.pushed[key] = value
+
+
+def sensor() -> LagGateSensor:
+    return LagGateSensor(task_id="gate", application_id="x", kafka_config_id="k", acceptable_lag=10)
+
+
+def test_the_sensor_hands_the_numbers_on_for_the_approval() -> None:
+    event = Reading(GateReason.OPEN, gate_module.decide(progress(3, 0), 10)).event()
+    task = FakeTask()
+    assert sensor().execute_complete({"ti": task}, event) == event  # type: ignore[typeddict-item]
+    assert event["lags"] == [[MOVE.source, 0, 3], [MOVE.source, 1, 0]]
+    assert f"| {MOVE.source} | 0 | 3 |" in task.pushed["table"]
+
+
+def test_the_sensor_fails_when_the_gate_will_never_open() -> None:
+    event = Reading(GateReason.LEASE_LOST, detail="the expansion was rolled back").event()
+    with pytest.raises(UnsafeState, match="rolled back"):
+        sensor().execute_complete({"ti": FakeTask()}, event)  # type: ignore[typeddict-item]
+
+
+def test_the_sensor_defers_at_once_with_a_timeout_of_its_own() -> None:
+    from types import SimpleNamespace
+
+    from airflow.sdk.exceptions import TaskDeferred
+
+    run = SimpleNamespace(dag_id="expand_x", run_id="run-1")
+    with pytest.raises(TaskDeferred) as deferred:
+        sensor().execute({"dag_run": run})  # type: ignore[typeddict-item]
+    assert deferred.value.timeout is not None
+    assert deferred.value.trigger.serialize()[1]["gate"]["owner"] == OWNER

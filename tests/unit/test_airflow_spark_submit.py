@@ -1,0 +1,163 @@
+"""The Spark operator: the connection is checked first, secrets stay unseen, and no driver survives a kill."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import psutil
+import pytest
+from kafka_rescale.airflow.operators.spark_submit import RescaleSparkSubmitOperator
+from kafka_rescale.airflow.spark_connection import require_spark_master
+from kafka_rescale.airflow.spark_files import connector
+from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.embedded.processes import is_running, wait_until
+
+PASSWORD = "not-to-be-seen"
+KAFKA = {"bootstrap.servers": "localhost:9092", "sasl.password": PASSWORD}
+
+
+@pytest.fixture
+def connections(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    monkeypatch.delenv("KAFKA_RESCALE_KAFKA_CONFIG_FILE", raising=False)
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_X", json.dumps({"conn_type": "kafka", "extra": KAFKA}))
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_X", json.dumps({"conn_type": "spark", "host": "local[2]"}))
+    return monkeypatch
+
+
+def operator(**arguments: Any) -> RescaleSparkSubmitOperator:
+    defaults = {"task_id": "t", "application_id": "x", "job": "restore", "stage": 2}
+    return RescaleSparkSubmitOperator(**defaults, kafka_conn_id="kafka_x", conn_id="spark_x", **arguments)
+
+
+def context() -> Any:
+    run = SimpleNamespace(dag_id="expand_x", run_id="manual__1")
+    return {"dag_run": run, "ti": SimpleNamespace(try_number=3)}
+
+
+@pytest.fixture
+def submitted(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The hooks that were asked to submit, instead of running spark-submit."""
+    from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
+
+    hooks: list[Any] = []
+    monkeypatch.setattr(SparkSubmitHook, "submit", lambda hook, application: hooks.append(hook))
+    monkeypatch.setattr(RescaleSparkSubmitOperator, "_package_zip", staticmethod(lambda directory: "package.zip"))
+    module = "kafka_rescale.airflow.operators.spark_submit"
+    monkeypatch.setattr(f"{module}.result_of", lambda connection, application, key: {"job": key})
+    return hooks
+
+
+@pytest.mark.parametrize(
+    ("connection", "master"),
+    [
+        ({"conn_type": "spark", "host": "local[*]"}, "local[*]"),
+        ({"conn_type": "spark", "host": "spark-master", "port": 7077}, "spark://spark-master:7077"),
+        ({"conn_type": "spark", "host": "spark://m1:7077,m2:7077"}, "spark://m1:7077,m2:7077"),
+        ({"conn_type": "spark", "host": "yarn"}, "yarn"),
+        ({"conn_type": "spark", "host": "k8s://https://k8s", "port": 6443}, "k8s://https://k8s:6443"),
+    ],
+)
+def test_the_master_is_the_one_that_the_provider_passes(
+    connections: pytest.MonkeyPatch, connection: dict[str, Any], master: str
+) -> None:
+    from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
+
+    connections.setenv("AIRFLOW_CONN_SPARK_X", json.dumps(connection))
+    connections.setattr("airflow.providers.apache.spark.hooks.spark_submit.kube_client", object(), raising=False)
+    assert require_spark_master("spark_x") == master
+    assert SparkSubmitHook(conn_id="spark_x")._connection["master"] == master
+
+
+@pytest.mark.parametrize("value", [None, "spark://local[*]", '{"conn_type": "spark"}'])
+def test_a_missing_or_unparsable_connection_is_refused_and_never_becomes_yarn(
+    connections: pytest.MonkeyPatch, submitted: list[Any], value: str | None
+) -> None:
+    if value is None:
+        connections.delenv("AIRFLOW_CONN_SPARK_X")
+    else:
+        connections.setenv("AIRFLOW_CONN_SPARK_X", value)
+    with pytest.raises(InvalidInput, match=r"Spark connection 'spark_x'.*AIRFLOW_CONN_SPARK_X"):
+        operator().execute(context())
+    assert submitted == []
+
+
+@pytest.mark.parametrize(
+    "spark",
+    [
+        {"conn_type": "spark", "host": "yarn"},
+        {"conn_type": "spark", "host": "k8s://https://k8s", "port": 6443},
+        {"conn_type": "spark", "host": "m", "port": 7077, "extra": {"deploy-mode": "cluster"}},
+    ],
+    ids=["yarn", "kubernetes", "cluster mode"],
+)
+def test_where_the_environment_would_be_seen_a_mounted_file_is_asked_for(
+    connections: pytest.MonkeyPatch, submitted: list[Any], spark: dict[str, Any]
+) -> None:
+    connections.setenv("AIRFLOW_CONN_SPARK_X", json.dumps(spark))
+    with pytest.raises(InvalidInput, match="kafka_config_file"):
+        operator().execute(context())
+    assert submitted == []
+
+
+def test_the_job_gets_strings_and_the_run_and_the_attempt(
+    connections: pytest.MonkeyPatch, submitted: list[Any]
+) -> None:
+    assert operator().execute(context()) == {"job": "restore/2"}
+    command = submitted[0]._build_spark_submit_command("restore.py")
+    arguments = ["--application", "x", "--stage", "2", "--run", "expand_x/manual__1", "--attempt", "3"]
+    assert command[-len(arguments) :] == arguments
+    assert all(isinstance(each, str) for each in command)
+    assert command[command.index("--py-files") + 1] == "package.zip"
+
+
+def test_the_kafka_connection_travels_in_the_environment_alone(
+    connections: pytest.MonkeyPatch, submitted: list[Any]
+) -> None:
+    task = operator(conf={"spark.ui.enabled": "false"})
+    task.execute(context())
+    hook = submitted[0]
+    command = hook._build_spark_submit_command("restore.py")
+    assert PASSWORD not in " ".join(command)
+    assert json.loads(hook._env["KAFKA_RESCALE_KAFKA_CONFIG"]) == KAFKA
+    rendered = {name: getattr(task, name) for name in task.template_fields}
+    assert PASSWORD not in str(rendered)
+
+
+def test_a_file_is_only_named(connections: pytest.MonkeyPatch, submitted: list[Any]) -> None:
+    operator(kafka_config_file="/mounted/kafka.json").execute(context())
+    submitted[0]._build_spark_submit_command("restore.py")
+    assert submitted[0]._env["KAFKA_RESCALE_KAFKA_CONFIG_FILE"] == "/mounted/kafka.json"
+    assert "KAFKA_RESCALE_KAFKA_CONFIG" not in submitted[0]._env
+
+
+def test_a_kill_ends_the_driver_below_the_jvm_too(tmp_path: Path, connections: pytest.MonkeyPatch) -> None:
+    """The provider kills the JVM only; its Python child would be adopted by init and go on writing."""
+    script = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(600)'])"
+    jvm = subprocess.Popen([sys.executable, "-c", script])
+    wait_until(lambda: psutil.Process(jvm.pid).children(), timeout=30, what="a driver below the fake JVM")
+    driver = psutil.Process(jvm.pid).children()[0].pid
+    task = operator()
+    task._hook = task._get_hook()
+    task._hook._submit_sp = jvm
+    task.on_kill()
+    jvm.wait()
+    assert not is_running(driver)
+
+
+def test_without_jars_spark_fetches_the_connector_of_its_own_version(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    import pyspark
+
+    monkeypatch.delenv("KAFKA_RESCALE_SPARK_JARS", raising=False)
+    monkeypatch.setattr("kafka_rescale.embedded.jars.jars_directory", lambda jar_set: tmp_path / "none")
+    assert connector() == (None, f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}")
+    (tmp_path / "b.jar").touch()
+    (tmp_path / "a.jar").touch()
+    monkeypatch.setenv("KAFKA_RESCALE_SPARK_JARS", str(tmp_path))
+    assert connector() == (f"{tmp_path / 'a.jar'},{tmp_path / 'b.jar'}", None)
