@@ -1,0 +1,74 @@
+"""The records of a key in blue and in green side by side, counted from the end of its history.
+
+One shuffle by key and one sort of narrow rows serve every oracle; no join, and no aggregation over binary values
+(which would fall back to sorting whole rows). Why counting from the end is right: ``core.oracles``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as sf
+
+from kafka_rescale.core.changelog_formats import format_of
+from kafka_rescale.core.partitioners import partitioner_named
+from kafka_rescale.core.verification import StorePair
+from kafka_rescale.spark.verify_source import read_log
+
+SIDES = ("blue", "green")
+FIELDS = ("partition", "offset", "timestamp", "tombstone", "value_1", "value_2", "headers", "neighbour")
+MALFORMED = -1
+
+
+def align(spark: SparkSession, kafka: dict[str, str], pair: StorePair) -> DataFrame:
+    """Return one row per key and rank (1 = the key's last record): each side's record as ``blue_…``, ``green_…``.
+
+    A side without such a record has nulls. ``source`` and ``target`` are the partitions that the partitioner gives
+    for blue's and green's counts, ``neighbour`` the partition of the next newer record of the same key and side.
+    """
+    blue = read_log(spark, kafka, pair.blue, without_position=True)
+    green = read_log(spark, kafka, pair.green, without_position=not pair.copied)
+    both = blue.withColumn("is_green", sf.lit(False)).union(green.withColumn("is_green", sf.lit(True)))
+    # By key alone, so that the window and the aggregation below need no further shuffle.
+    by_key = both.repartition("key")
+    newest_first = Window.partitionBy("key", "is_green").orderBy(sf.desc("offset"), "partition")
+    ranked = by_key.withColumns(
+        {"rank": sf.row_number().over(newest_first), "neighbour": sf.lag("partition").over(newest_first)}
+    )
+    sides = [_side(name, field) for name in SIDES for field in FIELDS]
+    return _placed(ranked.groupBy("key", "rank").agg(*sides), pair)
+
+
+def _side(name: str, field: str) -> Column:
+    """Return a field of the one record that the side has at this rank."""
+    is_side = sf.col("is_green") == sf.lit(name == "green")
+    return sf.max(sf.when(is_side, sf.col(field))).alias(f"{name}_{field}")
+
+
+def _placed(aligned: DataFrame, pair: StorePair) -> DataFrame:
+    suffix = format_of(pair.store_type).suffix_bytes
+    is_whole = sf.length("key") >= suffix
+    partitioning_key = sf.expr(f"substring(key, 1, length(key) - {suffix})") if suffix else sf.col("key")
+    hashed = sf.when(is_whole, partitioning_key).otherwise(sf.lit(b""))
+    source = partition_udf(pair.partitioner, pair.blue.partitions)(hashed)
+    target = partition_udf(pair.partitioner, pair.green.partitions)(hashed)
+    malformed = sf.lit(MALFORMED)
+    return aligned.withColumns(
+        {
+            "source": sf.when(is_whole, source).otherwise(malformed),
+            "target": sf.when(is_whole, target).otherwise(malformed),
+        }
+    )
+
+
+def partition_udf(partitioner: str, partitions: int) -> Callable[[Column], Column]:
+    """Return a vectorised function of partitioning keys; only the key column travels to Python."""
+    partition_batch = partitioner_named(partitioner).partition_batch
+
+    def partition_of(keys: pa.Array) -> pa.Array:
+        return pa.array(partition_batch(keys.to_pylist(), partitions), pa.int32())
+
+    udf: Callable[[Column], Column] = sf.arrow_udf(partition_of, "int")
+    return udf

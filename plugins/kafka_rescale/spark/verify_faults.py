@@ -1,0 +1,96 @@
+"""Each oracle as a condition on aligned records (``verify_alignment``)."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+from kafka_rescale.core.oracles import Oracle
+from kafka_rescale.core.verification import LogRange, StorePair
+
+
+def judge(aligned: DataFrame, pair: StorePair) -> DataFrame:
+    """Return the rows with one boolean column per oracle, never null.
+
+    ``expired``: on one side only, where retention may have deleted it on the other. ``surplus``: a record of green
+    older than any that blue still has of the key. ``blue_live``, ``blue_tombstoned`` and green's likewise: this is
+    the key's last record, and not expired.
+    """
+    is_last = sf.col("rank") == 1
+    lives = {
+        side: is_last & sf.coalesce(~sf.col(f"{side}_tombstone"), sf.lit(False)) for side in ("blue", "green")
+    }
+    expired = _expired(lives["blue"], lives["green"], pair)
+    basic = {
+        "expired": expired,
+        "blue_live": blue_lives & ~expired,
+        "green_live": green_lives & ~expired,
+        "blue_tombstoned": is_last & sf.coalesce("blue_tombstone", sf.lit(False)),
+        "green_tombstoned": is_last & sf.coalesce("green_tombstone", sf.lit(False)),
+    }
+    with_basics = aligned.withColumns(basic)
+    oracles = {Oracle.ONE_PARTITION: _split("blue") | _split("green"), **_placement(), **_content(pair)}
+    named = {oracle.value: condition for oracle, condition in oracles.items()}
+    return with_basics.withColumns({"surplus": _surplus(pair), **named})
+
+
+def _has(side: str) -> Column:
+    return sf.col(f"{side}_offset").isNotNull()
+
+
+def _placement() -> dict[Oracle, Column]:
+    return {
+        Oracle.MISPLACED_IN_BLUE: _has("blue") & ~sf.col("blue_partition").eqNullSafe(sf.col("source")),
+        Oracle.PLACEMENT: _has("green") & ~sf.col("green_partition").eqNullSafe(sf.col("target")),
+    }
+
+
+def _content(pair: StorePair) -> dict[Oracle, Column]:
+    both = _has("blue") & _has("green")
+    blue_live, green_live = sf.col("blue_live"), sf.col("green_live")
+    is_state = blue_live | green_live
+    copied = sf.lit(pair.copied)
+    multiple = pair.green.partitions % pair.blue.partitions == 0
+    residue = sf.col("green_partition") % pair.blue.partitions
+    return {
+        Oracle.STATE: blue_live & ~(green_live & _same()),
+        Oracle.TOMBSTONES: green_live & ~blue_live,
+        Oracle.SEQUENCE: copied & both & ~is_state & ~_same(),
+        Oracle.RESIDUE: copied & sf.lit(multiple) & both & ~residue.eqNullSafe(sf.col("blue_partition")),
+    }
+
+
+def _same() -> Column:
+    fields = ("tombstone", "timestamp", "value_1", "value_2", "headers")
+    same = sf.lit(True)
+    for field in fields:
+        same &= sf.col(f"blue_{field}").eqNullSafe(sf.col(f"green_{field}"))
+    return same
+
+
+def _split(side: str) -> Column:
+    differs = sf.col(f"{side}_neighbour") != sf.col(f"{side}_partition")
+    return sf.coalesce(differs, sf.lit(False))
+
+
+def _surplus(pair: StorePair) -> Column:
+    return sf.lit(pair.copied) & _has("green") & ~_has("blue") & ~sf.col("green_live")
+
+
+def _expired(blue_lives: Column, green_lives: Column, pair: StorePair) -> Column:
+    """Absence is excused only where the broker has deleted the beginning of the log, never by age alone."""
+    if pair.expires_before_ms is None:
+        return sf.lit(False)
+    before = sf.lit(pair.expires_before_ms)
+    gone_in_green = (
+        blue_lives & ~_has("green") & (sf.col("blue_timestamp") < before) & _trimmed(pair.green, "target")
+    )
+    gone_in_blue = (
+        green_lives & ~_has("blue") & (sf.col("green_timestamp") < before) & _trimmed(pair.blue, "source")
+    )
+    return sf.coalesce(gone_in_green | gone_in_blue, sf.lit(False))
+
+
+def _trimmed(log: LogRange, partition: str) -> Column:
+    flags = sf.array(*(sf.lit(begin > 0) for begin in log.begins))
+    return sf.coalesce(sf.get(flags, sf.col(partition)), sf.lit(False))
