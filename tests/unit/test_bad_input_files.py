@@ -1,0 +1,203 @@
+"""Mistakes in an application file: one message with file, line, what was found, what is expected, the remedy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kafka_rescale.core.application import Application
+from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.operations.load import application_files, load_application, topology_of
+
+from tests.support.small_application import declared, write
+
+INPUTS = declared("shop")["inputs"]
+STORES = declared("shop")["stores"]
+
+
+def message_of(file: Path) -> str:
+    """The refusal's message without the directory."""
+    with pytest.raises(InvalidInput) as error:
+        load_application(file)
+    return str(error.value).replace(f"{file.parent}/", "")
+
+
+def test_a_good_file_is_loaded(tmp_path: Path) -> None:
+    loaded = load_application(write(tmp_path, "shop"))
+    assert loaded.application_id == "shop"
+    assert topology_of(loaded).inputs == ("shop-orders", "shop-customers")
+
+
+def test_the_topology_may_be_a_file_next_to_it(tmp_path: Path) -> None:
+    (tmp_path / "shop.topology.txt").write_text(declared("shop")["topology"])
+    loaded = load_application(write(tmp_path, "shop", topology="shop.topology.txt"))
+    assert topology_of(loaded).stores == ("customers", "totals", "hourly", "visits")
+
+
+def test_the_topology_may_be_spelled_out(tmp_path: Path) -> None:
+    fields = declared("shop")
+    del fields["topology"]
+    fields["subtopologies"] = [
+        {"sources": ["shop-orders"], "sinks": ["by-customer-repartition"]},
+        {
+            "sources": ["by-customer-repartition", "shop-customers"],
+            "stores": ["customers", "totals", "hourly", "visits"],
+            "sinks": ["shop-totals"],
+        },
+    ]
+    file = tmp_path / "shop.yaml"
+    file.write_text(str(fields))  # a Python dict of plain values is YAML, too
+    assert topology_of(load_application(file)) == topology_of(load_application(write(tmp_path, "shop")))
+
+
+TEXTS = {
+    "malformed YAML": (
+        "application_id: shop\ninputs: [a, b\npartitions: 8\n",
+        "bad.yaml:3: found malformed YAML (expected ',' or ']', but got ':'); expected YAML. "
+        "Look for a missing quote, bracket or space after a colon at or just above this line.",
+    ),
+    "a tab": (
+        "application_id: shop\n\tpartitions: 8\n",
+        "bad.yaml:2: found malformed YAML (found character '\\t' that cannot start any token); expected YAML. "
+        "Look for a missing quote, bracket or space after a colon at or just above this line.",
+    ),
+    "nothing": (
+        "",
+        "bad.yaml:1: found no fields; expected fields such as `application_id:`. See the example in "
+        "`applications/`.",
+    ),
+    "a list": (
+        "- application_id: shop\n",
+        "bad.yaml:1: found list; expected fields such as `application_id:`. See the example in `applications/`.",
+    ),
+    "a field twice": (
+        "application_id: shop\npartitions: 8\npartitions: 4\n",
+        "bad.yaml:2: partitions: found the field `partitions` a second time, in line 3; expected each field once. "
+        "Delete one of the two.",
+    ),
+    "executable YAML": (
+        "!!python/object/apply:os.system ['true']\n",
+        "bad.yaml:1: found malformed YAML (could not determine a constructor for the tag "
+        "'tag:yaml.org,2002:python/object/apply:os.system'); expected YAML. "
+        "Look for a missing quote, bracket or space after a colon at or just above this line.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", TEXTS)
+def test_a_text_that_is_no_application_file(case: str, tmp_path: Path) -> None:
+    text, message = TEXTS[case]
+    (tmp_path / "bad.yaml").write_text(text)
+    assert message_of(tmp_path / "bad.yaml") == message
+
+
+def test_a_file_that_does_not_exist(tmp_path: Path) -> None:
+    assert message_of(tmp_path / "none.yaml") == (
+        "none.yaml: found No such file or directory; expected a readable file in UTF-8. Correct the path or the "
+        "file."
+    )
+
+
+FIELDS: dict[str, tuple[dict[str, Any], str]] = {
+    "unknown field": (
+        {"acceptable_recovery_lags": 5},
+        "acceptable_recovery_lags: found the unknown field `acceptable_recovery_lags`; expected one of "
+        f"{', '.join(sorted(Application.model_fields))}. Did you mean `acceptable_recovery_lag`?",
+    ),
+    "unknown field of an input": (
+        {"inputs": [INPUTS[0], {**INPUTS[1], "partitoner": "crc32"}]},
+        "inputs[1].partitoner: found the unknown field `partitoner`; expected one of partitioner, policy, "
+        "producers, "
+        "topic. Did you mean `partitioner`?",
+    ),
+    "missing field": (
+        {"lifecycle": {"type": "shell", "start": "true", "stop": "true"}},
+        "lifecycle: found no field `status`; expected a field `status`. Add `status:`.",
+    ),
+    "unknown policy": (
+        {"inputs": [INPUTS[0], {**INPUTS[1], "policy": "pause"}]},
+        "inputs[1].policy: found 'pause'; expected 'unkeyed', 'paused' or 'fixed'. Correct the value.",
+    ),
+    "unknown partitioner": (
+        {"inputs": [INPUTS[0], {**INPUTS[1], "partitioner": "md5"}]},
+        "inputs[1].partitioner: found 'md5'; expected one of crc32, murmur2. "
+        "Java producers and Kafka Streams use murmur2, librdkafka's default is crc32.",
+    ),
+    "unknown store type": (
+        {"stores": [{**STORES[0], "type": "kv"}, *STORES[1:]]},
+        "stores[0].type: found 'kv'; expected one of key-value, session, timestamped-key-value, "
+        "timestamped-window, "
+        "window. The DSL's aggregate/count/reduce without a window use timestamped-key-value.",
+    ),
+    "unknown lifecycle": (
+        {"lifecycle": {"type": "shel"}},
+        "lifecycle.type: found 'shel'; expected 'shell', 'python', 'manual'. Correct the value.",
+    ),
+    "no number": ({"partitions": "many"}, "partitions: found 'many'; expected a whole number. Correct the value."),
+    "zero": ({"partitions": 0}, "partitions: found 0; expected 1 or more. Correct the value."),
+    "no topic's name": (
+        {"application_id": "my shop"},
+        "application_id: found 'my shop'; expected a text that matches ^[a-zA-Z0-9._-]{1,200}$. Correct the "
+        "value.",
+    ),
+    "no inputs": ({"inputs": []}, "inputs: found []; expected at least 1 entry. Correct the value."),
+    "missing topology file": (
+        {"topology": "shop.topology.txt"},
+        "topology: found 'shop.topology.txt', which is no file in DIRECTORY; expected the name of a file next to "
+        "this "
+        "one, or the text itself. Save what Topology#describe() prints there, or paste it after `topology: |`.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FIELDS)
+def test_a_field_that_is_wrong(case: str, tmp_path: Path) -> None:
+    changes, message = FIELDS[case]
+    file = write(tmp_path, "shop", **changes)
+    where, _, what = message_of(file).partition(": ")
+    assert what.replace(str(tmp_path), "DIRECTORY") == message
+    line = file.read_text().splitlines()[int(where.removeprefix("shop.yaml:")) - 1]
+    field = message.partition(":")[0].split(".")[-1].partition("[")[0]
+    assert f"{field}:" in line
+
+
+def test_several_mistakes_are_told_at_once_in_the_order_of_the_lines(tmp_path: Path) -> None:
+    file = tmp_path / "bad.yaml"
+    file.write_text(
+        "application_id: shop\n"
+        "partitons: 8\n"
+        "inputs:\n"
+        "  - {topic: shop-orders, policy: paused}\n"
+        "  - {topic: shop-customers}\n"
+        "topology: |\n"
+        "  Sub-topology: 0\n"
+        "lifecycle: {type: manual, wait: 5}\n"
+    )
+    assert [line.partition("; expected")[0] for line in message_of(file).splitlines()] == [
+        "bad.yaml:1: found no field `partitions`",
+        "bad.yaml:2: partitons: found the unknown field `partitons`",
+        "bad.yaml:5: inputs[1]: found no field `policy`",
+        "bad.yaml:8: lifecycle.wait: found the unknown field `wait`",
+    ]
+
+
+def test_the_files_are_those_of_the_directory_that_the_environment_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("b.yaml", "a.yml", "a.topology.txt"):
+        (tmp_path / name).touch()
+    monkeypatch.setenv("KAFKA_RESCALE_APPLICATIONS", str(tmp_path))
+    assert application_files() == [tmp_path / "a.yml", tmp_path / "b.yaml"]
+    monkeypatch.setenv("KAFKA_RESCALE_APPLICATIONS", "/nonexistent")
+    with pytest.raises(InvalidInput) as error:
+        application_files()
+    assert str(error.value) == (
+        "environment variable KAFKA_RESCALE_APPLICATIONS: found /nonexistent; expected an existing directory of "
+        "application files. Create it, or unset the variable to use `applications/`."
+    )
+
+
+def test_every_file_of_this_repository_is_sound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KAFKA_RESCALE_APPLICATIONS", raising=False)
+    assert "flights" in [load_application(file).application_id for file in application_files()]
