@@ -79,6 +79,7 @@ broker-stop: setup ## Stop the broker in var/broker
 env: ## Write .env with new secrets for docker compose
 	@python3 scripts/create_env.py
 
+# All but .env: the volumes of docker compose were created with its secrets.
 .PHONY: clean
 clean: ## Stop the broker and delete everything generated, .venv and var too
 	@if [ -d var/broker ] && [ -x $(PYTHON_OF_VENV) ]; then $(MAKE) broker-stop; fi
