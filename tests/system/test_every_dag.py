@@ -1,0 +1,97 @@
+"""Every DAG on a real Airflow, in the order in which an application meets them in its life."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from kafka_rescale.embedded.airflow_standalone import AirflowStandalone
+from kafka_rescale.embedded.demo import Options, await_live, environment
+from kafka_rescale.embedded.flights_stack import FlightsStack
+from kafka_rescale.embedded.processes import wait_until
+from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.control_topic import ControlTopic
+
+pytestmark = pytest.mark.system
+EXPAND, ROLL_BACK, RETIRE = "expand_flights", "rollback_flights", "retire_flights"
+RUN_SECONDS = 600
+World = tuple[FlightsStack, AirflowStandalone]
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """A live application and an Airflow that knows it."""
+    options = Options(
+        directory=tmp_path_factory.mktemp("world"),
+        guarantee="at_least_once",
+        target=8,
+        preload=6_000,
+        rate=10,
+        limit=20_000,
+        remove_record=False,
+        keep=False,
+        port=None,
+    )
+    with environment(options) as made:
+        await_live(made[0], options)
+        yield made
+        made[0].run("stop", "flights-g3")
+
+
+@pytest.fixture(scope="module")
+def expanded(world: World) -> str:
+    """A first expansion to 8 partitions, approved by a person; its run id."""
+    _, airflow = world
+    run_id = airflow.client.trigger(EXPAND, {"dry_run": False, "approve_plan": True, "approve_cutover": True})
+    for task in ("approve_plan", "approve_cutover"):
+        airflow.client.wait_for_task(
+            EXPAND, run_id, task, states={"awaiting_input", "deferred"}, timeout=RUN_SECONDS
+        )
+        assert airflow.client.hitl(EXPAND, run_id, task)["body"]
+        airflow.client.approve(EXPAND, run_id, task)
+    assert airflow.client.wait_for_run(EXPAND, run_id, timeout=RUN_SECONDS) == "success", _failed(airflow, run_id)
+    return run_id
+
+
+def test_a_run_after_success_is_a_no_op_that_says_so(world: World, expanded: str) -> None:
+    _, airflow = world
+    run_id = airflow.client.trigger(EXPAND, {"dry_run": False})
+    assert airflow.client.wait_for_run(EXPAND, run_id, timeout=RUN_SECONDS) == "success"
+    assert "already at 8 partitions" in airflow.client.log(EXPAND, run_id, "preflight")
+    assert airflow.client.task_states(EXPAND, run_id)["cutover"] == "skipped"
+
+
+def test_retire_deletes_the_old_generation_and_nothing_else(world: World, expanded: str) -> None:
+    stack, airflow = world
+    run_id = airflow.client.trigger(RETIRE, {"confirm": "flights"})
+    assert airflow.client.wait_for_run(RETIRE, run_id, timeout=RUN_SECONDS) == "success"
+    topics = ClusterAdmin(KafkaConnection(stack.client)).list_topics()
+    assert "flights-planes-changelog" not in topics
+    assert {"flights", "planes", "flights-g2-planes-changelog", "aircraft-totals-output"} <= topics
+
+
+def test_an_expansion_in_progress_refuses_others_and_can_be_rolled_back(world: World, expanded: str) -> None:
+    stack, airflow = world
+    first = airflow.client.trigger(EXPAND, {"target": 16, "dry_run": False, "approve_cutover": True})
+    airflow.client.wait_for_task(
+        EXPAND, first, "approve_cutover", states={"awaiting_input", "deferred"}, timeout=RUN_SECONDS
+    )
+    # max_active_runs holds back a second run of the same DAG; a backfill or another Airflow has its own count.
+    second = airflow.client.trigger(ROLL_BACK, {"reason": "the test says so"})
+    assert airflow.client.wait_for_run(ROLL_BACK, second, timeout=RUN_SECONDS) == "success"
+    assert "was never touched" in airflow.client.log(ROLL_BACK, second, "roll_back")
+    airflow.client.reject(EXPAND, first, "approve_cutover")
+    assert airflow.client.wait_for_run(EXPAND, first, timeout=RUN_SECONDS) == "failed"
+    state = ControlTopic(KafkaConnection(stack.client), "flights").read()
+    assert state.generations is not None
+    assert state.generations.running == "flights-g2"
+    assert stack.run("status", "flights-g2") == 0
+    before = stack.sent()
+    wait_until(lambda: stack.sent() > before, timeout=60, what="the replay to go on")
+
+
+def _failed(airflow: AirflowStandalone, run_id: str) -> str:
+    states = airflow.client.task_states(EXPAND, run_id)
+    failed = [t for t, s in states.items() if s == "failed"]
+    return "\n".join(f"{t}:\n{airflow.client.log(EXPAND, run_id, t)[-3000:]}" for t in failed)
