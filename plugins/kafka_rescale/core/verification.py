@@ -113,6 +113,7 @@ class StoreReport(Value):
 class Report(Value):
     """The proof of one expansion, as the control topic and the page keep it.
 
+    :param plan: fingerprint of the plan: a report of another expansion proves nothing about this one.
     :param as_of_ms: when verify began, ms since the epoch.
     :param start_offsets: findings about the offsets that green started from.
     """
@@ -121,6 +122,7 @@ class Report(Value):
     blue: str
     green: str
     generation: int
+    plan: str
     passed: bool
     as_of_ms: int
     seconds: float

@@ -17,10 +17,9 @@ def judge(aligned: DataFrame, pair: StorePair) -> DataFrame:
     the key's last record, and not expired.
     """
     is_last = sf.col("rank") == 1
-    lives = {
-        side: is_last & sf.coalesce(~sf.col(f"{side}_tombstone"), sf.lit(False)) for side in ("blue", "green")
-    }
-    expired = _expired(lives["blue"], lives["green"], pair)
+    blue_lives = is_last & sf.coalesce(~sf.col("blue_tombstone"), sf.lit(False))
+    green_lives = is_last & sf.coalesce(~sf.col("green_tombstone"), sf.lit(False))
+    expired = _expired(blue_lives, green_lives, pair)
     basic = {
         "expired": expired,
         "blue_live": blue_lives & ~expired,

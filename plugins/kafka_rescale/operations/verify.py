@@ -1,0 +1,170 @@
+"""The proof of an expansion: what to compare is taken from the journal, the report goes to the control topic.
+
+May run while green is working. Blue's topics must still be there, and green's must have been kept from compaction
+since the cutover; both hold until the expansion is finished.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from kafka_rescale.core.control_records import Concern, ControlState
+from kafka_rescale.core.errors import Outage, Refused, UnsafeState
+from kafka_rescale.core.journal import Captured, Journal, PartitionOffsets, Phase
+from kafka_rescale.core.plan import Move
+from kafka_rescale.core.verification import (
+    Report,
+    StoreReport,
+    changelog_moves,
+    check_start_offsets,
+    expansion_pair,
+)
+from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.control_topic import TOPIC, ControlTopic
+from kafka_rescale.kafka.transactional_writer import TransactionalWriter
+from kafka_rescale.operations.waiting import now_ms
+from kafka_rescale.spark.verify import compare_store
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+log = logging.getLogger(__name__)
+
+PLANS_PER_STORE = 3
+
+
+def verify(
+    spark: SparkSession, connection: KafkaConnection, application: str, *, clock_ms: Callable[[], int] = now_ms
+) -> Report:
+    """Compare blue and green over the whole state and leave the report in the control topic.
+
+    A repetition after the expansion was finished returns the report that it was finished with.
+
+    :param application: base name of the application.
+    :param clock_ms: wall clock in ms since the epoch.
+    :raises Refused: there is nothing to verify yet, or no longer.
+    :raises Fenced: a newer attempt has begun.
+    """
+    # Taken before anything is read: of two attempts at once, the newer one's report stands.
+    writer = TransactionalWriter(connection, f"kafka-rescale-{application}/{Concern.REPORT}")
+    state = ControlTopic(connection, application).read()
+    journal = _journal(application, state)
+    if journal.phase in {Phase.VERIFIED, Phase.COMPLETE}:
+        return _former(journal, state)
+    report = compare_expansion(spark, connection, journal, clock_ms=clock_ms)
+    writer.write(TOPIC, {f"{application}/{Concern.REPORT}": report.model_dump_json().encode()})
+    return report
+
+
+def compare_expansion(
+    spark: SparkSession, connection: KafkaConnection, journal: Journal, *, clock_ms: Callable[[], int] = now_ms
+) -> Report:
+    """Compare everything that a journal names, and write nothing."""
+    began, as_of_ms = time.monotonic(), clock_ms()
+    plan, captured, admin = journal.plan, _captured(journal), ClusterAdmin(connection)
+    start_offsets = check_start_offsets(
+        plan.inputs,
+        stopped=captured.committed,
+        started=journal.green_start,
+        committed=admin.committed(plan.green),
+    )
+    ends = {**captured.changelog_ends, **journal.green_ends}
+    stores = tuple(_store(spark, connection, admin, m, ends, clock_ms) for m in changelog_moves(plan))
+    return Report(
+        application=plan.application,
+        blue=plan.blue,
+        green=plan.green,
+        generation=plan.generation,
+        plan=plan.fingerprint,
+        passed=not start_offsets and all(s.passed for s in stores),
+        as_of_ms=as_of_ms,
+        seconds=round(time.monotonic() - began, 3),
+        start_offsets=start_offsets,
+        stores=stores,
+    )
+
+
+def _store(
+    spark: SparkSession,
+    connection: KafkaConnection,
+    admin: ClusterAdmin,
+    move: Move,
+    ends: PartitionOffsets,
+    clock_ms: Callable[[], int],
+) -> StoreReport:
+    """Compare one store, planned again when retention has moved a log start past what was planned."""
+    names = [move.source, move.target]
+    topics = admin.describe_topics(names)
+    _assert_whole(admin, names, ends)
+    begins = admin.begin_offsets(names)
+    for _ in range(PLANS_PER_STORE):
+        pair = expansion_pair(move, begins=begins, ends=ends, topics=topics, now_ms=clock_ms())
+        try:
+            report = compare_store(spark, connection.java(), pair)
+        except Exception:
+            planned, begins = begins, admin.begin_offsets(names)
+            if begins == planned:
+                raise
+            log.warning("the log start of %s or %s has moved: planning the comparison again", *names)
+        else:
+            log.info("store %s: %s", move.store, "passed" if report.passed else dict(report.failures))
+            return report
+    raise Outage(
+        f"topics {move.source!r} and {move.target!r}",
+        found=f"log starts that moved during each of {PLANS_PER_STORE} comparisons",
+        expected="one comparison between two deletions by retention",
+        remedy="Raise segment.ms or log.retention.check.interval.ms for the time being, then run verify again.",
+    )
+
+
+def _journal(application: str, state: ControlState) -> Journal:
+    journal = state.journal
+    if journal is None or not journal.is_promoted:
+        raise Refused(
+            f"verification of {application}",
+            found="no expansion" if journal is None else f"an expansion in phase {journal.phase}",
+            expected="an expansion that has been promoted",
+            remedy="Run verify after the cutover.",
+        )
+    return journal
+
+
+def _captured(journal: Journal) -> Captured:
+    if journal.captured is None or not journal.green_ends:
+        raise UnsafeState(
+            f"journal of {journal.plan.application}",
+            found="no captured offsets",
+            expected="blue's ends and green's, recorded by the cutover",
+            remedy="The journal was written by something else; the two generations can't be told apart by offset.",
+        )
+    return journal.captured
+
+
+def _former(journal: Journal, state: ControlState) -> Report:
+    """Return the report of a finished expansion: green's records may be compacted away since."""
+    report = Report.model_validate(state.report) if state.report else None
+    if report is None or report.plan != journal.plan.fingerprint:
+        raise Refused(
+            f"verification of {journal.plan.application}",
+            found=f"an expansion in phase {journal.phase} without its report",
+            expected="an expansion that has not been finished",
+            remedy="Nothing can be compared any more: green's changelogs are compacted again.",
+        )
+    return report
+
+
+def _assert_whole(admin: ClusterAdmin, names: list[str], ends: PartitionOffsets) -> None:
+    present = admin.end_offsets(names)
+    for topic in names:
+        found, captured = present.get(topic), ends[topic]
+        if found is None or any(found.get(p, 0) < end for p, end in captured.items()):
+            raise UnsafeState(
+                f"topic {topic!r}",
+                found="no such topic" if found is None else f"ends {found}",
+                expected=f"at least the captured ends {captured}",
+                remedy="It was deleted or made anew since the cutover, so the move can't be proven any more.",
+            )
