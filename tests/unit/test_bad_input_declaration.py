@@ -32,36 +32,35 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
     "unknown store": (
         {"stores": [*STORES[:3], {"name": "visit", "type": "session"}]},
         [
-            "stores.3.name: found the store visit, which the topology does not have; expected one of customers, "
-            "totals, hourly, visits. Did you mean visits?",
-            "stores: found no declaration of store visits, which the topology has; expected every store of the "
-            "topology. Add `- {name: visits, type: …}`; an aggregate without a window is timestamped-key-value.",
+            "stores.3.name: found the store visit, which the topology does not have; expected one of "
+            "customers, totals, hourly, visits. Did you mean visits?",
+            "stores: found no declaration of store visits, which the topology has; expected every store of "
+            "the topology. Add `- {name: visits, type: …}`; an aggregate without a window is "
+            "timestamped-key-value.",
         ],
     ),
     "unknown input": (
         {"inputs": [{"topic": "payments", "policy": "unkeyed"}, CUSTOMERS]},
         [
-            "inputs.0.topic: found the input topic payments, which the topology does not have; expected one of "
-            "shop-orders, shop-customers. Correct the name, or paste the topology of the present program.",
-            "inputs: found no declaration of input topic shop-orders, which the topology reads; expected every "
-            "external topic that the topology reads. Add `- {topic: shop-orders, policy: unkeyed | paused | "
-            "fixed}`.",
+            "inputs.0.topic: found the input topic payments, which the topology does not have; expected one "
+            "of shop-orders, shop-customers. Correct the name, or paste the topology of the present program.",
+            "inputs: found no declaration of input topic shop-orders, which the topology reads; expected "
+            "every external topic that the topology reads. Add `- "
+            "{topic: shop-orders, policy: unkeyed | paused | fixed}`.",
         ],
     ),
     "unknown output": (
         {"outputs": [{"topic": "shop-total"}]},
         [
-            "outputs.0.topic: found the output topic shop-total, which the topology does not have; expected one "
-            "of "
-            "shop-totals. Did you mean shop-totals?"
+            "outputs.0.topic: found the output topic shop-total, which the topology does not have; expected "
+            "one of shop-totals. Did you mean shop-totals?"
         ],
     ),
     "unknown repartition": (
         {"repartitions": [{"name": "by-customer-repartition", "count": "start_command"}]},
         [
             "repartitions.0.name: found the repartition by-customer-repartition, which the topology does not "
-            "have; "
-            "expected one of by-customer. Did you mean by-customer?"
+            "have; expected one of by-customer. Did you mean by-customer?"
         ],
     ),
     "a store twice": (
@@ -72,8 +71,7 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"inputs": [ORDERS, {**CUSTOMERS, "policy": "unkeyed"}]},
         [
             "inputs.1.policy: found unkeyed, while sub-topology 1 reads shop-customers and keeps customers, "
-            "totals, "
-            "hourly, visits; expected paused or fixed for an input whose keys decide where state is. "
+            "totals, hourly, visits; expected paused or fixed for an input whose keys decide where state is. "
             "Declare `policy: paused` (with `producers:` to hold them), or `fixed` if its count shall stay."
         ],
     ),
@@ -105,10 +103,8 @@ def test_two_joined_inputs_of_which_one_grows() -> None:
     inputs = [{"topic": "left", "policy": "paused"}, {"topic": "right", "policy": "fixed"}]
     assert mistakes(**JOINED, inputs=inputs) == [
         "inputs.1.policy: found fixed for right and paused for left, which sub-topology 0 joins: their counts "
-        "would "
-        "differ; expected either fixed for both or for none. Declare `policy: paused` for right, or `fixed` for "
-        "left "
-        "too."
+        "would differ; expected either fixed for both or for none. Declare `policy: paused` for right, or "
+        "`fixed` for left too."
     ]
     for policy in ("paused", "fixed"):
         assert mistakes(**JOINED, inputs=[{**i, "policy": policy} for i in inputs]) == []
@@ -125,8 +121,8 @@ def test_a_global_store_is_not_moved() -> None:
     )
     assert mistakes(topology=text) == []
     assert mistakes(topology=text, stores=[*STORES, {"name": "rates", "type": "key-value"}]) == [
-        "stores.4.name: found the global store rates; expected stores with a changelog. Delete it: every instance "
-        "reads a global store from its source topic, nothing has to be moved."
+        "stores.4.name: found the global store rates; expected stores with a changelog. Delete it: every "
+        "instance reads a global store from its source topic, nothing has to be moved."
     ]
 
 

@@ -54,8 +54,8 @@ def test_the_topology_may_be_spelled_out(tmp_path: Path) -> None:
 TEXTS = {
     "malformed YAML": (
         "application_id: shop\ninputs: [a, b\npartitions: 8\n",
-        "bad.yaml:3: found malformed YAML (expected ',' or ']', but got ':'); expected YAML. "
-        "Look for a missing quote, bracket or space after a colon at or just above this line.",
+        "bad.yaml:3: found malformed YAML (expected ',' or ']', but got ':'); expected YAML. Look for a "
+        "missing quote, bracket or space after a colon at or just above this line.",
     ),
     "a tab": (
         "application_id: shop\n\tpartitions: 8\n",
@@ -73,14 +73,14 @@ TEXTS = {
     ),
     "a field twice": (
         "application_id: shop\npartitions: 8\npartitions: 4\n",
-        "bad.yaml:2: partitions: found the field `partitions` a second time, in line 3; expected each field once. "
-        "Delete one of the two.",
+        "bad.yaml:2: partitions: found the field `partitions` a second time, in line 3; expected each field "
+        "once. Delete one of the two.",
     ),
     "executable YAML": (
         "!!python/object/apply:os.system ['true']\n",
         "bad.yaml:1: found malformed YAML (could not determine a constructor for the tag "
-        "'tag:yaml.org,2002:python/object/apply:os.system'); expected YAML. "
-        "Look for a missing quote, bracket or space after a colon at or just above this line.",
+        "'tag:yaml.org,2002:python/object/apply:os.system'); expected YAML. Look for a missing quote, bracket "
+        "or space after a colon at or just above this line.",
     ),
 }
 
@@ -94,8 +94,8 @@ def test_a_text_that_is_no_application_file(case: str, tmp_path: Path) -> None:
 
 def test_a_file_that_does_not_exist(tmp_path: Path) -> None:
     assert message_of(tmp_path / "none.yaml") == (
-        "none.yaml: found No such file or directory; expected a readable file in UTF-8. Correct the path or the "
-        "file."
+        "none.yaml: found No such file or directory; expected a readable file in UTF-8. Correct the path or "
+        "the file."
     )
 
 
@@ -108,8 +108,7 @@ FIELDS: dict[str, tuple[dict[str, Any], str]] = {
     "unknown field of an input": (
         {"inputs": [INPUTS[0], {**INPUTS[1], "partitoner": "crc32"}]},
         "inputs[1].partitoner: found the unknown field `partitoner`; expected one of partitioner, policy, "
-        "producers, "
-        "topic. Did you mean `partitioner`?",
+        "producers, topic. Did you mean `partitioner`?",
     ),
     "missing field": (
         {"lifecycle": {"type": "shell", "start": "true", "stop": "true"}},
@@ -121,14 +120,14 @@ FIELDS: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "unknown partitioner": (
         {"inputs": [INPUTS[0], {**INPUTS[1], "partitioner": "md5"}]},
-        "inputs[1].partitioner: found 'md5'; expected one of crc32, murmur2. "
-        "Java producers and Kafka Streams use murmur2, librdkafka's default is crc32.",
+        "inputs[1].partitioner: found 'md5'; expected one of crc32, murmur2. Java producers and Kafka Streams "
+        "use murmur2, librdkafka's default is crc32.",
     ),
     "unknown store type": (
         {"stores": [{**STORES[0], "type": "kv"}, *STORES[1:]]},
         "stores[0].type: found 'kv'; expected one of key-value, session, timestamped-key-value, "
-        "timestamped-window, "
-        "window. The DSL's aggregate/count/reduce without a window use timestamped-key-value.",
+        "timestamped-window, window. The DSL's aggregate/count/reduce without a window use "
+        "timestamped-key-value.",
     ),
     "unknown lifecycle": (
         {"lifecycle": {"type": "shel"}},
@@ -144,9 +143,9 @@ FIELDS: dict[str, tuple[dict[str, Any], str]] = {
     "no inputs": ({"inputs": []}, "inputs: found []; expected at least 1 entry. Correct the value."),
     "missing topology file": (
         {"topology": "shop.topology.txt"},
-        "topology: found 'shop.topology.txt', which is no file in DIRECTORY; expected the name of a file next to "
-        "this "
-        "one, or the text itself. Save what Topology#describe() prints there, or paste it after `topology: |`.",
+        "topology: found 'shop.topology.txt', which is no file in DIRECTORY; expected the name of a file next "
+        "to this one, or the text itself. Save what Topology#describe() prints there, or paste it after "
+        "`topology: |`.",
     ),
 }
 
@@ -193,8 +192,8 @@ def test_the_files_are_those_of_the_directory_that_the_environment_names(
     with pytest.raises(InvalidInput) as error:
         application_files()
     assert str(error.value) == (
-        "environment variable KAFKA_RESCALE_APPLICATIONS: found /nonexistent; expected an existing directory of "
-        "application files. Create it, or unset the variable to use `applications/`."
+        "environment variable KAFKA_RESCALE_APPLICATIONS: found /nonexistent; expected an existing directory "
+        "of application files. Create it, or unset the variable to use `applications/`."
     )
 
 

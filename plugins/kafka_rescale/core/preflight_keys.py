@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from kafka_rescale.core.changelog_formats import FORMATS, ChangelogFormat, format_of
 from kafka_rescale.core.errors import Finding
 from kafka_rescale.core.partitioners import PARTITIONERS, Partitioner, partitioner_named
-from kafka_rescale.core.situation import Sample, Situation
+from kafka_rescale.core.situation import Sample, Situation, counted
 
 LATEST_PLAUSIBLE_MS = 1 << 43
 """The year 2248: larger numbers where a timestamp should be are parts of something else."""
@@ -58,7 +58,7 @@ def null_keys(situation: Situation) -> Iterator[Finding]:
             policy = situation.application.input_named(topic).policy
             yield Finding(
                 f"input topic {topic!r}",
-                f"no key in {len(without)} sampled records, first at {_at(without[0])}",
+                f"no key in {counted(len(without), 'sampled record')}, first at {_at(without[0])}",
                 f"keys in an input with policy {policy}: they decide which partition a record belongs to",
                 "Declare `policy: unkeyed` if the program re-keys it before any state; else mend the producer.",
             )

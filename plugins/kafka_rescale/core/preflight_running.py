@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kafka_rescale.core.errors import Finding
-from kafka_rescale.core.situation import Situation
+from kafka_rescale.core.situation import Situation, counted
 
 
 def conflicting_target(situation: Situation) -> Iterator[Finding]:
@@ -34,7 +34,7 @@ def running_as_expected(situation: Situation) -> Iterator[Finding]:
     if situation.expect_running is False and group.is_live:
         yield Finding(
             f"application {situation.blue!r}",
-            f"{len(group.members)} members in group {group.group_id} (state {group.state})",
+            f"{counted(len(group.members), 'member')} in group {group.group_id} (state {group.state})",
             "a stopped application",
             "Stop every instance; members that died are gone after session.timeout.ms.",
         )
@@ -50,4 +50,4 @@ def lag_messages(situation: Situation) -> Iterator[str]:
         ends = {tp: end for tp, end in situation.cluster.ends.items() if tp[0] == name}
         begins = situation.cluster.begins
         lag = sum(max(0, end - situation.cluster.committed.get(tp, begins.get(tp, 0))) for tp, end in ends.items())
-        yield f"{name}: {lag} records not yet processed."
+        yield f"{name}: {counted(lag, 'record')} not yet processed."

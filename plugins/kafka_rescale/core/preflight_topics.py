@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from kafka_rescale.core.changelog_formats import format_of
 from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.errors import Finding
-from kafka_rescale.core.situation import Situation
+from kafka_rescale.core.situation import Situation, counted
 
 
 def missing_topics(situation: Situation) -> Iterator[Finding]:
@@ -123,7 +123,7 @@ def green_names(situation: Situation) -> Iterator[Finding]:
         if situation.own_journal is None:
             yield Finding(
                 f"topic {name!r}",
-                f"{records} records in a topic that no expansion of this application has made",
+                f"{counted(records, 'record')} in a topic that no expansion of this application has made",
                 "a name that is free for the next generation",
                 f"If nobody needs it, delete it (`kafka-topics.sh --delete --topic {name}`).",
             )
@@ -140,7 +140,7 @@ def green_names(situation: Situation) -> Iterator[Finding]:
     if group is not None and group.is_live:
         yield Finding(
             f"group {group.group_id!r}",
-            f"{len(group.members)} members",
+            counted(len(group.members), "member"),
             "no member before the next generation is started",
             "Stop whatever runs with that application.id.",
         )

@@ -14,6 +14,11 @@ from kafka_rescale.core.plan import Plan, build_plan, green_application_id
 from kafka_rescale.core.topology import SubTopology, Topology, changelog_topic, internal_topic
 
 
+def counted(number: int, thing: str) -> str:
+    """Return ``1 member`` or ``2 members``."""
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
 @dataclass(frozen=True)
 class Sample:
     """One record's coordinates and key.
