@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pydantic import BaseModel, ValidationError
 
 from kafka_rescale.core.control_records import Concern, ControlState, Generations, JobResult, Lease
-from kafka_rescale.core.errors import Fenced, UnsafeState
+from kafka_rescale.core.errors import Fenced, Outage, UnsafeState
 from kafka_rescale.core.journal import Journal
 from kafka_rescale.core.plan import Value
 from kafka_rescale.kafka.admin import ClusterAdmin
@@ -68,18 +68,15 @@ class ControlTopic:
         :raises Outage: the end can't be reached in time.
         :raises UnsafeState: a record was written by another version of the program.
         """
-        end = self._end()
-        prefix = f"{self.application}/"
-        values = latest_values(self.connection, TOPIC, end or 0, prefix=prefix, seconds=READ_SECONDS)
-        return _state({key.removeprefix(prefix): value for key, value in values.items()})
+        return _state(self._values())
 
     def update(self, change: Callable[[ControlState], Change]) -> ControlState:
         """Compare and set: fence every other controller, read, and write what ``change`` returns.
 
         :param change: called once with the present state; what it raises is passed on, and nothing written.
         :returns: the state as written.
-        :raises Fenced: another controller came in between; nothing was written.
-        :raises Outage: the outcome is unknown; a repetition reads it first.
+        :raises Fenced: another controller came in between.
+        :raises Outage: the brokers don't answer, or what was to be written isn't there.
         """
         if self._end() is None:
             self.ensure()
@@ -89,7 +86,13 @@ class ControlTopic:
         if not changes:
             return state
         records = {key: _encoded(value) for key, value in changes.items()}
-        writer.write(TOPIC, {f"{self.application}/{key}": value for key, value in records.items()})
+        try:
+            writer.write(TOPIC, {f"{self.application}/{key}": value for key, value in records.items()})
+        except Outage:
+            # The answer got lost, maybe not the commit: reading waits until the transaction has ended either way.
+            found = self._values()
+            if any(found.get(key) != value for key, value in records.items()):
+                raise
         return _changed(state, records)
 
     def put_result(self, result: JobResult) -> None:
@@ -114,6 +117,11 @@ class ControlTopic:
             writer = self._job_writers[result.job] = TransactionalWriter(self.connection, key)
         key = f"{self.application}/{Concern.RESULT}/{result.job}"
         writer.write(TOPIC, {key: _encoded(result)})
+
+    def _values(self) -> dict[str, bytes]:
+        prefix = f"{self.application}/"
+        values = latest_values(self.connection, TOPIC, self._end() or 0, prefix=prefix, seconds=READ_SECONDS)
+        return {key.removeprefix(prefix): value for key, value in values.items()}
 
     def _end(self) -> int | None:
         return self._admin.end_offsets([TOPIC], read_committed=False).get(TOPIC, {}).get(0)

@@ -12,6 +12,7 @@ UNKNOWN_OUTCOME = frozenset(
         KafkaError._TRANSPORT,
         KafkaError._ALL_BROKERS_DOWN,
         KafkaError._DESTROY,
+        KafkaError.UNKNOWN,
         KafkaError.REQUEST_TIMED_OUT,
         KafkaError.NETWORK_EXCEPTION,
     }

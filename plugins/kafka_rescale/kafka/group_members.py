@@ -19,7 +19,7 @@ TIMEOUT_MS = 10_000
 
 
 def leave_group(connection: KafkaConnection, group: str, members: tuple[str, ...]) -> None:
-    """Let members leave a classic group at once, whether or not their process still lives.
+    """Let members leave a group at once, whether or not their process still lives.
 
     Members that the coordinator doesn't know, or can't remove, stay as they are: describe the group afterwards.
 

@@ -4,17 +4,10 @@ from __future__ import annotations
 
 from kafka_rescale.core.control_records import Concern, ControlState
 from kafka_rescale.core.errors import Refused, UnsafeState
-from kafka_rescale.core.journal import Captured, Journal, Phase
+from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.core.plan import Plan
 from kafka_rescale.kafka.control_topic import Change, ControlTopic
 from kafka_rescale.kafka.lease import require_owner
-
-_NOTHING_CAPTURED: dict[str, Captured | None | dict[str, object]] = {
-    "captured": None,
-    "green_ends": {},
-    "input_ends": {},
-    "timings": {},
-}
 
 
 def begin(control: ControlTopic, plan: Plan, owner: str, now_ms: int) -> Journal:
@@ -64,9 +57,9 @@ def _begun(known: Journal | None, plan: Plan, owner: str, now_ms: int) -> Journa
         return Journal(plan=plan, owner=owner, changed_at_ms=now_ms)
     same_plan = known.plan.fingerprint == plan.fingerprint
     if known.phase is Phase.ROLLED_BACK:
-        # Attempts are counted on even if the plan is another one: its generation may have the same topics.
-        again = known.advanced(Phase.WARMING, now_ms=now_ms, owner=owner, attempt=known.attempt + 1)
-        return again.model_copy(update={"plan": plan, **_NOTHING_CAPTURED})
+        # Counted on even if the plan is another one, because its generation may have the same topics; and nothing
+        # that an earlier attempt captured is kept.
+        return Journal(plan=plan, attempt=known.attempt + 1, owner=owner, changed_at_ms=now_ms)
     if same_plan:
         return known.model_copy(update={"owner": owner})
     if known.phase is Phase.COMPLETE:

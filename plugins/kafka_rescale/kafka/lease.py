@@ -107,7 +107,7 @@ def _refuse_other_target(state: ControlState, target: int) -> None:
         f"expansion of {journal.plan.application}",
         found=f"one to {journal.plan.partitions} partitions in progress (phase {journal.phase})",
         expected=f"that target, not {target}",
-        remedy=f"Roll back or finish first: run it again with {journal.plan.partitions} partitions, or roll it back.",
+        remedy=f"Roll back or finish first: run with {journal.plan.partitions} partitions again, or roll it back.",
     )
 
 

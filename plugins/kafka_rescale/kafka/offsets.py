@@ -7,17 +7,19 @@ from collections.abc import Iterable
 from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, KafkaError, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
-from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.errors import RescaleError, UnsafeState
 from kafka_rescale.core.journal import PartitionOffsets
 from kafka_rescale.kafka.admin_calls import (
     ATTEMPTS,
     REQUEST_SECONDS,
+    SETTLE_SECONDS,
     has_code,
     is_unknown,
     value_of,
 )
 from kafka_rescale.kafka.failures import GROUP_IN_USE, TRANSIENT, typed
 from kafka_rescale.kafka.topic_reader import ABSENT, TopicReader
+from kafka_rescale.kafka.waiting import poll_until
 
 
 class OffsetAdmin(TopicReader):
@@ -40,19 +42,19 @@ class OffsetAdmin(TopicReader):
 
         :raises Outage: a transaction on them stays open.
         """
-        request = ConsumerGroupTopicPartitions(group)
-        found = self._read(
-            lambda: self._client.list_consumer_group_offsets(
-                [request], require_stable=True, request_timeout=REQUEST_SECONDS
-            ),
-            "committed offsets of group",
-        )[group]
+        found: list[TopicPartition] = []
+
+        def stable() -> bool:
+            found[:] = self._committed_once(group)
+            return all(entry.error is None for entry in found)
+
+        def outage() -> RescaleError:
+            entry = next(entry for entry in found if entry.error is not None)
+            return typed(entry.error, f"committed offset of group {group!r} for {entry.topic}-{entry.partition}")
+
+        poll_until(stable, seconds=SETTLE_SECONDS, otherwise=outage)
         offsets: PartitionOffsets = {}
-        for entry in found.topic_partitions:
-            if entry.error is not None:
-                raise typed(
-                    entry.error, f"committed offset of group {group!r} for {entry.topic}-{entry.partition}"
-                )
+        for entry in found:
             if entry.offset >= 0:
                 offsets.setdefault(entry.topic, {})[entry.partition] = entry.offset
         return offsets
@@ -96,6 +98,16 @@ class OffsetAdmin(TopicReader):
             if not is_unknown(answer):
                 break
         value_of(answer, f"group {group!r}")
+
+    def _committed_once(self, group: str) -> list[TopicPartition]:
+        request = ConsumerGroupTopicPartitions(group)
+        answers = self._read(
+            lambda: self._client.list_consumer_group_offsets(
+                [request], require_stable=True, request_timeout=REQUEST_SECONDS
+            ),
+            "committed offsets of group",
+        )
+        return list(answers[group].topic_partitions)
 
     def _list_offsets(
         self, topics: Iterable[str], spec: OffsetSpec, isolation: IsolationLevel
