@@ -1,0 +1,117 @@
+"""Connections that don't come about on a real broker: one clear message, and no secret in it."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kafka_rescale.core.errors import InvalidInput, Outage
+from kafka_rescale.embedded.broker import EmbeddedBroker
+from kafka_rescale.embedded.jars import java_command
+from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.control_topic import ControlTopic
+
+pytestmark = pytest.mark.integration
+
+PASSWORD = "s3cret-of-alice"
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker(tmp_path_factory.mktemp("sasl"), heap="384m", sasl_users={"alice": PASSWORD}) as running:
+        yield running
+
+
+@pytest.fixture
+def login(guarded: EmbeddedBroker) -> dict[str, str]:
+    return guarded.client_config()
+
+
+def test_everything_works_with_a_login(login: dict[str, str], unique: str) -> None:
+    connection = KafkaConnection(login)
+    connection.check()
+    admin = ClusterAdmin(connection)
+    assert admin.ensure_topic(unique, 1, 1, {})
+    assert admin.remove_members(unique) == ()
+    assert ControlTopic(connection, unique).update(lambda _: {"report": {"a": 1}}).report == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"sasl.password": "wr0ng-s3cret"}, "Invalid username or password"),
+        ({"sasl.mechanism": "SCRAM-SHA-256"}, "Unsupported SASL mechanism"),
+    ],
+)
+def test_wrong_credentials_are_invalid_input_at_every_client(
+    login: dict[str, str], unique: str, change: dict[str, str], reason: str
+) -> None:
+    connection = KafkaConnection({**login, **change})
+    calls = (connection.check, ClusterAdmin(connection).cluster_id, ControlTopic(connection, unique).read)
+    for call in calls:
+        with pytest.raises(InvalidInput, match=reason) as refused:
+            call()
+        assert "s3cret" not in str(refused.value)
+
+
+def test_a_login_missing_altogether_is_an_outage_that_names_the_protocol(login: dict[str, str]) -> None:
+    connection = KafkaConnection({"bootstrap.servers": login["bootstrap.servers"]})
+    with pytest.raises(Outage, match=r"security\.protocol"):
+        connection.check(seconds=1)
+
+
+def test_a_port_that_nobody_listens_on_is_an_outage() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # not listening, and nobody else can
+        connection = KafkaConnection({"bootstrap.servers": f"127.0.0.1:{taken.getsockname()[1]}"})
+        with pytest.raises(Outage, match=r"Connection refused.*Check bootstrap\.servers"):
+            connection.check(seconds=1)
+
+
+def test_a_setting_that_librdkafka_refuses_is_invalid_input(client: dict[str, str]) -> None:
+    with pytest.raises(InvalidInput, match=r"socket\.timeout\.ms"):
+        KafkaConnection({**client, "socket.timeout.ms": "soon"}).check()
+
+
+def test_librdkafka_writes_to_pythons_logging_and_not_to_stderr(
+    login: dict[str, str], caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    with pytest.raises(InvalidInput):
+        KafkaConnection({**login, "sasl.password": "wrong"}).check()
+    assert any(record.name == "kafka_rescale.librdkafka" for record in caplog.records)
+    assert "rdkafka#" not in capfd.readouterr().err
+    assert PASSWORD not in caplog.text
+
+
+@pytest.mark.parametrize("password", ['with "quotes" inside', "back\\slash", "semi;colon 'and' $more"])
+def test_java_reads_the_password_that_was_meant(password: str, tmp_path: Path) -> None:
+    config = {"bootstrap.servers": "a:9092", "security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}
+    config |= {"sasl.username": "alice", "sasl.password": password}
+    jaas = KafkaConnection(config).java()["sasl.jaas.config"]
+    assert _java_parses(jaas, tmp_path) == password
+
+
+def _java_parses(jaas: str, directory: Path) -> str:
+    """Return the password that Kafka's own Java client finds in a JAAS line."""
+    source = directory / "Jaas.java"
+    source.write_text(
+        """
+        import java.util.Map;
+        import org.apache.kafka.common.config.types.Password;
+        import org.apache.kafka.common.security.JaasContext;
+        public class Jaas {
+            public static void main(String[] args) {
+                var context = JaasContext.loadClientContext(Map.of("sasl.jaas.config", new Password(args[0])));
+                System.out.print(context.configurationEntries().get(0).getOptions().get("password"));
+            }
+        }
+        """
+    )
+    command = java_command(str(source), jaas)
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout

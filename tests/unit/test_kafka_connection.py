@@ -1,0 +1,215 @@
+"""The same connection in the words of librdkafka, Java and kafka-python; nothing secret is ever shown."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+
+import pytest
+from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.kafka.connection import CONFIG_FILE_VARIABLE, CONFIG_VARIABLE, KafkaConnection
+from kafka_rescale.kafka.librdkafka_keys import CONNECTION_KEYS, OWNED_KEYS, TUNING_KEYS
+
+SERVERS = {"bootstrap.servers": "a:9092,b:9092"}
+LOGIN = {
+    **SERVERS,
+    "security.protocol": "SASL_SSL",
+    "sasl.mechanism": "PLAIN",
+    "sasl.username": "alice",
+    "sasl.password": "s3cret",
+}
+PKCS8 = "-----BEGIN PRIVATE KEY-----\n…\n-----END PRIVATE KEY-----\n"
+
+
+class TestSettings:
+    @pytest.mark.parametrize(
+        ("config", "reason"),
+        [
+            ({}, "no bootstrap.servers"),
+            ({"bootstrap.servers": " "}, "no bootstrap.servers"),
+            ({**SERVERS, "error_cb": "module.function"}, "no callback"),
+            ({**SERVERS, "sasl.password": {"nested": 1}}, "found a dict"),
+        ],
+    )
+    def test_what_cannot_be_used_is_refused(self, config: dict[str, str], reason: str) -> None:
+        with pytest.raises(InvalidInput, match=reason):
+            KafkaConnection(config)
+
+    def test_numbers_and_booleans_of_json_become_librdkafka_text(self) -> None:
+        connection = KafkaConnection({**SERVERS, "socket.timeout.ms": 5, "log.queue": True})  # type: ignore[dict-item]
+        assert (connection.config["socket.timeout.ms"], connection.config["log.queue"]) == ("5", "true")
+
+    def test_a_secret_is_never_shown(self) -> None:
+        connection = KafkaConnection(LOGIN)
+        for text in (repr(connection), str(connection), f"{connection}", repr([connection])):
+            assert "s3cret" not in text
+            assert "a:9092" in text
+
+    def test_it_travels_to_executors(self) -> None:
+        connection = KafkaConnection(LOGIN)
+        assert pickle.loads(pickle.dumps(connection)) == connection
+        assert pickle.loads(pickle.dumps(connection.client())) == connection.client()
+
+    def test_a_client_is_not_given_what_belongs_to_another_program(self) -> None:
+        shared = {
+            **SERVERS,
+            "group.id": "theirs",
+            "enable.auto.commit": "true",
+            "isolation.level": "read_uncommitted",
+        }
+        client = KafkaConnection(shared).client(**{"group.id": "ours"})
+        assert client.pop("logger").name == "kafka_rescale.librdkafka"
+        assert client == {**SERVERS, "group.id": "ours"}
+
+    def test_every_key_has_one_meaning(self) -> None:
+        assert not TUNING_KEYS & OWNED_KEYS
+        assert not CONNECTION_KEYS & (TUNING_KEYS | OWNED_KEYS)
+
+
+class TestEnvironment:
+    def test_the_file_wins_over_the_text(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        (tmp_path / "config.json").write_text(json.dumps(LOGIN))
+        monkeypatch.setenv(CONFIG_VARIABLE, json.dumps(SERVERS))
+        assert KafkaConnection.from_environment().config == SERVERS
+        monkeypatch.setenv(CONFIG_FILE_VARIABLE, str(tmp_path / "config.json"))
+        assert KafkaConnection.from_environment().config == LOGIN
+
+    @pytest.mark.parametrize(
+        ("text", "found"),
+        [
+            ("", "found nothing"),
+            ("{'bootstrap.servers': 's3cret'", "JSONDecodeError"),
+            ("[]", "JSON of type list"),
+        ],
+    )
+    def test_what_is_no_json_object_is_refused_without_quoting_it(
+        self, monkeypatch: pytest.MonkeyPatch, text: str, found: str
+    ) -> None:
+        monkeypatch.delenv(CONFIG_FILE_VARIABLE, raising=False)
+        monkeypatch.setenv(CONFIG_VARIABLE, text)
+        with pytest.raises(InvalidInput, match=found) as refused:
+            KafkaConnection.from_environment()
+        assert "s3cret" not in str(refused.value)
+
+    def test_a_missing_file_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv(CONFIG_FILE_VARIABLE, "/does/not/exist.json")
+        with pytest.raises(InvalidInput, match=r"/does/not/exist\.json: found FileNotFoundError"):
+            KafkaConnection.from_environment()
+
+
+class TestJava:
+    def test_plaintext_needs_nothing_else(self) -> None:
+        assert KafkaConnection(SERVERS).java() == {**SERVERS, "security.protocol": "PLAINTEXT"}
+
+    @pytest.mark.parametrize(
+        ("mechanism", "module"),
+        [
+            ("PLAIN", "org.apache.kafka.common.security.plain.PlainLoginModule"),
+            ("SCRAM-SHA-256", "org.apache.kafka.common.security.scram.ScramLoginModule"),
+            ("SCRAM-SHA-512", "org.apache.kafka.common.security.scram.ScramLoginModule"),
+        ],
+    )
+    @pytest.mark.parametrize("key", ["sasl.mechanism", "sasl.mechanisms"])
+    def test_a_login_becomes_a_jaas_line(self, key: str, mechanism: str, module: str) -> None:
+        config = {k: v for k, v in LOGIN.items() if k != "sasl.mechanism"}
+        java = KafkaConnection({**config, "security.protocol": "sasl_plaintext", key: mechanism}).java()
+        assert java == {
+            **SERVERS,
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": mechanism,
+            "sasl.jaas.config": f'{module} required username="alice" password="s3cret";',
+        }
+
+    @pytest.mark.parametrize(
+        ("password", "quoted"), [('a"b', r'"a\"b"'), ("a\\b", r'"a\\b"'), ("a;b'c $d", '"a;b\'c $d"')]
+    )
+    def test_passwords_are_quoted(self, password: str, quoted: str) -> None:
+        java = KafkaConnection({**LOGIN, "sasl.password": password}).java()
+        assert java["sasl.jaas.config"].endswith(f" password={quoted};")
+
+    def test_pem_files_become_stores(self) -> None:
+        config = {
+            **SERVERS,
+            "security.protocol": "SSL",
+            "ssl.ca.location": "/ca.pem",
+            "ssl.key.password": "s3cret",
+        }
+        config |= {"ssl.certificate.location": "/client.pem", "ssl.key.location": "/client.pem"}
+        assert KafkaConnection(config).java() == {
+            **SERVERS,
+            "security.protocol": "SSL",
+            "ssl.endpoint.identification.algorithm": "https",
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": "/ca.pem",
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": "/client.pem",
+            "ssl.key.password": "s3cret",
+        }
+
+    def test_a_key_in_a_file_of_its_own_is_passed_as_text(self, tmp_path: Path) -> None:
+        (tmp_path / "key.pem").write_text(PKCS8)
+        (tmp_path / "cert.pem").write_text("-----BEGIN CERTIFICATE-----")
+        java = KafkaConnection(_with_files(tmp_path)).java()
+        assert (java["ssl.keystore.key"], java["ssl.keystore.certificate.chain"]) == (
+            PKCS8,
+            "-----BEGIN CERTIFICATE-----",
+        )
+
+    def test_a_key_that_java_cannot_read_is_refused(self, tmp_path: Path) -> None:
+        (tmp_path / "key.pem").write_text("-----BEGIN RSA PRIVATE KEY-----")
+        (tmp_path / "cert.pem").write_text("-----BEGIN CERTIFICATE-----")
+        with pytest.raises(InvalidInput, match="openssl pkcs8 -topk8"):
+            KafkaConnection(_with_files(tmp_path)).java()
+        with pytest.raises(InvalidInput, match=r"absent\.pem: No such file"):
+            KafkaConnection({**_with_files(tmp_path), "ssl.key.location": "/absent.pem"}).java()
+
+    def test_host_names_are_checked_unless_switched_off(self) -> None:
+        config = {**SERVERS, "security.protocol": "SSL", "ssl.endpoint.identification.algorithm": "none"}
+        assert KafkaConnection(config).java()["ssl.endpoint.identification.algorithm"] == ""
+
+    def test_tuning_of_librdkafka_is_dropped(self) -> None:
+        config = {**SERVERS, **dict.fromkeys(TUNING_KEYS | OWNED_KEYS, "1")}
+        assert KafkaConnection(config).java() == {**SERVERS, "security.protocol": "PLAINTEXT"}
+
+    @pytest.mark.parametrize("key", ["ssl.keystore.location", "ssl.ca.pem", "sasl.oauthbearer.config", "plugin.x"])
+    def test_any_other_setting_is_refused_by_name(self, key: str) -> None:
+        with pytest.raises(InvalidInput, match=key) as refused:
+            KafkaConnection({**SERVERS, key: "s3cret"}).java()
+        assert "s3cret" not in str(refused.value)
+
+    @pytest.mark.parametrize(
+        ("change", "reason"),
+        [
+            ({"sasl.mechanism": "GSSAPI"}, "found 'GSSAPI'"),
+            ({"security.protocol": "TLS"}, "found 'TLS'"),
+            ({"enable.ssl.certificate.verification": "false"}, r"ssl\.ca\.location"),
+        ],
+    )
+    def test_what_java_cannot_do_is_refused(self, change: dict[str, str], reason: str) -> None:
+        with pytest.raises(InvalidInput, match=reason):
+            KafkaConnection({**LOGIN, **change}).java()
+
+
+class TestKafkaPython:
+    def test_a_login_over_ssl(self) -> None:
+        config = {**LOGIN, "ssl.ca.location": "/ca.pem", "linger.ms": "5", "group.id": "theirs"}
+        assert KafkaConnection(config).kafka_python() == {
+            "bootstrap_servers": ["a:9092", "b:9092"],
+            "security_protocol": "SASL_SSL",
+            "sasl_mechanism": "PLAIN",
+            "sasl_plain_username": "alice",
+            "sasl_plain_password": "s3cret",
+            "ssl_check_hostname": True,
+            "ssl_cafile": "/ca.pem",
+        }
+
+    @pytest.mark.parametrize("key", ["ssl.keystore.location", "sasl.oauthbearer.config", "ssl.crl.location"])
+    def test_what_matters_for_security_is_not_dropped(self, key: str) -> None:
+        with pytest.raises(InvalidInput, match=key):
+            KafkaConnection({**SERVERS, key: "x"}).kafka_python()
+
+
+def _with_files(directory: Path) -> dict[str, str]:
+    files = {"ssl.certificate.location": "cert.pem", "ssl.key.location": "key.pem"}
+    return {**SERVERS, "security.protocol": "SSL", **{key: str(directory / name) for key, name in files.items()}}
