@@ -107,7 +107,7 @@ def sample(
         raise typed(error.args[0], "sampled topics") from None
     finally:
         consumer.close()
-    return Sampled(tuple(found.values()), tuple(sorted(late)))
+    return Sampled(tuple(found[at] for at in sorted(found)), tuple(sorted(late)))
 
 
 def _slices(begins: PartitionOffsets, ends: PartitionOffsets) -> Iterator[tuple[_Partition, Slice]]:

@@ -1,0 +1,151 @@
+"""Refusals that look at real records: on a sound application the same checks find nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kafka_rescale.core.errors import PreflightRefused
+
+from tests.support.small_application import KEYS, Made, declared, placed
+from tests.support.small_cluster import make, run_preflight
+
+pytestmark = pytest.mark.integration
+Client = Mapping[str, str]
+
+
+def refusal(client: Client, directory: Path, name: str, target: int = 8, **changes: Any) -> str:
+    """The message of a refused preflight."""
+    with pytest.raises(PreflightRefused) as error:
+        run_preflight(client, directory, name, target, **changes)
+    return str(error.value)
+
+
+def inputs(name: str, **changes: str) -> list[dict[str, Any]]:
+    """The declared inputs, with changes to the keyed one."""
+    orders, customers = declared(name)["inputs"]
+    return [orders, {**customers, **changes}]
+
+
+def stores(**types: str) -> list[dict[str, Any]]:
+    """The declared stores, some with another type."""
+    return [{**s, "type": types.get(s["name"], s["type"])} for s in declared("x")["stores"]]
+
+
+def test_a_sound_application_gets_its_plan(client: Client, tmp_path: Path, unique: str) -> None:
+    make(client, unique)
+    result = run_preflight(client, tmp_path, unique)
+    assert not result.noop
+    assert result.plan is not None
+    assert {(m.source_partitions, m.target_partitions) for m in result.plan.moves} == {(4, 8)}
+    assert f"{unique}-by-customer-repartition: 24 records not yet processed." in result.messages
+
+
+def test_records_of_a_librdkafka_producer(client: Client, tmp_path: Path, unique: str) -> None:
+    make(client, unique, spoilt={"customers": placed(KEYS, 4, "crc32")})
+    assert refusal(client, tmp_path, unique) == (
+        f"- topic '{unique}-customers': found 19 of 24 sampled records elsewhere, first at partition 0, "
+        "offset 0: key 'customer-5' belongs to partition 2 of 4; expected every key where murmur2 puts it. "
+        "All of them fit crc32, the default of librdkafka producers: declare `partitioner: crc32`."
+    )
+    assert run_preflight(client, tmp_path, unique, inputs=inputs(unique, partitioner="crc32")).plan is not None
+
+
+def test_a_wrong_key_is_found_in_the_newest_part_of_a_long_partition(
+    client: Client, tmp_path: Path, unique: str
+) -> None:
+    home = placed(KEYS[:1], 4)[0]
+    elsewhere = home._replace(partition=(home.partition + 1) % 4)
+    filler = [Made(0, key) for key, partition in ((m.key, m.partition) for m in placed(KEYS, 4)) if partition == 0]
+    make(client, unique, spoilt={"by-customer-repartition": [*filler * 60, *[home] * 300, elsewhere]})
+    assert ": found 1 of " in refusal(client, tmp_path, unique)
+
+
+def test_a_keyed_input_with_records_without_keys(client: Client, tmp_path: Path, unique: str) -> None:
+    make(
+        client,
+        unique,
+        spoilt={"customers": [*placed(KEYS, 4), Made(2, None)]},
+        configs={"customers": {"cleanup.policy": "delete"}},
+    )
+    assert refusal(client, tmp_path, unique) == (
+        f"- input topic '{unique}-customers': found no key in 1 sampled record, first at partition 2, offset 7; "
+        "expected keys in an input with policy paused: they decide which partition a record belongs to. "
+        "Declare `policy: unkeyed` if the program re-keys it before any state; else mend the producer."
+    )
+
+
+def test_a_changelog_key_that_is_too_short_for_a_window(client: Client, tmp_path: Path, unique: str) -> None:
+    make(client, unique)
+    found = refusal(client, tmp_path, unique, stores=stores(totals="timestamped-window"))
+    assert found == (
+        f"- topic '{unique}-totals-changelog': found key 'customer-8' at partition 0, offset 0: 10 bytes, too "
+        "short for the 12 that follow the key; expected keys of the timestamped-window store totals. The "
+        "sampled keys fit timestamped-key-value: declare the store's real type."
+    )
+
+
+def test_a_session_store_declared_as_a_window(client: Client, tmp_path: Path, unique: str) -> None:
+    make(client, unique)
+    found = refusal(client, tmp_path, unique, stores=stores(visits="window"))
+    assert found.startswith(f"- topic '{unique}-visits-changelog': found key 0x")
+    assert found.endswith(
+        "expected keys of the window store visits. The sampled keys fit session: declare the store's real type."
+    )
+
+
+def test_a_window_declared_as_key_value(client: Client, tmp_path: Path, unique: str) -> None:
+    make(client, unique)
+    first, _, second = refusal(client, tmp_path, unique, stores=stores(hourly="key-value")).partition("\n")
+    assert first == (
+        f"- topic '{unique}-hourly-changelog': found cleanup.policy compact,delete; expected compact for the "
+        "key-value store hourly. Kafka Streams sets compact,delete for windows and sessions: declare the "
+        "store's real type."
+    )
+    assert "sampled records elsewhere" in second
+
+
+def test_co_partitioned_topics_with_different_counts(client: Client, tmp_path: Path, unique: str) -> None:
+    make(client, unique, counts={"customers": 6}, spoilt={"customers": placed(KEYS, 6)})
+    message = refusal(client, tmp_path, unique, repartitions=[{"name": "by-customer", "count": "start_command"}])
+    assert message.splitlines()[0] == (
+        "- sources of sub-topology 1: found by-customer-repartition with 4, "
+        f"{unique}-customers with 6; expected equal counts: one key's records and state belong to one task. "
+        "Give the external topics the same count; Kafka Streams itself refuses to join them as they are."
+    )
+
+
+def test_a_topic_that_does_not_exist(client: Client, tmp_path: Path, unique: str) -> None:
+    make(client, unique)
+    shape = declared(unique)
+    missing = f"{unique}-customer"
+    changed = shape["topology"].replace(f"{unique}-customers", missing)
+    found = refusal(
+        client,
+        tmp_path,
+        unique,
+        topology=changed,
+        inputs=[shape["inputs"][0], {"topic": missing, "policy": "paused"}],
+    )
+    assert found == (
+        f"- topic '{missing}': found no such topic; expected the input topic. "
+        "Create it, or correct its name in the topology and `inputs:`."
+    )
+
+
+def test_all_findings_come_at_once(client: Client, tmp_path: Path, unique: str) -> None:
+    make(
+        client,
+        unique,
+        configs={"totals-changelog": {"message.timestamp.type": "LogAppendTime"}},
+        spoilt={"customers": placed(KEYS, 4, "crc32")},
+    )
+    found = refusal(client, tmp_path, unique, expect_running=True, stores=stores(visits="window"))
+    assert [line.partition(": found ")[0] for line in found.splitlines()] == [
+        f"- application '{unique}'",
+        f"- topic '{unique}-totals-changelog'",
+        f"- topic '{unique}-visits-changelog'",
+        f"- topic '{unique}-customers'",
+    ]

@@ -1,0 +1,159 @@
+"""Refusals by who runs, who rescales and what lies in the way; and that a refused preflight leaves no trace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import NewTopic
+from kafka_rescale.core.control_records import Concern, Generations, Lease
+from kafka_rescale.core.errors import InvalidInput, LeaseHeld, Outage, PreflightRefused
+from kafka_rescale.core.journal import Journal, Phase
+from kafka_rescale.core.plan import Plan, Value
+from kafka_rescale.embedded.broker import EmbeddedBroker
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.control_topic import ControlTopic
+
+from tests.support.group_member import group_member
+from tests.support.small_application import START_MS, Made
+from tests.support.small_cluster import create, make, picture, produce, run_preflight
+
+pytestmark = pytest.mark.integration
+Client = Mapping[str, str]
+
+
+def refusal(run: Callable[[], object], kind: type[Exception] = PreflightRefused) -> str:
+    """The message of a refused preflight."""
+    with pytest.raises(kind) as error:
+        run()
+    return str(error.value)
+
+
+def planned(client: Client, directory: Path, name: str, target: int = 8) -> Plan:
+    """The plan of a sound application."""
+    plan = run_preflight(client, directory, name, target).plan
+    assert plan is not None
+    return plan
+
+
+def remember(client: Client, name: str, **concerns: Value) -> None:
+    """Write what an earlier run would have left in the control topic."""
+    ControlTopic(KafkaConnection(dict(client)), name).update(lambda _: concerns)
+
+
+def test_a_target_that_is_reached_already_is_nothing_to_do(client: Client, tmp_path: Path, unique: str) -> None:
+    make(client, unique)
+    result = run_preflight(client, tmp_path, unique, target=4)
+    assert (result.plan, result.noop) == (None, True)
+    assert result.messages[0] == f"{unique} is already at 4 partitions"
+
+
+def test_another_target_while_a_rescale_is_in_progress(client: Client, tmp_path: Path, unique: str) -> None:
+    make(client, unique)
+    plan = planned(client, tmp_path, unique)
+    remember(client, unique, journal=Journal(plan=plan, owner="expand/run-1"))
+    assert refusal(lambda: run_preflight(client, tmp_path, unique, target=6)) == (
+        f"- application '{unique}': found an expansion to 8 partitions in progress (phase warming, by "
+        "expand/run-1); expected no expansion in progress when 6 are asked for. Finish it by a run with "
+        "target 8, or roll it back, then ask again."
+    )
+    continued = run_preflight(client, tmp_path, unique, target=8)
+    assert continued.plan == plan
+    assert continued.messages[0] == "continues in phase warming"
+
+
+def test_a_rescale_that_another_run_holds(client: Client, tmp_path: Path, unique: str) -> None:
+    make(client, unique)
+    lease = Lease(owner="expand/run-0", epoch=1, target=8, expires_at_ms=START_MS + 60_000)
+    remember(client, unique, lease=lease)
+    message = refusal(lambda: run_preflight(client, tmp_path, unique), LeaseHeld)
+    assert message == (
+        f"application '{unique}': found a rescale to 8 partitions by expand/run-0 that has not ended; expected no "
+        "other rescale of it. Wait for expand/run-0, or stop it; `python -m kafka_rescale status FILE` shows "
+        "what it does."
+    )
+    assert run_preflight(client, tmp_path, unique, finished=True).plan is not None
+    assert run_preflight(client, tmp_path, unique, owner="expand/run-0").plan is not None
+    remember(client, unique, lease=lease.model_copy(update={"expires_at_ms": START_MS}))
+    assert run_preflight(client, tmp_path, unique).plan is not None
+
+
+def test_a_topic_with_foreign_data_in_the_way(client: Client, tmp_path: Path, unique: str) -> None:
+    make(client, unique)
+    plan = planned(client, tmp_path, unique)
+    green = f"{unique}-g2-totals-changelog"
+    create(client, [NewTopic(green, 8)])
+    produce(client, {green: [Made(0, b"a"), Made(1, b"b"), Made(7, b"c")]})
+    assert refusal(lambda: run_preflight(client, tmp_path, unique)) == (
+        f"- topic '{green}': found 3 records in a topic that no expansion of this application has made; "
+        "expected a name that is free for the next generation. If nobody needs it, delete it "
+        f"(`kafka-topics.sh --delete --topic {green}`)."
+    )
+    remember(client, unique, journal=Journal(plan=plan, phase=Phase.ROLLED_BACK))
+    assert run_preflight(client, tmp_path, unique).plan == plan
+
+
+def test_running_when_it_should_be_stopped_and_the_reverse(client: Client, tmp_path: Path, unique: str) -> None:
+    make(client, unique)
+    assert refusal(lambda: run_preflight(client, tmp_path, unique, expect_running=True)) == (
+        f"- application '{unique}': found group {unique} without members (state Dead); expected a running "
+        "application. Start it, and wait until its group is Stable."
+    )
+    assert (
+        f"{unique} does not run: its group has no member (state Dead)."
+        in run_preflight(client, tmp_path, unique).messages
+    )
+    assert run_preflight(client, tmp_path, unique, expect_running=False).plan is not None
+    with group_member(client, unique, f"{unique}-orders"):
+        assert refusal(lambda: run_preflight(client, tmp_path, unique, expect_running=False)) == (
+            f"- application '{unique}': found 1 member in group {unique} (state Stable); expected a stopped "
+            "application. Stop every instance; members that died are gone after session.timeout.ms."
+        )
+        assert run_preflight(client, tmp_path, unique, expect_running=True).plan is not None
+
+
+def test_the_running_generation_comes_from_the_control_topic(client: Client, tmp_path: Path, unique: str) -> None:
+    make(client, unique)
+    remember(client, unique, generations=Generations(running=f"{unique}-g2", generation=2, partitions=4))
+    assert refusal(lambda: run_preflight(client, tmp_path, unique)).startswith(
+        f"- application '{unique}-g2': found none of its internal topics on the cluster"
+    )
+
+
+def test_a_refused_preflight_and_a_good_one_leave_the_cluster_as_it_was(
+    client: Client, tmp_path: Path, unique: str
+) -> None:
+    make(client, unique)
+    before = picture(client)
+    refusal(lambda: run_preflight(client, tmp_path, unique, target=2))
+    refusal(lambda: run_preflight(client, tmp_path, unique, expect_running=True))
+    planned(client, tmp_path, unique)
+    assert picture(client) == before
+
+
+def test_no_broker(tmp_path: Path) -> None:
+    nobody = {"bootstrap.servers": "127.0.0.1:1"}
+    message = refusal(lambda: run_preflight(nobody, tmp_path, "shop"), Outage)
+    assert message.startswith("Kafka connection to 127.0.0.1:1: found ")
+    assert message.endswith(
+        "expected a broker that answers. Check bootstrap.servers and security.protocol of the connection, the "
+        "network and the brokers."
+    )
+
+
+def test_wrong_credentials(tmp_path: Path) -> None:
+    users = {"alice": "alice-secret"}
+    with EmbeddedBroker(tmp_path / "broker", heap="384m", sasl_users=users) as secured:
+        right = secured.client_config("alice")
+        make(right, "shop")
+        assert run_preflight(right, tmp_path, "shop").plan is not None
+        wrong = {**right, "sasl.password": "guess"}
+        message = refusal(lambda: run_preflight(wrong, tmp_path, "shop"), InvalidInput)
+    assert "Invalid username or password" in message
+    assert message.endswith("Correct sasl.mechanism, sasl.username, sasl.password or ssl.* in the connection.")
+    assert "guess" not in message
+
+
+def test_the_concerns_are_named_as_the_control_topic_names_them() -> None:
+    assert {Concern.LEASE, Concern.JOURNAL, Concern.GENERATIONS} == {"lease", "journal", "generations"}

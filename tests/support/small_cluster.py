@@ -1,0 +1,92 @@
+"""The small application's topics and records on a real broker, and a picture of everything that is on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.operations.load import load_application, topology_of
+from kafka_rescale.operations.preflight import Preflight, preflight
+
+from tests.support.small_application import START_MS, Made, records, topic_configs, with_counts, write
+
+
+def make(
+    client: Mapping[str, str],
+    name: str,
+    *,
+    counts: Mapping[str, int] | None = None,
+    configs: Mapping[str, dict[str, str]] | None = None,
+    spoilt: Mapping[str, list[Made]] | None = None,
+) -> None:
+    """Create the application's topics and write its records; all three by full or short topic names as below.
+
+    :param counts: partitions by short name, else 4.
+    :param configs: replacements by short name.
+    :param spoilt: records that replace the sound ones, by short name.
+    """
+    changed = {f"{name}-{topic}": value for topic, value in (configs or {}).items()}
+    created = [
+        NewTopic(topic, count, config={**topic_configs(name)[topic], **changed.get(topic, {})})
+        for topic, count in with_counts(name, counts or {}).items()
+    ]
+    create(client, created)
+    made = {**records(name), **{f"{name}-{topic}": value for topic, value in (spoilt or {}).items()}}
+    produce(client, made)
+
+
+def create(client: Mapping[str, str], topics: Iterable[NewTopic]) -> None:
+    """Create topics and wait until they are there."""
+    admin = AdminClient(dict(client))
+    for future in admin.create_topics(list(topics), operation_timeout=30).values():
+        future.result()
+
+
+def produce(client: Mapping[str, str], made: Mapping[str, list[Made]]) -> None:
+    """Write records exactly where they are said to be."""
+    producer = Producer({**client, "linger.ms": 5})
+    for topic, each in ((t, m) for t, some in made.items() for m in some):
+        producer.produce(topic, key=each.key, value=b"v", partition=each.partition, timestamp=each.timestamp_ms)
+    assert producer.flush(30) == 0
+
+
+def run_preflight(
+    client: Mapping[str, str], directory: Path, name: str, target: int = 8, **changes: Any
+) -> Preflight:
+    """Write the application file, load it and run its preflight as an operator would.
+
+    :param changes: fields of the file; ``owner``, ``finished`` and ``expect_running`` go to the preflight.
+    """
+    owner = changes.pop("owner", "expand/run-1")
+    finished: bool = changes.pop("finished", False)
+    expect_running = changes.pop("expect_running", None)
+    application = load_application(write(directory, name, **changes))
+    return preflight(
+        application,
+        topology_of(application),
+        KafkaConnection(dict(client)),
+        target=target,
+        owner=owner,
+        now_ms=START_MS,
+        owner_is_finished=lambda _: finished,
+        expect_running=expect_running,
+    )
+
+
+def picture(client: Mapping[str, str]) -> dict[str, Any]:
+    """Everything that can be seen on the cluster: topics with configs, offsets, groups with their offsets."""
+    connection = KafkaConnection(dict(client))
+    admin = ClusterAdmin(connection)
+    topics = {t for t in admin.list_topics() if not t.startswith("__")}
+    groups = sorted(g.group_id for g in AdminClient(dict(client)).list_consumer_groups().result().valid)
+    return {
+        "topics": admin.describe_topics(topics),
+        "begins": admin.begin_offsets(topics),
+        "ends": admin.end_offsets(topics, read_committed=False),
+        "groups": {group: (admin.describe_group(group), admin.committed(group)) for group in groups},
+    }
