@@ -2,27 +2,62 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from confluent_kafka import Consumer, TopicPartition
 
+from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
+
+DELETABLE = {"cleanup.policy": "compact,delete", "retention.ms": "-1"}
 
 
 def remove_first_record(connection: KafkaConnection, topic: str) -> bytes:
     """Delete the first record of the first partition that has one, and return its key.
 
+    Brokers delete records only where the cleanup policy says so; the topic's own configs are put back afterwards.
+
     :raises LookupError: the topic is empty.
     """
     admin = ClusterAdmin(connection)
-    settings = {"group.id": "unused", "enable.auto.commit": False, "isolation.level": "read_committed"}
-    for partition, begin in admin.begin_offsets([topic])[topic].items():
-        consumer = Consumer(connection.client(**settings, **{"auto.offset.reset": "earliest"}))
+    message = _first_record(connection, admin, topic)
+    overrides = admin.describe_topics([topic])[topic].overrides
+    admin.alter_configs(topic, DELETABLE)
+    try:
+
+        def deleted() -> bool:
+            try:
+                admin.delete_records({topic: {message.partition: message.offset + 1}})
+            except UnsafeState:
+                return False  # the leader has not heard of the new policy yet
+            return True
+
+        wait_until(deleted, timeout=30, what=f"the leader of {topic} to accept the deletion")
+    finally:
+        admin.alter_configs(topic, {name: overrides.get(name) for name in DELETABLE})
+    return message.key
+
+
+class _Found(NamedTuple):
+    partition: int
+    offset: int
+    key: bytes
+
+
+def _first_record(connection: KafkaConnection, admin: ClusterAdmin, topic: str) -> _Found:
+    settings = {"group.id": "unused", "enable.auto.commit": False, "auto.offset.reset": "earliest"}
+    begins, ends = admin.begin_offsets([topic])[topic], admin.end_offsets([topic])[topic]
+    for partition, begin in begins.items():
+        if begin == ends[partition]:
+            continue
+        consumer = Consumer(connection.client(**settings))
         try:
             consumer.assign([TopicPartition(topic, partition, begin)])
             message = consumer.poll(10)
             if message is not None and message.error() is None:
-                admin.delete_records({topic: {partition: message.offset() + 1}})
-                return bytes(message.key())
+                return _Found(partition, message.offset(), bytes(message.key()))
         finally:
             consumer.close()
     raise LookupError(f"{topic} has no records")
