@@ -47,7 +47,7 @@ class ClusterAdmin(TopicAdmin, OffsetAdmin):
             lambda: self._client.describe_consumer_groups([group], request_timeout=REQUEST_SECONDS), "group"
         )[group]
         if found.state is ConsumerGroupState.DEAD:
-            # Groups of the streams and share protocols are reported as dead, too, whatever lives in them.
+            # Groups of the streams (KIP-1071) and share protocols are reported so, too, whatever lives in them.
             kind = group_type(self.connection, group)
             if kind not in {None, "classic", "consumer"}:
                 raise UnsafeState(
