@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from kafka_rescale.embedded.broker import EmbeddedBroker
+from kafka_rescale.embedded.expansion import ROOT, Expansion
 from kafka_rescale.embedded.flights import load
 from kafka_rescale.embedded.flights_stack import FlightsStack, environment_of
 from kafka_rescale.embedded.processes import wait_until
@@ -15,7 +16,6 @@ from kafka_rescale.embedded.progress import Progress
 from kafka_rescale.embedded.replay import Replay
 from kafka_rescale.embedded.topics import create_inputs, create_outputs
 
-from tests.support.expansion import ROOT, Expansion
 from tests.support.stores import Entry, live_entries
 
 pytestmark = pytest.mark.integration

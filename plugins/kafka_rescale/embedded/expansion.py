@@ -1,6 +1,6 @@
 """An expansion without Airflow: the same operations and the same spark-submit jobs, step by step.
 
-The steps are those of the DAG, so that a test can look, kill or change something between any two of them.
+The steps are those of the DAG, so that a test or a benchmark can look, kill or change something between any two of them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from kafka_rescale.operations.stages import expand_stage
 from kafka_rescale.operations.waiting import now_ms
 from kafka_rescale.spark.package_zip import build
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 SUBMIT = Path(sys.executable).parent / "spark-submit"
 
 
@@ -46,7 +46,7 @@ class Expansion:
     directory: Path
     application: Application
     connection: KafkaConnection
-    owner: str = "test/run-1"
+    owner: str = "shell/run-1"
     attempt: int = 1
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
