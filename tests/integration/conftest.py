@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+import kafka_rescale
 import pytest
 from kafka_rescale.embedded.broker import EmbeddedBroker
+from kafka_rescale.embedded.jars import ensure_jars
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @pytest.fixture(scope="session")
@@ -26,3 +35,24 @@ def client(broker: EmbeddedBroker) -> dict[str, str]:
 def unique() -> str:
     """A short name of this test alone, for topics, groups and applications on the shared broker."""
     return f"t{uuid.uuid4().hex[:8]}"
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """One Spark session with the Kafka connector; its Python workers find the package."""
+    from pyspark.sql import SparkSession
+
+    jars = ",".join(str(jar) for jar in sorted(ensure_jars("connector").glob("*.jar")))
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    package = Path(kafka_rescale.__file__).resolve().parents[1]
+    session = (
+        SparkSession.builder.master("local[2]")
+        .appName("tests")
+        .config("spark.jars", jars)
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.executorEnv.PYTHONPATH", str(package))
+        .getOrCreate()
+    )
+    yield session
+    session.stop()

@@ -1,0 +1,146 @@
+"""A correct copy passes every oracle, whatever the store, the counts, and what has become of blue meanwhile."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from kafka_rescale.core.verification import LogRange, StorePair, StoreReport
+from kafka_rescale.spark.verify import compare_store
+from pyspark.sql import SparkSession
+
+from tests.support.changelogs import Record, changelog_key, copied, history, log_range, placed, trim, write_log
+
+pytestmark = pytest.mark.integration
+
+Client = dict[str, str]
+SINCE = 1_700_000_000_000
+WINDOWED = {"cleanup.policy": "compact,delete", "retention.ms": "-1"}
+
+
+def compare(spark: SparkSession, client: Client, pair: StorePair) -> StoreReport:
+    return compare_store(spark, client, pair)
+
+
+def pair_of(
+    blue: LogRange, green: LogRange, store_type: str = "timestamped-key-value", **changes: object
+) -> StorePair:
+    return StorePair(store="totals", store_type=store_type, blue=blue, green=green).model_copy(update=changes)
+
+
+@pytest.mark.parametrize("store_type", ["key-value", "timestamped-key-value", "timestamped-window", "session"])
+@pytest.mark.parametrize("transactional", [False, True], ids=["plain", "transactional"])
+def test_a_copy_to_twice_as_many_partitions_passes(
+    spark: SparkSession, client: Client, unique: str, store_type: str, transactional: bool
+) -> None:
+    records = history(store_type, SINCE)
+    source = placed(records, store_type, 4)
+    blue = write_log(client, f"{unique}-blue", 4, source, transactional=transactional)
+    green = write_log(client, f"{unique}-green", 8, placed(copied(records), store_type, 8), transactional=True)
+
+    report = compare(spark, client, pair_of(blue, green, store_type))
+
+    assert report.findings == ()
+    assert report.passed
+    assert (report.blue.records, report.green.records) == (len(records), len(records))
+    assert (report.blue.live, report.green.live) == (21, 21)
+    assert (report.blue.tombstoned, report.green.tombstoned) == (3, 3)
+    assert (report.expired, report.surplus) == (0, 0)
+    assert sum(p.green_live for p in report.partitions) == 21
+    assert [p.blue_hash for p in report.partitions] == [p.green_hash for p in report.partitions]
+    assert len({p.blue_hash for p in report.partitions if p.blue_live}) > 1
+
+
+@pytest.mark.parametrize(("before", "after"), [(4, 6), (4, 2), (1, 5)])
+def test_any_other_count_passes(spark: SparkSession, client: Client, unique: str, before: int, after: int) -> None:
+    records = history("session", SINCE)
+    blue = write_log(client, f"{unique}-blue", before, placed(records, "session", before))
+    green = write_log(client, f"{unique}-green", after, placed(copied(records), "session", after))
+
+    assert compare(spark, client, pair_of(blue, green, "session")).findings == ()
+
+
+def test_an_empty_store_passes(spark: SparkSession, client: Client, unique: str) -> None:
+    blue = write_log(client, f"{unique}-blue", 2, [])
+    green = write_log(client, f"{unique}-green", 4, [])
+
+    report = compare(spark, client, pair_of(blue, green))
+
+    assert report.passed
+    assert [p.green_live for p in report.partitions] == [0, 0, 0, 0]
+
+
+def test_what_green_writes_later_is_left_out(spark: SparkSession, client: Client, unique: str) -> None:
+    records = history("key-value", SINCE)
+    later = [replace(r, value=b"by green itself") for r in copied(records)]
+    blue = write_log(client, f"{unique}-blue", 4, placed(records, "key-value", 4))
+    whole = placed(copied(records), "key-value", 8)
+    ends = {p: (0, sum(q == p for q, _ in whole)) for p in range(8)}
+    write_log(client, f"{unique}-green", 8, [*whole, *placed(later, "key-value", 8)])
+
+    green = LogRange(topic=f"{unique}-green", partitions=8, ranges=ends)
+
+    assert compare(spark, client, pair_of(blue, green, "key-value")).findings == ()
+
+
+def test_blue_may_have_lost_its_oldest_records_to_compaction(
+    spark: SparkSession, client: Client, unique: str
+) -> None:
+    """Compaction leaves a suffix of each key's history, or nothing of a key whose tombstone has gone, too."""
+    records = history("key-value", SINCE)
+    newest = {r.key: r for r in records}
+    forgotten = [key for key, r in newest.items() if r.value is None][:2]
+    left = [r for i, r in enumerate(records) if r.key not in forgotten and (i >= 30 or r == newest[r.key])]
+    blue = write_log(client, f"{unique}-blue", 4, placed(left, "key-value", 4), transactional=True)
+    green = write_log(client, f"{unique}-green", 8, placed(copied(records), "key-value", 8), transactional=True)
+
+    report = compare(spark, client, pair_of(blue, green, "key-value"))
+
+    assert report.findings == ()
+    assert report.surplus == len(records) - len(left)
+
+
+def test_entries_that_retention_has_deleted_are_counted_but_prove_nothing(
+    spark: SparkSession, client: Client, unique: str
+) -> None:
+    records = [Record(changelog_key("window", n), b"count", SINCE + n) for n in range(20)]
+    target = placed(records, "window", 4)
+    blue = write_log(client, f"{unique}-blue", 2, placed(records, "window", 2), config=WINDOWED)
+    write_log(client, f"{unique}-green", 4, target, config=WINDOWED)
+    partition = target[0][0]
+    trim(client, f"{unique}-green", partition, 1)
+    green = log_range(client, f"{unique}-green", 4)
+    pair = pair_of(blue, green, "window")
+
+    excused = compare(spark, client, pair.model_copy(update={"expires_before_ms": SINCE + 1}))
+    too_young = compare(spark, client, pair.model_copy(update={"expires_before_ms": SINCE}))
+
+    assert (excused.findings, excused.expired, excused.blue.live) == ((), 1, 19)
+    assert [f.key for f in too_young.findings] == [records[0].key.hex()]
+
+
+def test_age_alone_excuses_nothing_where_the_log_is_whole(
+    spark: SparkSession, client: Client, unique: str
+) -> None:
+    records = [Record(changelog_key("window", n), b"count", SINCE + n) for n in range(20)]
+    blue = write_log(client, f"{unique}-blue", 2, placed(records, "window", 2), config=WINDOWED)
+    green = write_log(client, f"{unique}-green", 4, placed(records[1:], "window", 4), config=WINDOWED)
+
+    report = compare(spark, client, pair_of(blue, green, "window", expires_before_ms=SINCE + 1000))
+
+    assert [f.key for f in report.findings] == [records[0].key.hex()]
+
+
+def test_two_applications_with_equal_input_may_have_logged_other_intermediate_results(
+    spark: SparkSession, client: Client, unique: str
+) -> None:
+    records = history("key-value", SINCE)
+    last_round = records[24:]
+    blue = write_log(client, f"{unique}-blue", 4, placed(records, "key-value", 4))
+    green = write_log(client, f"{unique}-green", 6, placed(last_round, "key-value", 6))
+    wrong = [replace(r, value=b"other") if r == records[-1] else r for r in last_round]
+    other = write_log(client, f"{unique}-other", 6, placed(wrong, "key-value", 6))
+
+    assert compare(spark, client, pair_of(blue, green, "key-value", copied=False)).findings == ()
+    failed = compare(spark, client, pair_of(blue, other, "key-value", copied=False))
+    assert [f.key for f in failed.findings] == [records[-1].key.hex()]

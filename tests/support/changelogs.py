@@ -1,0 +1,143 @@
+"""Small changelogs of a known history, written record by record to known partitions, without the copy loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+from kafka_rescale.core.changelog_formats import format_of
+from kafka_rescale.core.partitioners import PARTITIONERS
+from kafka_rescale.core.verification import LogRange
+
+Headers = tuple[tuple[str, bytes | None], ...]
+POSITION: Headers = (("v", b"\x00"), ("c", b"position"))
+"""What Kafka Streams adds to records when consistency vectors are on; a copy leaves it out."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """One changelog record; ``timestamp`` in ms since the epoch."""
+
+    key: bytes
+    value: bytes | None
+    timestamp: int
+    headers: Headers = ()
+
+
+Placed = tuple[int, Record]
+"""A record and its partition."""
+
+
+def history(store_type: str, since: int, keys: int = 24) -> list[Record]:
+    """Return three rounds over all keys: values, updates, and at last tombstones for every fourth key.
+
+    Every third key has headers, every fifth is written with a position, every eighth is alive again in the end.
+
+    :param since: timestamp of the first record, ms.
+    """
+    names = [changelog_key(store_type, n) for n in range(keys)]
+    records: list[Record] = []
+    for round_number in range(3):
+        for n, key in enumerate(names):
+            deleted = round_number == 2 and n % 4 == 0
+            value = None if deleted else f"value {n} of round {round_number}".encode()
+            headers: Headers = (("trace", b"%d" % n), ("empty", None)) if n % 3 == 0 else ()
+            headers += POSITION if n % 5 == 0 else ()
+            records.append(Record(key, value, since + len(records), headers))
+    revived = [Record(key, b"revived", since + len(records)) for n, key in enumerate(names) if n % 8 == 0]
+    return records + revived
+
+
+def changelog_key(store_type: str, number: int) -> bytes:
+    """Return a key as the store type logs it: a name, then the bytes that say nothing about the partition."""
+    suffix = format_of(store_type).suffix_bytes
+    return (
+        f"key-{number:03d}".encode() + (number * 7919).to_bytes(suffix) if suffix else f"key-{number:03d}".encode()
+    )
+
+
+def placed(records: Iterable[Record], store_type: str, partitions: int) -> list[Placed]:
+    """Return the records with the partitions of their partitioning keys."""
+    of, partition = format_of(store_type).partitioning_key, PARTITIONERS["murmur2"].partition
+    return [(partition(of(r.key), partitions), r) for r in records]
+
+
+def copied(records: Iterable[Record]) -> list[Record]:
+    """Return what a correct copy writes: everything, but without the position."""
+    return [replace(r, headers=tuple(h for h in r.headers if h not in POSITION)) for r in records]
+
+
+def of_key(records: Sequence[Placed], key: bytes) -> list[int]:
+    """Return the indexes of a key's records."""
+    return [i for i, (_, record) in enumerate(records) if record.key == key]
+
+
+def changed(records: Sequence[Placed], index: int, **changes: object) -> list[Placed]:
+    """Return the records with one of them changed."""
+    partition, record = records[index]
+    return [*records[:index], (partition, replace(record, **changes)), *records[index + 1 :]]  # type: ignore[arg-type]
+
+
+def moved(records: Sequence[Placed], key: bytes, to: Callable[[int], int]) -> list[Placed]:
+    """Return the records with those of a key in another partition."""
+    return [(to(p), r) if r.key == key else (p, r) for p, r in records]
+
+
+def write_log(
+    client: Mapping[str, str],
+    topic: str,
+    partitions: int,
+    records: Iterable[Placed],
+    *,
+    transactional: bool = False,
+    config: Mapping[str, str] | None = None,
+) -> LogRange:
+    """Create a topic and write records in order; returns its whole range.
+
+    :param transactional: in one transaction, after one that was aborted.
+    """
+    admin = AdminClient(dict(client))
+    new = NewTopic(topic, partitions, config=dict(config or {"cleanup.policy": "compact"}))
+    admin.create_topics([new])[topic].result(30)
+    if transactional:
+        _write_in_transactions(client, topic, list(records))
+    else:
+        producer = Producer({**client, "enable.idempotence": True, "linger.ms": 0})
+        _produce(producer, topic, records)
+        assert producer.flush(30) == 0
+    return log_range(client, topic, partitions)
+
+
+def log_range(client: Mapping[str, str], topic: str, partitions: int) -> LogRange:
+    """Return the range of a topic from its log starts to its ends."""
+    consumer = Consumer({**client, "group.id": "unused"})
+    marks = [consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=30) for p in range(partitions)]
+    consumer.close()
+    return LogRange.of(topic, {p: m[0] for p, m in enumerate(marks)}, {p: m[1] for p, m in enumerate(marks)})
+
+
+def trim(client: Mapping[str, str], topic: str, partition: int, before: int) -> None:
+    """Delete the beginning of a partition, as retention would."""
+    admin = AdminClient(dict(client))
+    for future in admin.delete_records([TopicPartition(topic, partition, before)]).values():
+        future.result(30)
+
+
+def _write_in_transactions(client: Mapping[str, str], topic: str, records: Sequence[Placed]) -> None:
+    producer = Producer({**client, "transactional.id": f"writer-of-{topic}"})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    _produce(producer, topic, [(p, replace(r, value=b"aborted")) for p, r in records])
+    producer.flush(30)
+    producer.abort_transaction(30)
+    producer.begin_transaction()
+    _produce(producer, topic, records)
+    producer.commit_transaction(30)
+
+
+def _produce(producer: Producer, topic: str, records: Iterable[Placed]) -> None:
+    for partition, r in records:
+        producer.produce(topic, r.value, r.key, partition, timestamp=r.timestamp, headers=list(r.headers))
+        producer.poll(0)

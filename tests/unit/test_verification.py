@@ -1,0 +1,172 @@
+"""What is compared, where green had to start, and how the report reads."""
+
+from __future__ import annotations
+
+import pytest
+from kafka_rescale.core.application import InputPolicy
+from kafka_rescale.core.cluster import TopicDescription
+from kafka_rescale.core.oracles import KeyFinding, Oracle
+from kafka_rescale.core.plan import InputPlan, Move, MoveKind
+from kafka_rescale.core.report import render, table
+from kafka_rescale.core.verification import (
+    CLOCK_SKEW_MS,
+    LogCount,
+    LogRange,
+    PartitionContent,
+    Report,
+    StoreReport,
+    check_start_offsets,
+    expansion_pair,
+    retention_ms,
+)
+
+ORDERS = InputPlan(topic="orders", policy=InputPolicy.PAUSED, partitioner="murmur2", current=2, target=3)
+STOPPED = {"orders": {0: 100, 1: 70}}
+STARTED = {"orders": {0: 100, 1: 70, 2: 0}}
+NOW = 1_700_000_000_000
+
+
+def topic(name: str, partitions: int = 2, **configs: str) -> TopicDescription:
+    return TopicDescription(name, partitions, 1, {key.replace("_", "."): value for key, value in configs.items()})
+
+
+def start_findings(**changes: dict[str, dict[int, int]]) -> list[str]:
+    offsets = {"stopped": STOPPED, "started": STARTED, "committed": STARTED} | changes
+    return [f"{f.subject}: {f.detail}" for f in check_start_offsets((ORDERS,), **offsets)]
+
+
+class TestStartOffsets:
+    def test_green_starts_where_blue_stopped_and_at_0_in_new_partitions(self) -> None:
+        assert start_findings() == []
+
+    def test_green_may_have_gone_on(self) -> None:
+        assert start_findings(committed={"orders": {0: 500, 1: 70, 2: 9}}) == []
+
+    def test_a_partition_that_blue_never_committed_starts_at_0(self) -> None:
+        assert start_findings(stopped={"orders": {0: 100}}, started={"orders": {0: 100, 1: 0, 2: 0}}) == []
+
+    def test_a_later_start_has_skipped_records(self) -> None:
+        found = start_findings(started={"orders": {0: 103, 1: 70, 2: 0}})
+        assert found == ["orders-0: green started at 103 instead of 100: 3 offsets skipped"]
+
+    def test_an_earlier_start_reads_records_twice(self) -> None:
+        found = start_findings(started={"orders": {0: 100, 1: 60, 2: 0}})
+        assert found == ["orders-1: green started at 60 instead of 70: 10 offsets read twice"]
+
+    def test_a_new_partition_without_an_offset_is_left_to_auto_offset_reset(self) -> None:
+        found = start_findings(started=STOPPED, committed=STOPPED)
+        assert found == [
+            "orders-2: green was given no offset; it had to start at 0",
+            "orders-2: green has no committed offset; it started at 0",
+        ]
+
+    def test_committed_offsets_never_go_back(self) -> None:
+        found = start_findings(committed={"orders": {0: 99, 1: 70, 2: 0}})
+        assert found == ["orders-0: green's committed offset is 99, below its start at 100"]
+
+
+class TestWhatIsCompared:
+    MOVE = Move(
+        kind=MoveKind.CHANGELOG,
+        source="blue",
+        target="green",
+        store="totals",
+        store_type="window",
+        source_partitions=2,
+        target_partitions=4,
+    )
+
+    def pair_with(self, blue: TopicDescription, green: TopicDescription) -> int | None:
+        begins = {"blue": {0: 3, 1: 0}, "green": dict.fromkeys(range(4), 0)}
+        ends = {"blue": {0: 10, 1: 20}, "green": dict.fromkeys(range(4), 9)}
+        topics = {"blue": blue, "green": green}
+        pair = expansion_pair(self.MOVE, begins=begins, ends=ends, topics=topics, now_ms=NOW)
+        assert pair.blue.ranges == {0: (3, 10), 1: (0, 20)}
+        assert (pair.blue.partitions, pair.green.partitions) == (2, 4)
+        return pair.expires_before_ms
+
+    def test_a_compacted_log_never_expires(self) -> None:
+        compacted = topic("t", cleanup_policy="compact", retention_ms="1000")
+        assert self.pair_with(compacted, compacted) is None
+
+    def test_the_shorter_retention_decides_and_brokers_may_be_ahead(self) -> None:
+        day, week = (
+            topic("t", cleanup_policy="compact,delete", retention_ms=str(days * 86_400_000)) for days in (1, 7)
+        )
+        assert self.pair_with(week, day) == NOW + CLOCK_SKEW_MS - 86_400_000
+
+    def test_unlimited_retention_never_expires(self) -> None:
+        assert retention_ms(topic("t", cleanup_policy="compact,delete", retention_ms="-1")) is None
+
+    def test_a_log_start_past_the_captured_end_leaves_nothing(self) -> None:
+        assert LogRange.of("t", {0: 15}, {0: 10}).ranges == {0: (10, 10)}
+
+
+def store_report(**changes: object) -> StoreReport:
+    return StoreReport(
+        store="totals",
+        store_type="session",
+        blue_topic="app-totals-changelog",
+        green_topic="app-g2-totals-changelog",
+        blue=LogCount(records=1200, live=1000, tombstoned=10),
+        green=LogCount(records=1200, live=1000, tombstoned=10),
+        expired=0,
+        surplus=0,
+        partitions=(
+            PartitionContent(partition=0, blue_live=1000, green_live=1000, blue_hash="ab", green_hash="ab"),
+        ),
+    ).model_copy(update=changes)
+
+
+def report(*stores: StoreReport, start_offsets: tuple[KeyFinding, ...] = ()) -> Report:
+    return Report(
+        application="app",
+        blue="app",
+        green="app-g2",
+        generation=2,
+        plan="0123",
+        passed=not start_offsets and all(s.passed for s in stores),
+        as_of_ms=NOW,
+        seconds=12.5,
+        start_offsets=start_offsets,
+        stores=stores,
+    )
+
+
+class TestReport:
+    def test_a_passed_report_shows_counts_and_equal_hashes(self) -> None:
+        text = render(report(store_report()))
+        assert "Verification of app: PASSED" in text
+        assert "1,200" in text
+        assert "violations" not in text
+
+    def test_a_failed_report_names_oracle_key_and_places(self) -> None:
+        finding = KeyFinding(
+            oracle=Oracle.STATE,
+            subject="totals",
+            detail="value differs",
+            key="6162",
+            text="ab",
+            blue="0@7",
+            green="1@9",
+        )
+        text = render(report(store_report(failures={Oracle.STATE: 4000}, findings=(finding,))))
+        assert "Verification of app: FAILED" in text
+        assert "state: 4,000 violations of" in text
+        assert "totals key 0x6162 “ab”: value differs [blue 0@7, green 1@9]" in text
+
+    def test_findings_about_offsets_have_no_key(self) -> None:
+        finding = KeyFinding(oracle=Oracle.START_OFFSETS, subject="orders-0", detail="3 offsets skipped")
+        text = render(report(store_report(), start_offsets=(finding,)))
+        assert "start offsets: 1 violations" in text
+        assert "\n  orders-0: 3 offsets skipped" in text
+
+    def test_it_goes_to_json_and_back(self) -> None:
+        whole = report(store_report(failures={Oracle.STATE: 1}))
+        assert Report.model_validate_json(whole.model_dump_json()) == whole
+
+    @pytest.mark.parametrize("rows", [[], [("a", 1), ("bbb", 20_000)]])
+    def test_columns_are_as_wide_as_their_widest_cell(self, rows: list[tuple[str, int]]) -> None:
+        lines = table(("name", "count"), rows).splitlines()
+        assert lines[0].startswith("name")
+        assert {len(line) for line in lines[2:]} <= {len(lines[1])}
