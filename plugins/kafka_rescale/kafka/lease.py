@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kafka_rescale.core.control_records import Concern, ControlState, Lease
-from kafka_rescale.core.errors import Fenced, LeaseHeld, Refused
+from kafka_rescale.core.errors import Fenced, LeaseHeld, Outage, Refused
 from kafka_rescale.kafka.control_topic import Change, ControlTopic
+
+ATTEMPTS = 4
 
 
 def acquire(
@@ -25,7 +27,7 @@ def acquire(
     :param owner_is_finished: whether the run that holds the lease has ended, so that nobody has to wait.
     :raises LeaseHeld: another owner holds it.
     :raises Refused: an expansion with another target is in progress.
-    :raises Fenced: another controller came in between.
+    :raises Fenced: other controllers kept coming in between.
     """
 
     def change(state: ControlState) -> Change:
@@ -37,6 +39,12 @@ def acquire(
         lease = Lease(owner=owner, epoch=epoch, target=target, expires_at_ms=now_ms + ttl_ms)
         return {Concern.LEASE: lease}
 
+    for _ in range(ATTEMPTS):
+        try:
+            return control.update(change)
+        except (Fenced, Outage):
+            # Lost a race. If the winner has written by now, this names it; without fencing anybody.
+            change(control.read())
     return control.update(change)
 
 
