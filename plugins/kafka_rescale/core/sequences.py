@@ -1,0 +1,73 @@
+"""Per-key sequences of records as digests: equal if the same records came in the same order per key."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+SHOWN = 5
+
+Header = tuple[str, bytes | None]
+_Key = tuple[int, bytes | None]
+
+
+@dataclass
+class Sequences:
+    """What was read of a topic, in memory proportional to the number of keys.
+
+    Records without a key have no order among each other that anybody could rely on: they are added up.
+
+    :param digests: per (partition, key): number of records and a digest of their sequence.
+    """
+
+    digests: dict[_Key, tuple[int, int]] = field(default_factory=dict)
+    records: int = 0
+
+    def add(
+        self,
+        partition: int,
+        key: bytes | None,
+        value: bytes | None,
+        timestamp_ms: int,
+        headers: Sequence[Header] | None,
+    ) -> None:
+        """Add the next record.
+
+        :param partition: where it is, or where it has to be.
+        """
+        count, before = self.digests.get((partition, key), (0, 0))
+        digest = int.from_bytes(hashlib.blake2b(_encoded(value, timestamp_ms, headers), digest_size=16).digest())
+        if key is None:
+            after = (before + digest) % 2**128
+        else:
+            chained = before.to_bytes(16) + digest.to_bytes(16)
+            after = int.from_bytes(hashlib.blake2b(chained, digest_size=16).digest())
+        self.digests[partition, key] = (count + 1, after)
+        self.records += 1
+
+
+def differences(expected: Sequences, found: Sequences) -> list[str]:
+    """Return what is different, a few lines; nothing if both are the same."""
+    wrong = [
+        _difference(key, expected.digests.get(key, (0, 0)), found.digests.get(key, (0, 0)))
+        for key in sorted({*expected.digests, *found.digests}, key=repr)
+        if expected.digests.get(key) != found.digests.get(key)
+    ]
+    more = [f"and {len(wrong) - SHOWN} keys more"] if len(wrong) > SHOWN else []
+    return wrong[:SHOWN] + more
+
+
+def _difference(key: _Key, expected: tuple[int, int], found: tuple[int, int]) -> str:
+    partition, name = key
+    shown = "no key" if name is None else f"key 0x{name.hex()}"
+    if expected[0] != found[0]:
+        return f"{shown} in partition {partition}: {found[0]} records instead of {expected[0]}"
+    return f"{shown} in partition {partition}: {found[0]} records, changed or in another order"
+
+
+def _encoded(value: bytes | None, timestamp_ms: int, headers: Sequence[Header] | None) -> bytes:
+    parts: list[bytes | None] = [value, str(timestamp_ms).encode()]
+    for name, content in headers or ():
+        parts += [name.encode(), content]
+    return b"".join(b"-" if p is None else b"+%d:%b" % (len(p), p) for p in parts)

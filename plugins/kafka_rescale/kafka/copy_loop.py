@@ -1,0 +1,218 @@
+"""The copy loop: reads source partitions in offset order and writes them re-partitioned, exactly once.
+
+1. Fence: one transactional producer per source partition, ``init_transactions``.
+2. Position: the copy group's committed offset, else the log start; refused if the source has been truncated, or if
+   the copy paused for longer than tombstones live.
+3. Steps: read what there is, route it, write it; commit records and position in one transaction.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from confluent_kafka import KafkaError, KafkaException, Message
+from confluent_kafka import TopicPartition as KafkaPartition
+
+from kafka_rescale.core.cluster import TopicPartition
+from kafka_rescale.core.errors import Outage
+from kafka_rescale.core.plan import Plan
+from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.copy_batches import Batches
+from kafka_rescale.kafka.copy_freshness import Freshness
+from kafka_rescale.kafka.copy_marks import EMPTIED, Position, copy_consumer, read_positions
+from kafka_rescale.kafka.copy_settings import BULK, CopySettings, rules_of
+from kafka_rescale.kafka.copy_start import LogRange, checked_offset, start_of
+from kafka_rescale.kafka.copy_units import CopyUnit
+from kafka_rescale.kafka.copy_writer import Rewound, UnitWriter
+from kafka_rescale.kafka.failures import TRANSIENT, UNKNOWN_OUTCOME, typed
+
+QUERY_SECONDS = 15.0
+STEP_SECONDS = 0.1
+REWINDS = 5
+COMMIT_THREADS = 8
+
+
+def now_ms() -> int:
+    """Return the wall clock in ms since the epoch."""
+    return int(time.time() * 1000)
+
+
+class CopyWorker:
+    """Copies some units round-robin in one process.
+
+    :param units: any number; each is owned by one worker at a time, the newest.
+    :param clock: wall clock in ms.
+    :raises RescaleError: see ``UnitWriter``; every older attempt at these units has been fenced on return.
+    """
+
+    def __init__(
+        self,
+        connection: KafkaConnection,
+        plan: Plan,
+        units: Sequence[CopyUnit],
+        settings: CopySettings = BULK,
+        clock: Callable[[], int] = now_ms,
+    ) -> None:
+        self._settings, self._clock = settings, clock
+        moves = [unit.move for unit in units]
+        rules = rules_of(ClusterAdmin(connection), [m.source for m in moves], [m.target for m in moves])
+        self._rules = rules.sources
+        self._freshness = Freshness(self._rules, clock)
+        self._consumer = copy_consumer(connection, plan.copy_group, **settings.consumer())
+        # Commits wait for the brokers: those of several units wait together.
+        self._pool = ThreadPoolExecutor(max_workers=max(1, min(COMMIT_THREADS, len(units))))
+        opened = self._pool.map(
+            lambda unit: UnitWriter(connection, unit, plan.green, rules.batch_bytes[unit.move.target]), units
+        )
+        self.writers: dict[TopicPartition, UnitWriter] = {w.unit.source: w for w in opened}
+        self._limits: Mapping[TopicPartition, int] = {}
+        self._rewound: dict[TopicPartition, int] = {}
+        self._looked = self._heard = self._committed = time.monotonic()
+
+    def begin(self, starts: Mapping[TopicPartition, int] | None = None) -> None:
+        """Find the positions and start to read.
+
+        :param starts: where units begin whose target has just been emptied for this attempt (in-flight records).
+        :raises UnsafeState: a source has been truncated or recreated.
+        :raises StaleCopy: tombstones may have been missed.
+        """
+        committed = read_positions(self._consumer, self.writers)
+        for source, writer in self.writers.items():
+            found = committed.get(source)
+            if found is not None and found.mark.state == EMPTIED:
+                found = Position((starts or {})[source], found.mark)
+            rules = self._rules[source[0]]
+            start = start_of(writer.unit, found, self._log_range(source), rules, self._clock())
+            writer.begin(start, committed=start == committed.get(source))
+        self._read_from_positions()
+
+    def step(self, seconds: float = STEP_SECONDS) -> int:
+        """Copy what can be read now; return how many records that were.
+
+        :param seconds: how long to wait for more records, at most.
+        :raises Fenced: a newer attempt has taken over; the whole attempt must stop.
+        :raises Outage: nothing was heard of the brokers for ``stall_seconds``.
+        """
+        count = self._take(self._consumer.consume(self._settings.poll_records, seconds))
+        self._look()
+        self._freshness.check(self.writers)
+        self._commit(self._due())
+        if time.monotonic() - self._heard > self._settings.stall_seconds:
+            raise Outage(
+                "copy", found="neither records nor ends", expected="an answer of the brokers", remedy="Run again."
+            )
+        return count
+
+    def run_to(self, ends: Mapping[TopicPartition, int], asked_ms: int, *, exactly: bool = False) -> None:
+        """Copy until every unit has reached its end, and commit.
+
+        :param ends: exclusive; what lies behind may be copied as well.
+        :param asked_ms: wall clock before the ends were captured.
+        :param exactly: copy nothing behind the ends; the worker can't go on to others afterwards.
+        """
+        self._limits = ends if exactly else {}
+        self._freshness.aim(ends, asked_ms)
+        self._heard = time.monotonic()
+        while True:
+            while any(self.writers[source].position < end for source, end in ends.items()):
+                self.step()
+            self._freshness.check(self.writers)
+            self._commit([w for w in self.writers.values() if w.is_dirty or w.unrecorded_ms])
+            if not any(self.writers[source].position < end for source, end in ends.items()):
+                return
+
+    def close(self) -> None:
+        """Give up what is not committed and close all clients."""
+        list(self._pool.map(UnitWriter.abort, self.writers.values()))
+        self._pool.shutdown()
+        self._consumer.close()
+
+    def _take(self, messages: Iterable[Message]) -> int:
+        batches = Batches.of(messages, self._limits)
+        for source, error in batches.errors.items():
+            self._read_error(source, error)
+        lost = {s for s, batch in batches.records.items() if batch and not self._wrote(self.writers[s], batch)}
+        for source in batches.ends.keys() - lost:
+            self.writers[source].reached(batches.ends[source])
+        if not batches.is_empty:
+            self._heard = time.monotonic()
+        if lost:
+            self._read_from_positions()
+        return sum(map(len, batches.records.values()))
+
+    def _wrote(self, writer: UnitWriter, batch: Sequence[Message]) -> bool:
+        try:
+            writer.write(batch)
+        except Rewound as rewound:
+            self._rewind(writer, rewound)
+            return False
+        return True
+
+    def _due(self) -> list[UnitWriter]:
+        settings, writers = self._settings, self.writers.values()
+        now = time.monotonic()
+        if now - self._committed >= settings.commit_seconds:
+            self._committed = now
+            refresh_ms = settings.refresh_seconds * 1000
+            return [w for w in writers if w.is_dirty or w.unrecorded_ms > refresh_ms]
+        return [
+            w
+            for w in writers
+            if w.pending_records >= settings.commit_records or w.pending_bytes >= settings.commit_bytes
+        ]
+
+    def _commit(self, writers: Sequence[UnitWriter]) -> None:
+        results = list(self._pool.map(self._committed_or_rewound, writers))
+        if not all(results):
+            self._read_from_positions()
+
+    def _committed_or_rewound(self, writer: UnitWriter) -> bool:
+        try:
+            writer.commit(self._consumer)
+        except Rewound as rewound:
+            self._rewind(writer, rewound)
+            return False
+        self._rewound.pop(writer.unit.source, None)
+        return True
+
+    def _rewind(self, writer: UnitWriter, rewound: Rewound) -> None:
+        times = self._rewound[writer.unit.source] = self._rewound.get(writer.unit.source, 0) + 1
+        if times > REWINDS or not isinstance(rewound.reason, Outage):
+            raise rewound.reason from None
+        writer.rewind()
+
+    def _read_from_positions(self) -> None:
+        self._consumer.assign([KafkaPartition(*source, w.position) for source, w in self.writers.items()])
+        self._heard = time.monotonic()
+
+    def _read_error(self, source: TopicPartition, error: KafkaError) -> None:
+        if error.code() in {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}:
+            writer = self.writers[source]
+            log = self._log_range(source)
+            writer.reached(checked_offset(writer.unit, writer.position, log, self._rules[source[0]]))
+            self._read_from_positions()
+        elif error.code() not in TRANSIENT | UNKNOWN_OUTCOME:
+            raise typed(error, f"topic {source[0]} partition {source[1]}")
+
+    def _look(self) -> None:
+        """Ask for the ends now and then: a unit that reaches them is known to be as fresh as the question."""
+        if time.monotonic() - self._looked < self._settings.look_seconds:
+            return
+        self._looked = time.monotonic()
+        asked_ms = self._clock()
+        for source in self._freshness.without_goal(self.writers):
+            try:
+                self._freshness.aim({source: self._log_range(source).end}, asked_ms)
+            except Outage:
+                return  # a broker restarts; `stall_seconds` bounds how long that may take
+            self._heard = time.monotonic()
+
+    def _log_range(self, source: TopicPartition) -> LogRange:
+        try:
+            begin, end = self._consumer.get_watermark_offsets(KafkaPartition(*source), timeout=QUERY_SECONDS)
+        except KafkaException as error:
+            raise typed(error.args[0], f"topic {source[0]} partition {source[1]}") from None
+        return LogRange(begin, end)

@@ -1,0 +1,84 @@
+"""Where a record goes and what of it is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kafka_rescale.core.changelog_formats import FORMATS, ChangelogFormat, format_of
+from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.partitioners import partitioner_named
+from kafka_rescale.core.plan import Move, MoveKind
+
+Headers = list[tuple[str, bytes | None]]
+
+_WHOLE_KEY = FORMATS["key-value"]
+_CONSISTENCY_VECTOR = ("v", b"\x00")
+
+
+class Router:
+    """Computes target partitions, and checks that every key sits where the declared partitioner puts it."""
+
+    def __init__(self, move: Move) -> None:
+        self._move = move
+        self._is_changelog = move.kind is MoveKind.CHANGELOG
+        self._format: ChangelogFormat = format_of(move.store_type) if self._is_changelog else _WHOLE_KEY
+        self._partitioner = partitioner_named(move.partitioner)
+
+    def targets(self, keys: Sequence[bytes | None], partition: int) -> list[int]:
+        """Return the target partition of every key, in their order.
+
+        Records of a repartition topic may lack a key; these stay together per source partition.
+
+        :param partition: source partition that all these keys were read from.
+        :raises UnsafeState: a key that can't be there; copying it could break the order of its records.
+        """
+        count = self._move.target_partitions
+        keyed = [key for key in keys if key is not None]
+        if len(keyed) == len(keys):
+            return self._hashed(keyed, partition)
+        if self._is_changelog:
+            raise self._unsafe(partition, "a record without a key", "none in a changelog")
+        hashed = iter(self._hashed(keyed, partition))
+        return [partition % count if key is None else next(hashed) for key in keys]
+
+    def _hashed(self, keys: Sequence[bytes], partition: int) -> list[int]:
+        if not keys:
+            return []
+        inner = self._partitioning_keys(keys)
+        homes = self._partitioner.partition_batch(inner, self._move.source_partitions)
+        if homes.count(partition) != len(homes):
+            at = next(i for i, home in enumerate(homes) if home != partition)
+            raise self._unsafe(
+                partition,
+                f"key 0x{keys[at].hex()}, which {self._partitioner.name} puts into partition {homes[at]}",
+                "keys of this partition only",
+            )
+        return self._partitioner.partition_batch(inner, self._move.target_partitions)
+
+    def _partitioning_keys(self, keys: Sequence[bytes]) -> Sequence[bytes]:
+        suffix = self._format.suffix_bytes
+        if not suffix:
+            return keys
+        shortest = min(keys, key=len)
+        self._format.partitioning_key(shortest)  # raises if too short
+        return [key[:-suffix] for key in keys]
+
+    def _unsafe(self, partition: int, found: str, expected: str) -> UnsafeState:
+        return UnsafeState(
+            f"topic {self._move.source} partition {partition}",
+            found=found,
+            expected=expected,
+            remedy="Declare the partitioner and the store type that the application really uses; "
+            "a topic whose count was changed before can't be copied.",
+        )
+
+
+def kept_headers(headers: Headers | None) -> Headers | None:
+    """Return the headers of a changelog record without those that speak of blue's partitions.
+
+    With consistency tracking Kafka Streams writes ``v`` = 0x00 together with ``c``, a vector of input offsets.
+    Only the pair is dropped: header-format stores (KIP-1271) keep the user's own headers, which may be named so.
+    """
+    if not headers or _CONSISTENCY_VECTOR not in headers:
+        return headers
+    return [header for header in headers if header != _CONSISTENCY_VECTOR and header[0] != "c"] or None

@@ -1,0 +1,128 @@
+"""Starting the copy of a topic from scratch, so that it can be killed at any instruction and fences zombies.
+
+1. Fence all writers of the topic and commit the mark "resetting": from here on every attempt begins here.
+2. Empty the target, up to the ends found *after* the mark. A zombie that deletes late deletes only what the newer
+   attempt, which found the mark, has deleted as well.
+3. Commit the new positions. Records are copied only after all of them have one.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from confluent_kafka import Consumer
+
+from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.journal import PartitionOffsets
+from kafka_rescale.core.plan import Move, Plan
+from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.copy_marks import RESETTING, Mark, Position, copy_consumer, read_positions
+from kafka_rescale.kafka.copy_settings import SourceRules
+from kafka_rescale.kafka.copy_units import units_of
+from kafka_rescale.kafka.copy_writer import UnitWriter
+from kafka_rescale.kafka.waiting import poll_until
+
+log = logging.getLogger(__name__)
+
+POLICY_SECONDS = 30.0
+FENCING_THREADS = 8
+
+
+def restart_stale(connection: KafkaConnection, plan: Plan, moves: Sequence[Move], now_ms: int) -> list[str]:
+    """Restart the copy of every changelog whose copy can't go on; return one line for each.
+
+    :param now_ms: wall clock.
+    :raises Fenced: a newer attempt has taken over.
+    """
+    admin = ClusterAdmin(connection)
+    consumer = copy_consumer(connection, plan.copy_group)
+    try:
+        reasons = {m: _reason(admin, consumer, m, now_ms) for m in moves}
+    finally:
+        consumer.close()
+    lines = []
+    for move, reason in reasons.items():
+        if reason:
+            lines.append(f"the copy of {move.source} starts from scratch: {reason}")
+            log.warning(lines[-1])
+            restart(connection, plan, move, Mark(as_of_ms=now_ms))
+    return lines
+
+
+def restart(connection: KafkaConnection, plan: Plan, move: Move, mark: Mark) -> None:
+    """Empty a move's target and set all positions to the log starts of the source.
+
+    :param mark: what the new positions are to say.
+    :raises Fenced: a newer attempt has taken over.
+    """
+    admin = ClusterAdmin(connection)
+    consumer = copy_consumer(connection, plan.copy_group)
+    units = units_of([move])
+    try:
+        with ThreadPoolExecutor(max_workers=min(FENCING_THREADS, len(units))) as pool:
+            writers = list(pool.map(lambda unit: UnitWriter(connection, unit, plan.green), units))
+            list(pool.map(lambda w: w.commit_at(consumer, Position(0, Mark(state=RESETTING))), writers))
+            empty(admin, move)
+            begins = admin.begin_offsets([move.source])[move.source]
+            list(pool.map(lambda w: w.commit_at(consumer, Position(begins[w.unit.partition], mark)), writers))
+    finally:
+        consumer.close()
+
+
+def empty(admin: ClusterAdmin, move: Move) -> None:
+    """Delete every record of a move's target that is there now.
+
+    Brokers delete records only where ``delete`` is a cleanup policy; for a compacted target it is, for a moment,
+    and an attempt that dies in that moment leaves the mark, so that the next one comes by here again.
+    """
+    ends = admin.end_offsets([move.target], read_committed=False)
+    described = admin.describe_topics([move.source, move.target])
+    wanted = described[move.source].overrides.get("cleanup.policy")
+    target = described[move.target]
+    if "delete" in target.cleanup_policy and wanted == target.overrides.get("cleanup.policy"):
+        admin.delete_records(ends)
+        return
+    admin.alter_configs(move.target, {"cleanup.policy": "compact,delete"})
+    try:
+        _delete_when_allowed(admin, ends)
+    finally:
+        admin.alter_configs(move.target, {"cleanup.policy": wanted})
+
+
+def _delete_when_allowed(admin: ClusterAdmin, ends: PartitionOffsets) -> None:
+    """A broker may know its new policy a moment after it is described."""
+    refusals: list[UnsafeState] = []
+
+    def deleted() -> bool:
+        try:
+            admin.delete_records(ends)
+        except UnsafeState as refusal:
+            if "POLICY_VIOLATION" not in refusal.found:
+                raise
+            refusals.append(refusal)
+            return False
+        return True
+
+    poll_until(deleted, seconds=POLICY_SECONDS, otherwise=lambda: refusals[-1])
+
+
+def _reason(admin: ClusterAdmin, consumer: Consumer, move: Move, now_ms: int) -> str:
+    """Return why a copy can't go on, or nothing."""
+    source = admin.describe_topics([move.source])[move.source]
+    allowed = SourceRules.of(source).tombstone_ms
+    marks = [p.mark for p in read_positions(consumer, [u.source for u in units_of([move])]).values()]
+    begins = sum(admin.begin_offsets([move.target])[move.target].values())
+    ends = sum(admin.end_offsets([move.target])[move.target].values())
+    if not marks:
+        return "its target holds records of an unknown origin" if ends > begins else ""
+    age = now_ms - min(mark.as_of_ms for mark in marks)
+    if any(mark.state == RESETTING for mark in marks):
+        return "an earlier restart was interrupted"
+    if allowed is not None and age > allowed:
+        return f"it paused for {age / 1000:.1f} s, and deletions are kept for {allowed / 1000:.1f} s only"
+    if ends < sum(mark.records for mark in marks):
+        return "its target was truncated or recreated"
+    return ""

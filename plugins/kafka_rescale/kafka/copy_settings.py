@@ -1,0 +1,127 @@
+"""How a copy is tuned, and what its source topics allow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from kafka_rescale.core.cluster import TopicDescription
+from kafka_rescale.core.errors import Outage, UnsafeState
+from kafka_rescale.kafka.admin import ClusterAdmin
+
+MIB = 1024 * 1024
+BATCH_BYTES = 1_000_000
+
+
+@dataclass(frozen=True)
+class CopySettings:
+    """Tuning of one worker.
+
+    :param poll_records: most records that one call takes from the consumer.
+    :param commit_records: a transaction of one unit is committed at this many records,
+    :param commit_bytes: or at this many bytes of keys and values,
+    :param commit_seconds: or when it is this old.
+    :param fetch_kib: per partition, read ahead by the client.
+    :param fetch_wait_ms: how long a broker may hold an empty answer.
+    :param look_seconds: how often the ends are asked for, to know how old the copy is.
+    :param refresh_seconds: how old the recorded age of an idle partition may become.
+    :param stall_seconds: no record and no end for so long is an outage.
+    """
+
+    poll_records: int = 20_000
+    commit_records: int = 100_000
+    commit_bytes: int = 64 * MIB
+    commit_seconds: float = 2.0
+    fetch_kib: int = 32 * 1024
+    fetch_wait_ms: int = 100
+    look_seconds: float = 5.0
+    refresh_seconds: float = 30.0
+    stall_seconds: float = 120.0
+
+    def consumer(self) -> dict[str, int]:
+        """Return the consumer's part, as librdkafka settings."""
+        return {
+            "fetch.wait.max.ms": self.fetch_wait_ms,
+            "queued.max.messages.kbytes": self.fetch_kib,
+            "queued.min.messages": 100_000,
+            "max.partition.fetch.bytes": 4 * MIB,
+        }
+
+
+BULK = CopySettings()
+LIVE = CopySettings(
+    poll_records=10_000,
+    commit_records=10_000,
+    commit_seconds=0.0,
+    fetch_kib=4 * 1024,
+    fetch_wait_ms=20,
+    look_seconds=0.5,
+)
+"""Small steps, committed at once: what counts is how soon a record that blue wrote is in green."""
+
+
+@dataclass(frozen=True)
+class SourceRules:
+    """What the configs of a topic mean for its copy.
+
+    :param tombstone_ms: how long a reader may take from one end to the next without missing a tombstone; None
+        where nothing is compacted.
+    :param expires: records may leave at the log start by retention.
+    """
+
+    tombstone_ms: int | None
+    expires: bool
+
+    @classmethod
+    def of(cls, topic: TopicDescription) -> SourceRules:
+        """Return the rules of a topic."""
+        policy = topic.cleanup_policy
+        compacted = "compact" in policy
+        return cls(
+            int(topic.configs.get("delete.retention.ms", "86400000")) if compacted else None,
+            expires="delete" in policy,
+        )
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Rules per source topic, and the largest batch that a target accepts (bytes)."""
+
+    sources: dict[str, SourceRules]
+    batch_bytes: dict[str, int]
+
+
+def rules_of(admin: ClusterAdmin, sources: Iterable[str], targets: Iterable[str]) -> Rules:
+    """Return the rules of some topics.
+
+    :raises UnsafeState: a topic does not exist.
+    :raises Outage: nobody answers.
+    """
+    wanted_sources, wanted_targets = sorted(set(sources)), sorted(set(targets))
+    found = admin.describe_topics([*wanted_sources, *wanted_targets])
+    missing = [topic for topic in (*wanted_sources, *wanted_targets) if topic not in found]
+    if missing:
+        raise UnsafeState(
+            f"topics {', '.join(missing)}",
+            found="nothing",
+            expected="the topics of the plan",
+            remedy="Clear the expand task, which creates green's topics; if blue's are gone, restore them first.",
+        )
+    return Rules(
+        {topic: SourceRules.of(found[topic]) for topic in wanted_sources},
+        # librdkafka does not split a batch that the topic's max.message.bytes refuses.
+        {t: min(BATCH_BYTES, int(found[t].configs.get("max.message.bytes", "1048588"))) for t in wanted_targets},
+    )
+
+
+class StaleCopy(Outage):
+    """Tombstones may have been missed; the next attempt copies the topic from scratch."""
+
+    def __init__(self, what: str, age_ms: int, allowed_ms: int) -> None:
+        super().__init__(
+            what,
+            found=f"a copy that last reached an end {age_ms} ms ago",
+            expected=f"at most delete.retention.ms ({allowed_ms}), or deletions are missed",
+            remedy="Run again: the copy of this topic starts from scratch. If it happens again, raise "
+            "delete.retention.ms of the topic for the time of the expansion.",
+        )

@@ -1,0 +1,68 @@
+"""Where the copy of a unit goes on, or why it can't."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.kafka.copy_marks import RESETTING, Mark, Position
+from kafka_rescale.kafka.copy_settings import SourceRules, StaleCopy
+from kafka_rescale.kafka.copy_units import CopyUnit
+
+
+@dataclass(frozen=True)
+class LogRange:
+    """Log start (inclusive) and end (exclusive) of a partition, as a ``read_committed`` reader sees it."""
+
+    begin: int
+    end: int
+
+
+def start_of(
+    unit: CopyUnit, committed: Position | None, log: LogRange, rules: SourceRules, now_ms: int
+) -> Position:
+    """Return where to go on.
+
+    :param committed: what the copy group has; None begins at the log start.
+    :raises UnsafeState: the source has been truncated, recreated, or cut where nothing may expire.
+    :raises StaleCopy: tombstones may have been missed, or the target was being emptied.
+    """
+    if committed is None and not unit.is_changelog:
+        raise UnsafeState(
+            f"copy of {unit}",
+            found="no position",
+            expected="the offset that blue has processed: records before it are no longer in flight",
+            remedy="Start the catch_up job again: it prepares the move of records in flight.",
+        )
+    if committed is None:
+        return Position(log.begin, Mark(as_of_ms=now_ms))
+    offset = checked_offset(unit, committed.offset, log, rules)
+    age, allowed = now_ms - committed.mark.as_of_ms, rules.tombstone_ms
+    if allowed is not None and (committed.mark.state == RESETTING or age > allowed):
+        raise StaleCopy(f"copy of {unit}", age, allowed)
+    return Position(offset, committed.mark)
+
+
+def checked_offset(unit: CopyUnit, offset: int, log: LogRange, rules: SourceRules) -> int:
+    """Return the offset to read from, which is the log start if what lay before it has expired.
+
+    :raises UnsafeState: the log can't be the one that was read before.
+    """
+    if offset > log.end:
+        raise UnsafeState(
+            f"topic {unit.move.source} partition {unit.partition}",
+            found=f"end {log.end}, below the position {offset} of its copy",
+            expected="a log that only grows",
+            remedy="It was truncated or recreated. Delete the green topics and the consumer group of the copy, "
+            "make sure that the state is whole, then run again.",
+        )
+    if offset >= log.begin:
+        return offset
+    if rules.expires and unit.is_changelog:
+        return log.begin
+    raise UnsafeState(
+        f"topic {unit.move.source} partition {unit.partition}",
+        found=f"log start {log.begin}, beyond the position {offset} of its copy",
+        expected="every record until it has been copied",
+        remedy="Somebody has deleted records. Find out who, and whether the state is whole, before running again.",
+    )

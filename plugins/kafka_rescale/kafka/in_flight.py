@@ -1,0 +1,77 @@
+"""Records in flight between sub-topologies: blue's processed offset to the end, moved once blue has stopped."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+
+from kafka_rescale.core.cluster import TopicPartition
+from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.journal import Captured
+from kafka_rescale.core.plan import Move, Plan
+from kafka_rescale.core.sequences import Sequences, differences
+from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.copy_marks import EMPTIED, RESETTING, Mark, copy_consumer, read_positions
+from kafka_rescale.kafka.copy_records import Router
+from kafka_rescale.kafka.copy_reset import restart
+from kafka_rescale.kafka.copy_units import units_of
+from kafka_rescale.kafka.range_reader import read_ranges
+
+log = logging.getLogger(__name__)
+
+
+def prepare(connection: KafkaConnection, plan: Plan, moves: Iterable[Move], attempt: int) -> None:
+    """Empty the targets, unless this attempt at the cutover has done so already.
+
+    What a rolled-back attempt has moved was processed by blue in the meantime, or will be moved again.
+
+    :param attempt: the journal's.
+    :raises Fenced: a newer process has taken over.
+    """
+    consumer = copy_consumer(connection, plan.copy_group)
+    try:
+        for move in moves:
+            sources = [unit.source for unit in units_of([move])]
+            marks = [p.mark for p in read_positions(consumer, sources).values()]
+            ours = len(marks) == len(sources) and all(m.attempt == attempt and m.state != RESETTING for m in marks)
+            if not ours:
+                restart(connection, plan, move, Mark(attempt=attempt, state=EMPTIED))
+                log.info("%s is empty for attempt %d", move.target, attempt)
+    finally:
+        consumer.close()
+
+
+def starts_and_ends(
+    captured: Captured, sources: Iterable[TopicPartition]
+) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
+    """Return the captured range of every repartition partition, as starts and ends (exclusive)."""
+    ranges = {(topic, partition): captured.in_flight[topic][partition] for topic, partition in sources}
+    return {s: start for s, (start, _) in ranges.items()}, {s: end for s, (_, end) in ranges.items()}
+
+
+def prove(connection: KafkaConnection, move: Move, in_flight: Mapping[int, tuple[int, int]]) -> int:
+    """Compare what was moved with its source, per key and in order; return the number of records.
+
+    :param in_flight: per source partition, blue's processed offset and the end (exclusive).
+    :raises UnsafeState: a record is missing, doubled, changed, out of order or in the wrong partition.
+    """
+    admin = ClusterAdmin(connection)
+    begins, ends = admin.begin_offsets([move.target])[move.target], admin.end_offsets([move.target])[move.target]
+    expected, found, router = Sequences(), Sequences(), Router(move)
+    for message in read_ranges(connection, move.source, in_flight):
+        key = message.key()
+        target = router.targets([key], message.partition() or 0)[0]
+        expected.add(target, key, message.value(), message.timestamp()[1], message.headers())
+    for message in read_ranges(connection, move.target, {p: (begins[p], ends[p]) for p in ends}):
+        target = message.partition() or 0
+        found.add(target, message.key(), message.value(), message.timestamp()[1], message.headers())
+    wrong = differences(expected, found)
+    if wrong:
+        raise UnsafeState(
+            f"records in flight from {move.source} to {move.target}",
+            found="; ".join(wrong),
+            expected=f"the same {expected.records} records per key and in order",
+            remedy="Blue is started again; the next attempt empties the topic and moves them again.",
+        )
+    return expected.records

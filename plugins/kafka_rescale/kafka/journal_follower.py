@@ -1,0 +1,73 @@
+"""Following the journal at little cost, for a job that waits for its next phase."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from confluent_kafka import Consumer, KafkaError, TopicPartition
+
+from kafka_rescale.core.control_records import Concern
+from kafka_rescale.core.errors import Outage
+from kafka_rescale.core.journal import Journal
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.control_topic import TOPIC
+from kafka_rescale.kafka.failures import TRANSIENT, UNKNOWN_OUTCOME, typed
+from kafka_rescale.kafka.log_reader import SETTINGS
+from kafka_rescale.kafka.waiting import poll_until
+
+FIRST_SECONDS = 60.0
+
+
+class JournalFollower:
+    """Keeps one consumer at the end of the control topic; a new journal shows within a few ms.
+
+    :param application: base name of the application.
+    """
+
+    def __init__(self, connection: KafkaConnection, application: str) -> None:
+        self._key = f"{application}/{Concern.JOURNAL}".encode()
+        self._journal: Journal | None = None
+        self._at_end = False
+        self._consumer = Consumer(connection.client(**SETTINGS))
+        self._consumer.assign([TopicPartition(TOPIC, 0, 0)])
+
+    def first(self) -> Journal | None:
+        """Return the journal as it is now, having read all of the topic.
+
+        :raises Outage: the end is not reached in time.
+        """
+
+        def read() -> bool:
+            self.latest()
+            return self._at_end
+
+        poll_until(
+            read,
+            seconds=FIRST_SECONDS,
+            otherwise=lambda: Outage(
+                f"topic {TOPIC!r}", found="no end", expected="to read up to the end", remedy="Run again."
+            ),
+        )
+        return self._journal
+
+    def latest(self) -> Journal | None:
+        """Return the newest journal that has arrived, without waiting."""
+        while message := self._consumer.poll(0):
+            error = message.error()
+            if error is None:
+                if message.key() == self._key:
+                    value = message.value()
+                    self._journal = None if value is None else Journal.model_validate_json(value)
+            elif error.code() == KafkaError._PARTITION_EOF:
+                self._at_end = True
+            elif error.code() not in TRANSIENT | UNKNOWN_OUTCOME:
+                raise typed(error, f"topic {TOPIC!r}")
+        return self._journal
+
+    def __enter__(self) -> JournalFollower:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._consumer.close()

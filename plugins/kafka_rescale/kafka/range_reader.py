@@ -1,0 +1,64 @@
+"""Reading fixed ranges of a topic, as a ``read_committed`` reader sees them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+
+from kafka_rescale.core.errors import Outage
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.failures import TRANSIENT, UNKNOWN_OUTCOME, typed
+
+STALL_SECONDS = 60.0
+_SETTINGS = {
+    # Nothing is committed: no group of this name ever comes to be.
+    "group.id": "kafka-rescale-read",
+    "enable.auto.commit": False,
+    "enable.partition.eof": True,
+    "isolation.level": "read_committed",
+    "auto.offset.reset": "error",
+    "fetch.wait.max.ms": 20,
+}
+
+
+def read_ranges(
+    connection: KafkaConnection, topic: str, ranges: Mapping[int, tuple[int, int]]
+) -> Iterator[Message]:
+    """Yield the records of some partitions, each partition in the order of its offsets.
+
+    :param ranges: per partition, first offset and end (exclusive).
+    :raises Outage: nothing is heard of the brokers.
+    """
+    left = {p: end for p, (start, end) in ranges.items() if start < end}
+    if not left:
+        return
+    consumer = Consumer(connection.client(**_SETTINGS))
+    try:
+        consumer.assign([TopicPartition(topic, p, ranges[p][0]) for p in left])
+        heard = time.monotonic()
+        while left:
+            messages = consumer.consume(5_000, 0.05)
+            for message in messages:
+                yield from _within(message, topic, left)
+            heard = time.monotonic() if messages else heard
+            if time.monotonic() - heard > STALL_SECONDS:
+                raise Outage(f"topic {topic!r}", found="nothing", expected="records", remedy="Run again.")
+    finally:
+        consumer.close()
+
+
+def _within(message: Message, topic: str, left: dict[int, int]) -> Iterator[Message]:
+    partition, offset, error = message.partition() or 0, message.offset() or 0, message.error()
+    if error is not None and error.code() != KafkaError._PARTITION_EOF:
+        if error.code() not in TRANSIENT | UNKNOWN_OUTCOME:
+            raise typed(error, f"topic {topic!r} partition {partition}")
+        return
+    end = left.get(partition)
+    if end is None:
+        return
+    if error is None and offset < end:
+        yield message
+    if offset + (0 if error else 1) >= end:
+        del left[partition]
