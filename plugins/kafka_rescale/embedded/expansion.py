@@ -1,6 +1,6 @@
 """An expansion without Airflow: the same operations and the same spark-submit jobs, step by step.
 
-The steps are those of the DAG, so that a test or a benchmark can look, kill or change something between any two of them.
+The steps are those of the DAG, so that a test or a benchmark can look, kill or change something between any two.
 """
 
 from __future__ import annotations
