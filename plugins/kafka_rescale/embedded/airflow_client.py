@@ -73,21 +73,24 @@ class AirflowClient:
         errors = self.request("GET", "/importErrors")["import_errors"]
         return {each["filename"]: each["stack_trace"] for each in errors}
 
-    def unpause(self, dag_id: str) -> None:
-        """Let a DAG's runs be scheduled."""
-        self.request("PATCH", f"/dags/{_quoted(dag_id)}", {"is_paused": False})
+    def pause(self, dag_id: str, paused: bool = True) -> None:
+        """Keep a DAG's new runs from being started, or let them."""
+        self.request("PATCH", f"/dags/{_quoted(dag_id)}", {"is_paused": paused})
 
     def trigger(self, dag_id: str, conf: Mapping[str, Any] | None = None, *, run_id: str | None = None) -> str:
-        """Unpause a DAG, start a run and return its id."""
-        self.unpause(dag_id)
+        """Start a run, let the DAG's runs be scheduled, and return the run's id.
+
+        In this order the run comes before one that a schedule would start as soon as its DAG is not paused.
+        """
         body = {"logical_date": None, "conf": dict(conf or {})} | ({"dag_run_id": run_id} if run_id else {})
-        return self.request("POST", f"/dags/{_quoted(dag_id)}/dagRuns", body)["dag_run_id"]
+        started = self.request("POST", f"/dags/{_quoted(dag_id)}/dagRuns", body)["dag_run_id"]
+        self.pause(dag_id, False)
+        return started
 
     def backfill(
         self, dag_id: str, from_date: str, to_date: str, conf: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
         """Create a backfill of a scheduled DAG (ISO dates) and return it."""
-        self.unpause(dag_id)
         body = {"dag_id": dag_id, "from_date": from_date, "to_date": to_date, "dag_run_conf": dict(conf or {})}
         return self.request("POST", "/backfills", body)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +54,7 @@ def kafka_connection(extra: Mapping[str, Any]) -> KafkaConnection:
     """
     from kafka_rescale.kafka.connection import KafkaConnection
 
+    logging.getLogger("kafka").setLevel(logging.WARNING)  # kafka-python tells of every connection at INFO
     for key, value in extra.items():
         if any(word in key for word in SECRET_WORDS):
             mask_secret(str(value))

@@ -125,7 +125,15 @@ class PlanOperator(RescaleOperator, SkipMixin):
         from kafka_rescale.operations.begin import begin
         from kafka_rescale.operations.waiting import now_ms
 
-        self.run_owned(begin, context, plan=plan, now_ms=now_ms(), owner_is_finished=owner_is_finished)
+        application = self.application()
+        begin(
+            application,
+            self.connection(application),
+            plan,
+            owner=owner_of(context),
+            now_ms=now_ms(),
+            owner_is_finished=owner_is_finished,
+        )
 
 
 class ExpandStageOperator(RescaleOperator):
