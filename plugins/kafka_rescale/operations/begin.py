@@ -46,15 +46,3 @@ def begin(
     if journal is not None and journal.phase in {*BLUE_STOPPED, Phase.ROLLING_BACK}:
         roll_back(application, connection, owner=owner, reason=f"{owner} takes over an interrupted cutover")
     return journal_store.begin(rescale.control, plan, owner, now_ms=now_ms)
-
-
-def reopen(application: Application, connection: KafkaConnection, *, owner: str) -> Journal:
-    """Open the next attempt if the last one was rolled back, for tasks of the same run that are cleared.
-
-    :raises Fenced: another run has taken over.
-    """
-    rescale = Rescale.open(application, connection, owner)
-    journal = rescale.journal()
-    if journal.phase is Phase.ROLLED_BACK:
-        journal = rescale.advance(Phase.WARMING, attempt=journal.attempt + 1, captured=None, timings={})
-    return journal

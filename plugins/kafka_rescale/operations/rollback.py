@@ -20,7 +20,7 @@ def roll_back(
 ) -> str:
     """Start blue again if it was stopped, and close the attempt.
 
-    Copies stay where they are: a new run, or the same run with its tasks cleared, continues with them.
+    Copies stay where they are: a new run continues with them.
 
     :param owner: the run that holds the lease; without it nothing is changed.
     :param reason: goes to the log.
