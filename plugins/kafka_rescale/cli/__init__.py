@@ -1,0 +1,1 @@
+"""The read-only steps of an expansion from a shell."""

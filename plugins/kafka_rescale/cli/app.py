@@ -1,0 +1,149 @@
+"""The commands: what the read-only tasks of the DAG do, without Airflow."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kafka_rescale.cli.connections import connection_for
+from kafka_rescale.cli.output import Document, failed, show
+from kafka_rescale.cli.views import application_view, cluster_view, plan_view, status_view
+from kafka_rescale.core.application import Application
+from kafka_rescale.core.errors import InvalidInput, Outage, Refused, RescaleError
+from kafka_rescale.core.journal import Phase
+from kafka_rescale.core.report import render
+from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.kafka.describe import describe as describe_cluster
+from kafka_rescale.operations.load import load_application, topology_of
+from kafka_rescale.operations.preflight import preflight
+from kafka_rescale.operations.stages import lags
+from kafka_rescale.operations.waiting import now_ms
+
+PASSED, FINDINGS, REFUSED, OUTAGE = 0, 1, 2, 3
+
+app = typer.Typer(
+    help="Look at applications and change nothing; only verify leaves a report in the control topic.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+File = Annotated[Path, typer.Argument(help="The application file.", show_default=False)]
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        help="Kafka settings by their librdkafka names, as JSON or properties. Else from the environment."
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+
+
+@app.command()
+def validate(file: File, as_json: AsJson = False) -> None:
+    """Check an application file; needs no cluster."""
+    application = load_application(file)
+    show(application_view(application, topology_of(application)), as_json)
+
+
+@app.command()
+def describe(file: File, config: Config = None, as_json: AsJson = False) -> None:
+    """Show the topics with their counts, the stores, the group and its lag."""
+    application, connection = _opened(file, config)
+    control = ControlTopic(connection, application.application_id).read()
+    running = control.generations.running if control.generations else application.application_id
+    topology = topology_of(application)
+    found = describe_cluster(ClusterAdmin(connection), application, topology, running)
+    show(cluster_view(application, topology, found, running), as_json)
+
+
+@app.command()
+def plan(
+    file: File,
+    target: Annotated[int | None, typer.Option(min=1, help="Partitions wanted; else as in the file.")] = None,
+    config: Config = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check everything and show what an expansion would do."""
+    application, connection = _opened(file, config)
+    result = preflight(
+        application,
+        topology_of(application),
+        connection,
+        target=target or application.partitions,
+        owner=f"shell/{socket.gethostname()}/{os.getpid()}",
+        now_ms=now_ms(),
+        owner_is_finished=lambda _: False,
+    )
+    show(plan_view(result.plan, result.messages), as_json)
+
+
+@app.command()
+def status(file: File, config: Config = None, as_json: AsJson = False) -> None:
+    """Show the generation, the phase, who holds the lease, the lag of every stage and the last results."""
+    application, connection = _opened(file, config)
+    control = ControlTopic(connection, application.application_id).read()
+    journal = control.journal
+    warming = journal is not None and journal.phase is Phase.WARMING
+    progress = lags(connection, journal.plan, None) if journal is not None and warming else []
+    show(status_view(application, control, progress), as_json)
+
+
+@app.command()
+def verify(
+    file: File,
+    config: Config = None,
+    master: Annotated[str, typer.Option(help="Spark master to run on.")] = "local[*]",
+    as_json: AsJson = False,
+) -> None:
+    """Compare the new generation with the one before over the whole state, by a Spark job."""
+    from kafka_rescale.cli.spark import run_verify
+
+    application, connection = _opened(file, config)
+    report = run_verify(application, connection, master)
+    show(Document(data=report.model_dump(mode="json"), text=render(report)), as_json)
+    if not report.passed:
+        raise typer.Exit(FINDINGS)
+
+
+def _opened(file: Path, config: Path | None) -> tuple[Application, KafkaConnection]:
+    """The file is checked before anything is connected to."""
+    application = load_application(file)
+    connection = connection_for(application, config)
+    connection.check()
+    return application, connection
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command and return its exit code: 0, 1 findings, 2 invalid input or refused, 3 outage."""
+    # What went wrong is told once, by the error; the clients would repeat it for every attempt.
+    for noisy in ("kafka_rescale.librdkafka", "kafka"):
+        logging.getLogger(noisy).setLevel(logging.CRITICAL)
+    try:
+        code = app(arguments, standalone_mode=False, prog_name="python -m kafka_rescale")
+    except RescaleError as error:
+        failed(error)
+        return exit_code(error)
+    except typer.Exit as done:
+        return done.exit_code
+    except typer.Abort:
+        return FINDINGS
+    except Exception as error:
+        if not hasattr(error, "show"):
+            raise
+        error.show()  # a mistake in the command line, as click tells it
+        return REFUSED
+    return code if isinstance(code, int) else PASSED
+
+
+def exit_code(error: RescaleError) -> int:
+    """Return the exit code of an error."""
+    if isinstance(error, Outage):
+        return OUTAGE
+    return REFUSED if isinstance(error, InvalidInput | Refused) else FINDINGS

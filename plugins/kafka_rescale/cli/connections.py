@@ -1,0 +1,79 @@
+"""Where a shell finds the Kafka connection. Secrets come from files and the environment, never from arguments."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from kafka_rescale.core.application import Application
+from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.kafka.connection import CONFIG_FILE_VARIABLE, CONFIG_VARIABLE, KafkaConnection
+
+
+def connection_for(application: Application, config: Path | None) -> KafkaConnection:
+    """Return the connection from, in this order, a file, the environment, or the Airflow connection of the file.
+
+    :param config: settings by their librdkafka names, as JSON or in properties format.
+    :raises InvalidInput: there is none, or it can't be read.
+    """
+    if config is not None:
+        return KafkaConnection(_from_file(config))
+    if os.environ.get(CONFIG_FILE_VARIABLE) or os.environ.get(CONFIG_VARIABLE):
+        return KafkaConnection.from_environment()
+    variable = f"AIRFLOW_CONN_{application.kafka_conn_id.upper()}"
+    if os.environ.get(variable, "").lstrip().startswith("{"):
+        return KafkaConnection(_from_variable(variable))
+    return KafkaConnection(_from_airflow(application.kafka_conn_id, variable))
+
+
+def _from_file(path: Path) -> Mapping[str, str]:
+    try:
+        text = path.read_text(encoding="utf-8")
+        found = json.loads(text) if text.lstrip().startswith("{") else _properties(text)
+    except (OSError, ValueError) as error:
+        # The error's own text may quote the settings, hence only its type.
+        raise InvalidInput(
+            f"--config {path}",
+            found=f"{type(error).__name__} when reading it",
+            expected="JSON or lines `name=value` with librdkafka settings such as bootstrap.servers",
+            remedy="Correct the file.",
+        ) from None
+    return dict(found)
+
+
+def _properties(text: str) -> dict[str, str]:
+    lines = [line.strip() for line in text.splitlines()]
+    pairs = [line.split("=", 1) for line in lines if line and not line.startswith(("#", "!"))]
+    if any(len(pair) != 2 for pair in pairs):
+        raise ValueError("a line without =")
+    return {name.strip(): value.strip() for name, value in pairs}
+
+
+def _from_variable(variable: str) -> Mapping[str, str]:
+    try:
+        extra = json.loads(os.environ[variable]).get("extra") or {}
+        found = json.loads(extra) if isinstance(extra, str) else extra
+        return dict(found)
+    except (ValueError, TypeError) as error:
+        raise InvalidInput(
+            f"environment variable {variable}",
+            found=f"{type(error).__name__} when reading it",
+            expected='JSON such as {"conn_type": "kafka", "extra": {"bootstrap.servers": "host:9092"}}',
+            remedy="Correct it.",
+        ) from None
+
+
+def _from_airflow(conn_id: str, variable: str) -> Mapping[str, str]:
+    try:
+        from airflow.sdk import BaseHook
+
+        return dict(BaseHook.get_connection(conn_id).extra_dejson)
+    except Exception as error:  # Airflow is not installed, has no database here, or no such connection.
+        raise InvalidInput(
+            f"Kafka connection {conn_id!r}",
+            found=f"no --config, none in the environment, none from Airflow ({type(error).__name__})",
+            expected="librdkafka settings such as bootstrap.servers",
+            remedy=f"Use --config FILE, or set {CONFIG_FILE_VARIABLE} or {variable}.",
+        ) from None

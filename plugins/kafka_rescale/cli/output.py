@@ -1,0 +1,77 @@
+"""One document as JSON for programs or as tables for people."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from kafka_rescale.core.errors import RescaleError
+
+WIDE = 200
+"""Columns where the output is no terminal: topic names have to stay whole for grep."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A table.
+
+    :param header: names of the columns.
+    """
+
+    title: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[object]]
+
+
+@dataclass(frozen=True)
+class Document:
+    """What a command has to say.
+
+    :param data: for ``--json``.
+    :param text: lines before the tables.
+    """
+
+    data: Mapping[str, Any]
+    text: str = ""
+    tables: Sequence[Rows] = field(default_factory=tuple)
+
+
+def show(document: Document, as_json: bool) -> None:
+    """Print a document."""
+    console = _console()
+    if as_json:
+        console.print(json.dumps(document.data, indent=2, sort_keys=True), soft_wrap=True)
+        return
+    if document.text:
+        console.print(document.text, soft_wrap=True)
+    for rows in document.tables:
+        if rows.rows:
+            console.print(_table(rows))
+
+
+def failed(error: RescaleError) -> None:
+    """Print an error, and nothing else, to stderr."""
+    _console(stderr=True).print(str(error), soft_wrap=True)
+
+
+def _console(*, stderr: bool = False) -> Console:
+    console = Console(stderr=stderr, markup=False, highlight=False, emoji=False)
+    if not console.is_terminal:
+        console.width = WIDE
+    return console
+
+
+def _table(rows: Rows) -> Table:
+    table = Table(title=rows.title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    numbers = [all(isinstance(row[i], int) for row in rows.rows) for i in range(len(rows.header))]
+    for name, is_number in zip(rows.header, numbers, strict=True):
+        table.add_column(name, justify="right" if is_number else "left", overflow="fold")
+    for row in rows.rows:
+        table.add_row(*(f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row))
+    return table

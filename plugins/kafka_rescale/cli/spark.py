@@ -1,0 +1,93 @@
+"""Runs the verification job by ``spark-submit`` and fetches its report from the control topic."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from kafka_rescale.airflow.spark_files import connector, job_file
+from kafka_rescale.core.application import Application
+from kafka_rescale.core.errors import InvalidInput, Outage, Refused
+from kafka_rescale.core.journal import Journal
+from kafka_rescale.core.verification import Report
+from kafka_rescale.kafka.connection import CONFIG_FILE_VARIABLE, KafkaConnection
+from kafka_rescale.kafka.control_topic import ControlTopic
+
+PASSED, FINDINGS = 0, 1
+LAST_LINES = 5
+
+
+def run_verify(application: Application, connection: KafkaConnection, master: str) -> Report:
+    """Run the job and return its report.
+
+    :param master: Spark master; the driver runs here.
+    :raises Refused: there is nothing to verify yet.
+    :raises InvalidInput: there is no ``spark-submit``.
+    :raises Outage: the job came to no result.
+    """
+    control = ControlTopic(connection, application.application_id)
+    _refuse_before_promotion(application, control.read().journal)
+    with TemporaryDirectory(prefix="kafka-rescale-") as directory:
+        done = subprocess.run(
+            _command(application, master, Path(directory)),
+            env={**os.environ, CONFIG_FILE_VARIABLE: str(_settings_file(connection, Path(directory)))},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    if done.returncode not in {PASSED, FINDINGS}:
+        raise _no_result(done)
+    return Report.model_validate(control.read().report)
+
+
+def _refuse_before_promotion(application: Application, journal: Journal | None) -> None:
+    """The job would refuse as well, after the seconds that Spark takes to start."""
+    if journal is None or not journal.is_promoted:
+        raise Refused(
+            f"verification of {application.application_id}",
+            found="no expansion" if journal is None else f"an expansion in phase {journal.phase}",
+            expected="an expansion that has been promoted",
+            remedy="Run verify after the cutover.",
+        )
+
+
+def _settings_file(connection: KafkaConnection, directory: Path) -> Path:
+    """Settings go through a private file: arguments and Spark properties can be seen by others."""
+    file = directory / "kafka.json"
+    file.touch(mode=0o600)
+    file.write_text(json.dumps(dict(connection.config)))
+    return file
+
+
+def _command(application: Application, master: str, directory: Path) -> list[str]:
+    from kafka_rescale.spark.package_zip import build
+
+    beside = Path(sys.executable).with_name("spark-submit")
+    program = str(beside) if beside.exists() else shutil.which("spark-submit")
+    if program is None:
+        raise InvalidInput(
+            "spark-submit",
+            found="no such program",
+            expected="it beside this Python or on the PATH",
+            remedy="Install pyspark, or add Spark's bin directory to PATH.",
+        )
+    jars, packages = connector()
+    libraries = ["--jars", jars] if jars else ["--packages", packages or ""]
+    extra = [f for name, value in sorted(application.spark_conf.items()) for f in ("--conf", f"{name}={value}")]
+    job = [str(job_file("verify")), "--application", application.application_id, "--run", f"shell/{os.getpid()}"]
+    return [program, "--master", master, "--py-files", str(build(directory)), *libraries, *extra, *job]
+
+
+def _no_result(done: subprocess.CompletedProcess[str]) -> Outage:
+    told = [line for line in done.stderr.splitlines() if line.strip()][-LAST_LINES:]
+    return Outage(
+        "verification job",
+        found=f"exit code {done.returncode}: {' | '.join(told)}",
+        expected="a report",
+        remedy="Mend what it says, then run it again.",
+    )

@@ -1,0 +1,139 @@
+"""What the commands show, from the core's values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kafka_rescale.cli.output import Document, Rows
+from kafka_rescale.core.application import Application
+from kafka_rescale.core.cluster import ClusterDescription
+from kafka_rescale.core.control_records import ControlState, PartitionProgress
+from kafka_rescale.core.plan import Plan
+from kafka_rescale.core.topology import Topology, changelog_topic, internal_topic
+
+
+def application_view(application: Application, topology: Topology) -> Document:
+    """Show a valid application file."""
+    rows = [(s.id, ", ".join(s.sources), ", ".join(s.stores), ", ".join(s.sinks)) for s in topology.subtopologies]
+    data = {
+        "application": application.application_id,
+        "partitions": application.partitions,
+        "subtopologies": [
+            {"id": s.id, "sources": s.sources, "stores": s.stores, "sinks": s.sinks}
+            for s in topology.subtopologies
+        ],
+    }
+    text = f"{application.application_id}: the file is valid; {application.partitions} partitions wanted."
+    return Document(data, text, (Rows("Sub-topologies", ("id", "sources", "stores", "sinks"), rows),))
+
+
+def cluster_view(
+    application: Application, topology: Topology, found: ClusterDescription, running: str
+) -> Document:
+    """Show the running generation.
+
+    :param running: its ``application.id``.
+    """
+    roles = dict.fromkeys(topology.inputs, "input") | dict.fromkeys(topology.outputs, "output")
+    roles |= {internal_topic(running, t): "repartition" for t in sorted(topology.repartitions)}
+    types = {s.name: s.type for s in application.stores}
+    roles |= {changelog_topic(running, s): f"changelog, {types[s]}" for s in topology.stores}
+    rows = [
+        (name, role, *_counts(found, name, is_read=role in {"input", "repartition"}))
+        for name, role in roles.items()
+    ]
+    header = ("topic", "role", "partitions", "replicas", "records at most", "lag")
+    group = found.group
+    data = {
+        "application_id": running,
+        "group": {"state": group.state, "members": len(group.members)},
+        "topics": [dict(zip(header, row, strict=True)) for row in rows],
+    }
+    text = f"{running}: group {group.state} with {len(group.members)} members; {found.brokers} brokers."
+    return Document(data, text, (Rows("Topics", header, rows),))
+
+
+def _counts(found: ClusterDescription, name: str, *, is_read: bool) -> tuple[object, ...]:
+    topic = found.topics.get(name)
+    if topic is None:
+        return ("missing", "", "", "")
+    ends = {tp: end for tp, end in found.ends.items() if tp[0] == name}
+    records = sum(end - found.begins.get(tp, 0) for tp, end in ends.items())
+    lag = sum(max(0, end - found.committed.get(tp, found.begins.get(tp, 0))) for tp, end in ends.items())
+    return (topic.partitions, topic.replication_factor, records, lag if is_read else "")
+
+
+def plan_view(plan: Plan | None, messages: Sequence[str]) -> Document:
+    """Show a plan, or that there is nothing to do."""
+    text = "\n".join(messages)
+    if plan is None:
+        return Document({"plan": None, "messages": list(messages)}, text)
+    rows: list[tuple[object, ...]] = []
+    for stage in plan.stages:
+        rows += [(stage.name, "grow output", g.topic, g.topic, g.current, g.target) for g in stage.grow_outputs]
+        rows += [
+            (stage.name, f"move {m.kind}", m.source, m.target, m.source_partitions, m.target_partitions)
+            for m in stage.moves
+        ]
+    rows += [("cutover", f"input, {i.policy}", i.topic, i.topic, i.current, i.target) for i in plan.inputs]
+    data = {"plan": plan.model_dump(mode="json"), "fingerprint": plan.fingerprint, "messages": list(messages)}
+    title = f"{plan.blue} -> {plan.green}, {plan.partitions} partitions (plan {plan.fingerprint})"
+    return Document(data, text, (Rows(title, ("stage", "what", "from", "to", "now", "then"), rows),))
+
+
+def status_view(
+    application: Application, control: ControlState, progress: Sequence[PartitionProgress]
+) -> Document:
+    """Show what the control topic knows.
+
+    :param progress: position and end of every partition being copied.
+    """
+    stages = _stage_lags(control, progress)
+    results = [(r.job, r.state, r.attempt, r.records, r.detail) for r in control.results.values()]
+    data = {
+        **control.model_dump(mode="json", include={"generations", "lease", "results"}),
+        "application": application.application_id,
+        "phase": str(control.journal.phase) if control.journal else None,
+        "target": control.journal.plan.partitions if control.journal else None,
+        "attempt": control.journal.attempt if control.journal else None,
+        "timings": control.journal.timings if control.journal else {},
+        "lags": [
+            {"stage": name, "partitions": n, "worst": worst, "without_position": open_}
+            for name, n, worst, open_ in stages
+        ],
+        "verified": control.report.get("passed"),
+    }
+    tables = (
+        Rows("Lag", ("stage", "partitions", "largest lag", "not begun"), stages),
+        Rows("Results", ("job", "state", "attempt", "records", "detail"), results),
+    )
+    return Document(data, _summary(application, control), tables)
+
+
+def _summary(application: Application, control: ControlState) -> str:
+    generations, journal, lease = control.generations, control.journal, control.lease
+    lines = [
+        f"running: {generations.running}, generation {generations.generation}, {generations.partitions} partitions"
+        if generations
+        else f"running: {application.application_id}, generation 1 (never rescaled)",
+        f"expansion to {journal.plan.partitions} partitions: {journal.phase}, attempt {journal.attempt}"
+        if journal
+        else "expansion: none",
+        f"lease: {lease.owner}, for {lease.target} partitions" if lease and not lease.released else "lease: free",
+    ]
+    if control.report:
+        lines.append(f"verification: {'passed' if control.report.get('passed') else 'failed'}")
+    return "\n".join(lines)
+
+
+def _stage_lags(control: ControlState, progress: Sequence[PartitionProgress]) -> list[tuple[str, int, int, int]]:
+    if control.journal is None:
+        return []
+    rows = []
+    for stage in control.journal.plan.stages:
+        sources = {m.source for m in stage.changelogs}
+        own = [p for p in progress if p.topic in sources]
+        begun = [max(0, p.end - p.position) for p in own if p.position >= 0]
+        if own:
+            rows.append((stage.name, len(own), max(begun, default=0), len(own) - len(begun)))
+    return rows

@@ -1,0 +1,89 @@
+"""A sound application's situation as plain values, and ways to spoil one thing in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from kafka_rescale.core.cluster import ClusterDescription, GroupDescription, TopicDescription
+from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.journal import Journal, Phase
+from kafka_rescale.core.preflight import check
+from kafka_rescale.core.situation import Sample, Situation
+from kafka_rescale.core.topology_describe import parse_describe
+
+from tests.support.small_application import (
+    KEYS,
+    START_MS,
+    application,
+    declared,
+    placed,
+    records,
+    topic_configs,
+    topology_text,
+)
+
+Refusals = dict[str, tuple[Callable[[], Situation], list[str]]]
+"""By the name of the case: how to make the situation, and what is found."""
+
+CUSTOMERS_CHANGELOG = "shop-customers-changelog"
+NAME = "shop"
+TOPICS = {
+    name: TopicDescription(name, 4, 1, {"min.insync.replicas": "1", **configs})
+    for name, configs in topic_configs(NAME).items()
+}
+RUNNING = GroupDescription(NAME, "Stable", ("member-1",))
+STOPPED = GroupDescription(NAME, "Empty")
+INPUTS = [{"topic": "shop-orders", "policy": "unkeyed"}, {"topic": "shop-customers", "policy": "paused"}]
+FIXED = [{**i, "policy": "fixed"} for i in INPUTS]
+STORES = declared(NAME)["stores"]
+SET_BY_PROGRAM = [{"name": "by-customer", "count": "start_command"}]
+
+
+def samples(**spoilt: list[Sample]) -> tuple[Sample, ...]:
+    """Samples of a sound application; those of the topics in ``spoilt`` replaced."""
+    sound = {
+        topic: [Sample(topic, m.partition, offset, m.key, m.timestamp_ms) for offset, m in enumerate(made)]
+        for topic, made in records(NAME).items()
+    }
+    return tuple(s for found in {**sound, **spoilt}.values() for s in found)
+
+
+def situation(target: int = 8, **changes: Any) -> Situation:
+    """A sound application that runs; ``topics`` replaces single topics (None: it does not exist)."""
+    fields = {k: changes.pop(k) for k in ("inputs", "outputs", "stores", "repartitions") if k in changes}
+    topics = {k: v for k, v in {**TOPICS, **changes.pop("topics", {})}.items() if v is not None}
+    cluster = ClusterDescription("c", brokers=1, topics=topics, group=changes.pop("group", RUNNING))
+    cluster = replace(cluster, **changes.pop("cluster", {}))
+    topology = parse_describe(topology_text(NAME))
+    changes = {"samples": samples(), "now_ms": START_MS, **changes}
+    return Situation(application(NAME, **fields), topology, target, cluster, **changes)
+
+
+def found(given: Situation) -> list[str]:
+    """All findings as texts."""
+    return [str(finding) for finding in check(given)]
+
+
+def with_counts(**counts: int) -> dict[str, TopicDescription]:
+    """Topics with other counts; names without the application's, underscores for dashes."""
+    names = {f"{NAME}-{name.replace('_', '-')}": n for name, n in counts.items()}
+    return {name: replace(TOPICS[name], partitions=n) for name, n in names.items()}
+
+
+def with_configs(topic: str, **configs: str) -> dict[str, TopicDescription]:
+    """One topic with other configs; double underscores for dots."""
+    dotted = {name.replace("__", "."): value for name, value in configs.items()}
+    return {topic: replace(TOPICS[topic], configs={**TOPICS[topic].configs, **dotted})}
+
+
+def misplaced(topic: str, partitioner: str = "crc32", partitions: int = 4) -> dict[str, list[Sample]]:
+    """Samples of a topic as another partitioner would have placed them."""
+    made = placed(KEYS, partitions, partitioner)
+    return {topic: [Sample(topic, m.partition, i, m.key, START_MS) for i, m in enumerate(made)]}
+
+
+def journal(target: int, phase: Phase = Phase.WARMING) -> ControlState:
+    """A control state with an expansion to ``target``."""
+    return ControlState(journal=Journal(plan=situation(target).plan, phase=phase, owner="expand_shop/run-1"))

@@ -1,0 +1,98 @@
+"""From an application and its counts to stages: 4 to 8, 4 to 6, 8 to 4."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from kafka_rescale.core.application import Application
+from kafka_rescale.core.plan import MoveKind, Plan, build_plan, green_application_id
+from kafka_rescale.core.topology import Topology
+from kafka_rescale.operations.load import topology_of
+
+from tests.support.application_files import CHAIN
+
+GROW_ONLY_STATE = {
+    "inputs": [{"topic": "orders", "policy": "fixed"}],
+    "repartitions": [
+        {"name": "by-customer", "count": "start_command"},
+        {"name": "by-region", "count": "start_command", "partitioner": "crc32"},
+    ],
+}
+
+
+def application(**changes: Any) -> tuple[Application, Topology]:
+    """The chain orders → per-customer → per-region → totals, with some fields changed."""
+    declared = Application.model_validate({**CHAIN, **changes})
+    return declared, topology_of(declared)
+
+
+def plan(current: int, target: int, blue: str = "orders-app", generation: int = 2, **changes: Any) -> Plan:
+    """The plan when every topic has ``current`` partitions."""
+    internal = [f"by-{x}-repartition" for x in ("customer", "region")]
+    internal += [f"per-{x}-changelog" for x in ("customer", "region")]
+    counts = dict.fromkeys(("orders", "totals", *(f"{blue}-{name}" for name in internal)), current)
+    declared, topology = application(**changes)
+    return build_plan(declared, topology, blue=blue, generation=generation, current=counts, target=target)
+
+
+def test_stages_go_from_the_most_downstream_up() -> None:
+    assert [(s.index, s.name, s.subtopology) for s in plan(4, 8).stages] == [
+        (1, "stage_1_subtopology_2", 2),
+        (2, "stage_2_subtopology_1", 1),
+        (3, "stage_3_subtopology_0", 0),
+    ]
+
+
+def test_a_stage_has_its_stores_and_the_repartition_topics_that_it_reads() -> None:
+    first, second, third = plan(4, 8).stages
+    assert [(m.kind, m.source, m.target) for m in first.moves] == [
+        (MoveKind.CHANGELOG, "orders-app-per-region-changelog", "orders-app-g2-per-region-changelog"),
+        (MoveKind.REPARTITION, "orders-app-by-region-repartition", "orders-app-g2-by-region-repartition"),
+    ]
+    assert [m.store for m in second.changelogs] == ["per-customer"]
+    assert [m.store for m in second.repartitions] == ["by-customer-repartition"]
+    assert third.moves == ()
+
+
+@pytest.mark.parametrize(("current", "target"), [(4, 8), (4, 6), (1, 100)])
+def test_inputs_and_internal_topics_grow_to_the_target(current: int, target: int) -> None:
+    grown = plan(current, target)
+    assert {(m.source_partitions, m.target_partitions) for m in grown.moves} == {(current, target)}
+    assert [(i.topic, i.current, i.target) for i in grown.inputs] == [("orders", current, target)]
+
+
+def test_a_fixed_input_and_enforced_counts_allow_fewer_partitions() -> None:
+    shrunk = plan(8, 4, **GROW_ONLY_STATE)
+    assert {(m.source_partitions, m.target_partitions) for m in shrunk.moves} == {(8, 4)}
+    assert [(i.current, i.target) for i in shrunk.inputs] == [(8, 8)]
+
+
+def test_moves_carry_store_type_and_partitioner() -> None:
+    by_store = {m.store: m for m in plan(4, 8, **GROW_ONLY_STATE).moves}
+    assert by_store["per-customer"].store_type == "timestamped-key-value"
+    assert by_store["by-region-repartition"].partitioner == "crc32"
+    assert by_store["by-customer-repartition"].partitioner == "murmur2"
+
+
+def test_only_outputs_that_are_declared_to_grow_do_so_and_in_the_stage_that_writes_them() -> None:
+    assert all(not s.grow_outputs for s in plan(4, 8).stages)
+    first, *others = plan(4, 8, outputs=[{"topic": "totals", "partitions": 12}]).stages
+    assert [(g.topic, g.current, g.target) for g in first.grow_outputs] == [("totals", 4, 12)]
+    assert all(not s.grow_outputs for s in others)
+    assert not plan(4, 8, outputs=[{"topic": "totals", "partitions": 3}]).stages[0].grow_outputs
+
+
+def test_generations_are_named_after_the_first() -> None:
+    assert green_application_id("orders-app", 1) == "orders-app"
+    third = plan(4, 8, blue="orders-app-g2", generation=3)
+    assert (third.blue, third.green) == ("orders-app-g2", "orders-app-g3")
+    assert third.copy_group == "orders-app-rescale-3"
+    assert third.moves[0].source == "orders-app-g2-per-region-changelog"
+
+
+def test_a_plan_is_a_value_that_survives_json_and_has_one_fingerprint() -> None:
+    first = plan(4, 8)
+    assert Plan.model_validate_json(first.model_dump_json()) == first
+    assert first.fingerprint == plan(4, 8).fingerprint
+    assert first.fingerprint not in {plan(4, 6).fingerprint, plan(4, 8, generation=3).fingerprint}

@@ -1,0 +1,129 @@
+"""Preflight of counts: now, and after the expansion."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from kafka_rescale.core.preflight import changes_anything
+from kafka_rescale.core.topology import SubTopology, Topology
+
+from tests.support.situations import (
+    FIXED,
+    INPUTS,
+    NAME,
+    SET_BY_PROGRAM,
+    STORES,
+    Refusals,
+    found,
+    situation,
+    with_counts,
+)
+from tests.support.small_application import application
+
+
+@pytest.mark.parametrize("target", [8, 6, 5, 100])
+def test_a_sound_application_may_grow_to_any_count(target: int) -> None:
+    given = situation(target)
+    assert found(given) == []
+    assert changes_anything(given)
+    assert {m.target_partitions for m in given.plan.moves} == {target}
+
+
+def test_already_at_the_target_is_no_finding_and_no_change() -> None:
+    assert found(situation(4)) == []
+    assert not changes_anything(situation(4))
+
+
+def test_an_output_that_shall_grow_is_a_change() -> None:
+    assert changes_anything(situation(4, outputs=[{"topic": "shop-totals", "partitions": 6}]))
+
+
+def test_a_repartition_topic_may_shrink_if_the_program_sets_its_count() -> None:
+    repartition = "by-customer-repartition"
+    unjoined = Topology(
+        (
+            SubTopology(0, ("shop-orders",), (), (repartition,)),
+            SubTopology(1, (repartition,), ("totals",), ()),
+        )
+    )
+    fixed = application(NAME, inputs=FIXED[:1], repartitions=SET_BY_PROGRAM, stores=STORES[1:2], outputs=[])
+    given = replace(situation(2), application=fixed, topology=unjoined)
+    assert found(given) == []
+    assert [(m.source_partitions, m.target_partitions) for m in given.plan.moves] == [(4, 2), (4, 2)]
+    assert given.plan.inputs[0].target == 4
+
+
+COUNT_REFUSALS: Refusals = {
+    "co-partitioned topics differ": (
+        lambda: situation(
+            topics=with_counts(by_customer_repartition=4, customers=6), repartitions=SET_BY_PROGRAM, inputs=INPUTS
+        ),
+        [
+            "sources of sub-topology 1: found by-customer-repartition with 4, shop-customers with 6; expected "
+            "equal counts: one key's records and state belong to one task. Give the external topics the same "
+            "count; Kafka Streams itself refuses to join them as they are.",
+            *(
+                f"topic 'shop-{store}-changelog': found 4 partitions; expected 6, one per task of sub-topology 1 "
+                "(by-customer-repartition with 4, shop-customers with 6). Kafka Streams refuses to start on "
+                "it: a source or the changelog was grown by hand. Restore the counts, or reset the "
+                "application."
+                for store in ("customers", "totals", "hourly", "visits")
+            ),
+        ],
+    ),
+    "would differ afterwards": (
+        lambda: situation(6, inputs=FIXED, repartitions=SET_BY_PROGRAM),
+        [
+            "sources of sub-topology 1 after the expansion to 6: found by-customer-repartition with 6, "
+            "shop-customers with 4; expected equal counts: one key's records and state belong to one task. "
+            "Let all of them grow or none: `policy: paused` for an external topic, `count: start_command` for "
+            "a repartition topic whose count the program sets."
+        ],
+    ),
+    "enforced count that is not declared": (
+        lambda: situation(topics=with_counts(orders=12, customers=4, by_customer_repartition=6)),
+        [
+            "topic 'shop-by-customer-repartition': found 6 partitions; expected 4, as Kafka Streams derives "
+            "it from shop-orders with 12. If the program sets it (withNumberOfPartitions), declare "
+            "`{name: by-customer, count: start_command}` in `repartitions:`. If a topic was grown by hand, "
+            "undo that: the application can't start again.",
+            "sources of sub-topology 1",
+            *["topic 'shop-"] * 4,
+            "input topic 'shop-orders'",
+        ],
+    ),
+    "changelog grown by hand": (
+        lambda: situation(topics=with_counts(visits_changelog=8), samples=()),
+        [
+            "topic 'shop-visits-changelog': found 8 partitions; expected 4, one per task of sub-topology 1 "
+            "(by-customer-repartition with 4, shop-customers with 4). Kafka Streams refuses to start on it: a "
+            "source or the changelog was grown by hand. Restore the counts, or reset the application."
+        ],
+    ),
+    "inputs can not shrink": (
+        lambda: situation(2),
+        [
+            f"input topic 'shop-{topic}': found 4 partitions with policy {policy}; expected at most the "
+            "target of 2: a "
+            "topic can't lose partitions. Declare `policy: fixed`, and `count: start_command` for the "
+            "repartition topics that shall shrink; or ask for 4 or more."
+            for topic, policy in (("orders", "unkeyed"), ("customers", "paused"))
+        ],
+    ),
+    "nothing may change": (
+        lambda: situation(8, inputs=FIXED),
+        [
+            "target of 8 partitions: found 4 partitions, and nothing declared that may change; expected an "
+            "input that grows, or a repartition topic whose count the program sets. Declare `policy: unkeyed` "
+            "or `paused` for an input, or `count: start_command` for a repartition."
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", COUNT_REFUSALS)
+def test_counts_that_contradict_are_refused(case: str) -> None:
+    make, expected = COUNT_REFUSALS[case]
+    given = [f for f in found(make()) if "sampled records elsewhere" not in f]
+    assert [text[: len(start)] for text, start in zip(given, expected, strict=True)] == expected

@@ -1,0 +1,124 @@
+"""Preflight of sampled keys: their shape, their presence and their place."""
+
+from __future__ import annotations
+
+import pytest
+from kafka_rescale.core.preflight import messages
+from kafka_rescale.core.situation import Sample
+
+from tests.support.situations import (
+    CUSTOMERS_CHANGELOG,
+    INPUTS,
+    NAME,
+    Refusals,
+    found,
+    misplaced,
+    samples,
+    situation,
+)
+from tests.support.small_application import KEYS, application
+
+DATA_REFUSALS: Refusals = {
+    "librdkafka's producers": (
+        lambda: situation(samples=samples(**misplaced("shop-customers"))),
+        [
+            "topic 'shop-customers': found 19 of 24 sampled records elsewhere, first at partition 3, offset "
+            "2: key 'customer-2' belongs to partition 2 of 4; expected every key where murmur2 puts it. All "
+            "of them fit crc32, the default of librdkafka producers: declare `partitioner: crc32`."
+        ],
+    ),
+    "grown with keyed records in it": (
+        lambda: situation(samples=samples(**misplaced("shop-customers", "murmur2", 3))),
+        [
+            "topic 'shop-customers': found 16 of 24 sampled records elsewhere, first at partition 1, offset "
+            "0: key 'customer-0' belongs to partition 3 of 4; expected every key where murmur2 puts it. These "
+            "fit murmur2 with 3 partitions: the topic was grown with records in it, and one key may be in two "
+            "partitions. They have to be processed, or moved, first."
+        ],
+    ),
+    "no known partitioner": (
+        lambda: situation(
+            samples=samples(
+                **{CUSTOMERS_CHANGELOG: [Sample(CUSTOMERS_CHANGELOG, 3, i, k) for i, k in enumerate(KEYS)]}
+            )
+        ),
+        [
+            "topic 'shop-customers-changelog': found 18 of 24 sampled records elsewhere, first at partition "
+            "3, offset 1: key 'customer-1' belongs to partition 1 of 4; expected every key where murmur2 puts "
+            "it. No known partitioner fits: the producer sets partitions itself, or the state has another key."
+        ],
+    ),
+    "no keys": (
+        lambda: situation(samples=samples(**{"shop-customers": [Sample("shop-customers", 1, 7, None)]})),
+        [
+            "input topic 'shop-customers': found no key in 1 sampled record, first at partition 1, offset 7; "
+            "expected keys in an input with policy paused: they decide which partition a record belongs to. "
+            "Declare `policy: unkeyed` if the program re-keys it before any state; else mend the producer."
+        ],
+    ),
+    "key too short for a window": (
+        lambda: situation(
+            samples=samples(**{"shop-hourly-changelog": [Sample("shop-hourly-changelog", 0, 5, b"abc")]})
+        ),
+        [
+            "topic 'shop-hourly-changelog': found key 'abc' at partition 0, offset 5: 3 bytes, too short for "
+            "the 12 that follow the key; expected keys of the timestamped-window store hourly. The sampled "
+            "keys fit timestamped-key-value: declare the store's real type."
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", DATA_REFUSALS)
+def test_a_spoilt_one_is_refused(case: str) -> None:
+    make, expected = DATA_REFUSALS[case]
+    assert found(make()) == expected
+
+
+def test_a_session_store_declared_as_window_and_the_reverse() -> None:
+    swapped = [
+        {"name": "customers", "type": "timestamped-key-value"},
+        {"name": "totals", "type": "timestamped-key-value"},
+        {"name": "hourly", "type": "session"},
+        {"name": "visits", "type": "window"},
+    ]
+    hourly, visits = found(situation(stores=swapped))
+    assert hourly.startswith("topic 'shop-hourly-changelog': found key 0x637573746f6d65722d30")
+    assert hourly.endswith("The sampled keys fit window or timestamped-window: declare the store's real type.")
+    assert "ms; expected keys of the window store visits. The sampled keys fit session" in visits
+
+
+def test_a_key_value_store_declared_as_window_is_seen_by_its_keys() -> None:
+    stores = [{"name": n, "type": "timestamped-window"} for n in ("totals", "hourly")]
+    stores += [{"name": "customers", "type": "timestamped-key-value"}, {"name": "visits", "type": "session"}]
+    [finding] = found(situation(stores=stores))
+    assert finding.startswith("topic 'shop-totals-changelog': found key 'customer-0' at partition")
+
+
+@pytest.mark.parametrize("topic", ["shop-customers", "shop-by-customer-repartition", CUSTOMERS_CHANGELOG])
+def test_a_declared_partitioner_is_the_one_that_is_checked(topic: str) -> None:
+    crc32 = {"partitioner": "crc32"}
+    stores = [{"name": "customers", "type": "timestamped-key-value", **crc32}, *application(NAME).stores[1:]]
+    declared = {
+        "inputs": [INPUTS[0], {**INPUTS[1], **(crc32 if topic == "shop-customers" else {})}],
+        "repartitions": [{"name": "by-customer", **(crc32 if "repartition" in topic else {})}],
+        "stores": stores if topic == CUSTOMERS_CHANGELOG else application(NAME).stores,
+    }
+    assert len(found(situation(samples=samples(**misplaced(topic))))) == 1
+    assert found(situation(samples=samples(**misplaced(topic)), **declared)) == []
+    assert len(found(situation(**declared))) == 1
+
+
+def test_keys_of_an_unkeyed_input_may_lie_anywhere() -> None:
+    assert found(situation(samples=samples(**misplaced("shop-orders")))) == []
+
+
+def test_processed_records_of_an_input_that_an_expansion_has_grown_are_history() -> None:
+    old = samples(**misplaced("shop-customers", "murmur2", 2))
+    committed = {("shop-customers", p): len(KEYS) for p in range(4)}
+    given = situation(samples=old, cluster={"committed": committed})
+    assert found(given) == []
+    assert "shop-customers: what lies as with 2 partitions is processed, as far as sampled." in messages(given)
+    assert len(found(situation(samples=old, cluster={"committed": {("shop-customers", 0): len(KEYS)}}))) == 1
+    crc32 = samples(**misplaced("shop-customers"))
+    assert len(found(situation(samples=crc32, cluster={"committed": committed}))) == 1

@@ -1,0 +1,134 @@
+"""Preflight of topics: existence, configs, replicas, and the names that green needs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from kafka_rescale.core.cluster import GroupDescription, TopicDescription
+from kafka_rescale.core.journal import Phase
+
+from tests.support.situations import (
+    TOPICS,
+    Refusals,
+    found,
+    journal,
+    situation,
+    with_configs,
+)
+
+TOPIC_REFUSALS: Refusals = {
+    "input missing": (
+        lambda: situation(topics={"shop-orders": None}),
+        [
+            "topic 'shop-orders': found no such topic; expected the input topic. Create it, or correct its "
+            "name in the topology and `inputs:`."
+        ],
+    ),
+    "output missing": (
+        lambda: situation(topics={"shop-totals": None}),
+        [
+            "topic 'shop-totals': found no such topic; expected the output topic. Create it, or delete it "
+            "from `outputs:`."
+        ],
+    ),
+    "repartition missing": (
+        lambda: situation(topics={"shop-by-customer-repartition": None}),
+        [
+            "topic 'shop-by-customer-repartition': found no such topic; expected the repartition topic. Paste "
+            "the topology that the running program prints."
+        ],
+    ),
+    "optimised source table": (
+        lambda: situation(topics={"shop-customers-changelog": None}),
+        [
+            "topic 'shop-customers-changelog': found no such topic; expected the changelog of store "
+            "customers. Either `topology.optimization` makes an input (by-customer-repartition, "
+            "shop-customers) serve as its changelog, or the store has no logging. Neither can be moved: run "
+            "without that optimisation, or with logging, first."
+        ],
+    ),
+    "has never run": (
+        lambda: situation(topics={t: None for t in TOPICS if t.endswith(("changelog", "repartition"))}),
+        [
+            "application 'shop': found none of its internal topics on the cluster; expected topics such as "
+            "shop-by-customer-repartition. Correct `application_id` or the Kafka connection; if it has never "
+            "run, it has no state to move."
+        ],
+    ),
+    "window declared as key-value": (
+        lambda: situation(topics=with_configs("shop-totals-changelog", cleanup__policy="compact,delete")),
+        [
+            "topic 'shop-totals-changelog': found cleanup.policy compact,delete; expected compact for the "
+            "timestamped-key-value store totals. Kafka Streams sets compact,delete for windows and sessions: "
+            "declare the store's real type."
+        ],
+    ),
+    "changelog that is not compacted": (
+        lambda: situation(topics=with_configs("shop-visits-changelog", cleanup__policy="delete")),
+        [
+            "topic 'shop-visits-changelog': found cleanup.policy delete; expected compact,delete or compact "
+            "for the session store visits. Without compaction the changelog loses live entries: set "
+            "cleanup.policy=compact and check the store."
+        ],
+    ),
+    "LogAppendTime": (
+        lambda: situation(topics=with_configs("shop-totals-changelog", message__timestamp__type="LogAppendTime")),
+        [
+            "topic 'shop-totals-changelog': found message.timestamp.type LogAppendTime; expected CreateTime: "
+            "the timestamps of the entries are part of the state. Set message.timestamp.type=CreateTime on it."
+        ],
+    ),
+    "too few brokers": (
+        lambda: situation(
+            topics={"shop-totals-changelog": replace(TOPICS["shop-totals-changelog"], replication_factor=3)},
+            cluster={"brokers": 2},
+        ),
+        [
+            "topic 'shop-totals-changelog': found replication factor 3 with 2 live brokers; expected as many "
+            "brokers as its copy needs replicas. Start the missing brokers."
+        ],
+    ),
+    "min.insync.replicas": (
+        lambda: situation(topics=with_configs("shop-by-customer-repartition", min__insync__replicas="2")),
+        [
+            "topic 'shop-by-customer-repartition': found min.insync.replicas 2 with replication factor 1; "
+            "expected at most the replication factor: nothing could be written to its copy. Lower "
+            "min.insync.replicas, or raise the replication factor."
+        ],
+    ),
+    "foreign data": (
+        lambda: situation(green_records={"shop-g2-totals-changelog": 17}),
+        [
+            "topic 'shop-g2-totals-changelog': found 17 records in a topic that no expansion of this "
+            "application has made; expected a name that is free for the next generation. If nobody needs it, "
+            "delete it (`kafka-topics.sh --delete --topic shop-g2-totals-changelog`)."
+        ],
+    ),
+    "somebody runs as green": (
+        lambda: situation(green_group=GroupDescription("shop-g2", "Stable", ("a", "b"))),
+        [
+            "group 'shop-g2': found 2 members; expected no member before the next generation is started. Stop "
+            "whatever runs with that application.id."
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", TOPIC_REFUSALS)
+def test_a_spoilt_one_is_refused(case: str) -> None:
+    make, expected = TOPIC_REFUSALS[case]
+    assert found(make()) == expected
+
+
+def test_own_leftovers_are_kept_unless_they_have_another_count() -> None:
+    left = TopicDescription("shop-g2-totals-changelog", 8, 1)
+    records_left = {left.name: 17}
+    rolled_back = journal(8, Phase.ROLLED_BACK)
+    topics = {left.name: left}
+    assert found(situation(8, control=rolled_back, green_records=records_left, topics=topics)) == []
+    assert found(situation(6, control=rolled_back, green_records=records_left, topics=topics)) == [
+        "topic 'shop-g2-totals-changelog': found 8 partitions, left by an attempt with another target; "
+        "expected 6 partitions or no such topic. Delete it (`kafka-topics.sh --delete --topic "
+        "shop-g2-totals-changelog`); blue does not use it."
+    ]
