@@ -6,7 +6,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from airflow.sdk import RetryAction
+from airflow.providers.standard.exceptions import HITLRejectException
+from airflow.sdk import DagRunState, RetryAction
 from airflow.sdk.exceptions import TaskAwaitingInput
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 from kafka_rescale.airflow.operators import admin
@@ -44,8 +45,10 @@ def test_an_approval_that_was_asked_for_waits_for_a_person(monkeypatch: pytest.M
 
 def test_no_answer_is_a_rejection_and_a_rejection_fails_without_a_retry() -> None:
     task = approval()
-    assert (task.fail_on_reject, task.defaults, task.retries) == (True, ["Reject"], 0)
+    assert (task.fail_on_reject, task.defaults) == (True, ["Reject"])
     assert task.response_timeout is not None
+    decision = task.retry_policy.evaluate(HITLRejectException("no"), try_number=1, max_tries=2)
+    assert decision.action is RetryAction.FAIL
 
 
 @pytest.mark.parametrize("kind", [UnsafeState, Refused, LeaseHeld, InvalidInput, Fenced])
@@ -78,11 +81,11 @@ def test_an_owner_has_finished_only_if_airflow_says_so(
 ) -> None:
     asked = []
 
-    def answer(dag_id: str, run_id: str) -> str:
+    def answer(dag_id: str, run_id: str) -> DagRunState:
         asked.append((dag_id, run_id))
         if state is None:
             raise RuntimeError("no such run")
-        return state
+        return DagRunState(state)
 
     monkeypatch.setattr(RuntimeTaskInstance, "get_dagrun_state", staticmethod(answer))
     assert owner_is_finished("expand_x/manual__a/b") is finished

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+from airflow.providers.standard.exceptions import HITLRejectException, HITLTriggerEventError
 from airflow.sdk import ExceptionRetryPolicy, RetryAction, RetryRule
 
 from kafka_rescale.core.errors import Fenced, InvalidInput, Outage, Refused, UnsafeState
@@ -18,6 +19,17 @@ RETRY_POLICY = ExceptionRetryPolicy(
         RetryRule(exception=Outage, action=RetryAction.RETRY, reason="an outage may pass"),
     ]
 )
+
+APPROVAL_RETRY_POLICY = ExceptionRetryPolicy(
+    rules=[
+        RetryRule(
+            exception=[HITLRejectException, HITLTriggerEventError], action=RetryAction.FAIL, reason="answered"
+        ),
+        *RETRY_POLICY.rules,
+    ]
+)
+"""An answer is final. Other failures ask again: Airflow 3.3 fails a task that is answered within a second of asking,
+before the executor has reported that it is parked."""
 
 DEFAULT_ARGS: dict[str, Any] = {
     "owner": "kafka-rescale",

@@ -39,4 +39,4 @@ def owner_is_finished(owner: str) -> bool:
     except Exception as error:
         log.warning("the state of run %s is unknown: %s", owner, error)
         return False
-    return str(state) in FINISHED_STATES
+    return getattr(state, "value", state) in FINISHED_STATES  # an Enum here, not a StrEnum

@@ -133,11 +133,11 @@ class AirflowClient:
         return self.request("GET", f"{_run(dag_id, run_id)}/taskInstances/{task_id}/-1/hitlDetails")
 
     def approve(self, dag_id: str, run_id: str, task_id: str) -> None:
-        """Answer *Approve*."""
+        """Answer *Approve*, and return when the task has ended."""
         self._answer(dag_id, run_id, task_id, "Approve")
 
     def reject(self, dag_id: str, run_id: str, task_id: str) -> None:
-        """Answer *Reject*."""
+        """Answer *Reject*, and return when the task has ended."""
         self._answer(dag_id, run_id, task_id, "Reject")
 
     def clear(self, dag_id: str, run_id: str, task_ids: Collection[str], *, downstream: bool = True) -> list[str]:
@@ -181,7 +181,15 @@ class AirflowClient:
 
     def _answer(self, dag_id: str, run_id: str, task_id: str, option: str) -> None:
         path = f"{_run(dag_id, run_id)}/taskInstances/{task_id}/-1/hitlDetails"
-        self.request("PATCH", path, {"chosen_options": [option], "params_input": {}})
+
+        def ended() -> bool:
+            state = self.task_states(dag_id, run_id)[task_id]
+            # Again if asked again: Airflow 3.3 fails a try that is answered before its parking has been noted.
+            if state == "awaiting_input" and not self.request("GET", path)["response_received"]:
+                self.request("PATCH", path, {"chosen_options": [option], "params_input": {}})
+            return state in FINISHED_TASK
+
+        self.wait(ended, f"{task_id} of {run_id} to end after {option}", 120)
 
     def _send(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         headers = {"Content-Type": "application/json", "Accept": "application/json"}

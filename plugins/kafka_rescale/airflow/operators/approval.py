@@ -8,6 +8,8 @@ from typing import Any
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import Context
 
+from kafka_rescale.airflow.retries import APPROVAL_RETRY_POLICY
+
 
 class OptionalApprovalOperator(ApprovalOperator):
     """
@@ -25,7 +27,7 @@ class OptionalApprovalOperator(ApprovalOperator):
     def __init__(
         self, *, enabled_by: str, response_timeout: timedelta = timedelta(hours=24), **kwargs: Any
     ) -> None:
-        kwargs = {"retries": 0, **kwargs}  # a retry would ask the same person again
+        kwargs = {**kwargs, "retry_policy": APPROVAL_RETRY_POLICY}
         super().__init__(fail_on_reject=True, defaults=[self.REJECT], response_timeout=response_timeout, **kwargs)
         self.enabled_by = enabled_by
 
