@@ -208,7 +208,7 @@ class CopyWorker:
                 self._freshness.aim({source: self._log_range(source).end}, asked_ms)
             except Outage:
                 return  # a broker restarts; `stall_seconds` bounds how long that may take
-            self._heard = time.monotonic()
+        self._heard = time.monotonic()
 
     def _log_range(self, source: TopicPartition) -> LogRange:
         try:

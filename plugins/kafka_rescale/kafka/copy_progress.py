@@ -1,0 +1,121 @@
+"""How far the copies are, seen from outside: committed positions against the ends of their sources."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from kafka_rescale.core.cluster import TopicPartition
+from kafka_rescale.core.control_records import PartitionProgress
+from kafka_rescale.core.plan import Move, Plan
+from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.copy_loop import now_ms
+from kafka_rescale.kafka.copy_marks import Mark, Position, copy_consumer, read_positions
+from kafka_rescale.kafka.copy_units import units_of
+
+NO_POSITION = -1
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One reading.
+
+    :param as_of_ms: everything that was in the sources then has been copied; 0 if that is not known.
+    :param seconds: since the first reading.
+    """
+
+    partitions: tuple[PartitionProgress, ...]
+    as_of_ms: int
+    seconds: float
+
+    @property
+    def records(self) -> int:
+        """Copied since the first reading."""
+        return sum(p.records for p in self.partitions)
+
+    @property
+    def bytes(self) -> int:
+        """Of keys and values, copied since the first reading."""
+        return sum(p.bytes for p in self.partitions)
+
+    @property
+    def lag(self) -> int:
+        """Offsets that are left, over all partitions."""
+        return sum(max(0, p.end - max(0, p.position)) for p in self.partitions)
+
+    def within(self, acceptable: int) -> bool:
+        """Whether every partition has a position, at most so many offsets behind."""
+        return all(p.position >= 0 and p.end - p.position <= acceptable for p in self.partitions)
+
+    def __str__(self) -> str:
+        rate = self.bytes / 1e6 / self.seconds if self.seconds else 0.0
+        pace = self.records / self.seconds if self.seconds else 0.0
+        left = f", about {self.lag / pace:,.0f} s left" if pace and self.lag else ""
+        return f"{self.records:,} records, {self.bytes / 1e6:,.1f} MB, {rate:,.1f} MB/s, lag {self.lag:,}{left}"
+
+
+class CopyProgress:
+    """Reads the progress of some moves; the first reading is the baseline for records and bytes.
+
+    :param clock: wall clock in ms.
+    """
+
+    def __init__(
+        self, connection: KafkaConnection, plan: Plan, moves: Sequence[Move], clock: Callable[[], int] = now_ms
+    ) -> None:
+        self._moves, self._clock = moves, clock
+        self._admin = ClusterAdmin(connection)
+        self._consumer = copy_consumer(connection, plan.copy_group)
+        self._baseline: dict[TopicPartition, Mark] | None = None
+        self._began = time.monotonic()
+        self._asked: tuple[int, dict[TopicPartition, int]] | None = None
+        self._as_of_ms = 0
+
+    def ends(self) -> dict[TopicPartition, int]:
+        """Return the end (exclusive) of every source partition, as a ``read_committed`` reader sees it."""
+        found = self._admin.end_offsets([move.source for move in self._moves])
+        return {u.source: found[u.move.source][u.partition] for u in units_of(self._moves)}
+
+    def read(self) -> Snapshot:
+        """Return where the copies are now.
+
+        :raises Outage: nobody answers.
+        """
+        asked_ms = self._clock()
+        ends = self.ends()
+        positions = read_positions(self._consumer, ends)
+        if self._baseline is None:
+            self._baseline = {source: position.mark for source, position in positions.items()}
+            marks = [positions[s].mark.as_of_ms if s in positions else 0 for s in ends]
+            self._as_of_ms = min(marks, default=asked_ms)
+        for asked in (self._asked, (asked_ms, ends)):
+            if asked is not None and all(_reached(positions.get(s), end) for s, end in asked[1].items()):
+                self._as_of_ms, self._asked = max(asked[0], self._as_of_ms), None
+        self._asked = self._asked or (asked_ms, ends)
+        return Snapshot(
+            tuple(self._progress(source, positions.get(source), end) for source, end in ends.items()),
+            self._as_of_ms,
+            time.monotonic() - self._began,
+        )
+
+    def close(self) -> None:
+        """Close the clients."""
+        self._consumer.close()
+
+    def _progress(self, source: TopicPartition, position: Position | None, end: int) -> PartitionProgress:
+        before = (self._baseline or {}).get(source, Mark())
+        mark = position.mark if position else Mark()
+        return PartitionProgress(
+            topic=source[0],
+            partition=source[1],
+            position=position.offset if position else NO_POSITION,
+            end=end,
+            records=max(0, mark.records - before.records),
+            bytes=max(0, mark.bytes - before.bytes),
+        )
+
+
+def _reached(position: Position | None, end: int) -> bool:
+    return position is not None and not position.mark.state and position.offset >= end

@@ -1,0 +1,64 @@
+"""Beside the cutover: keeps the lag near zero, and finishes within it when blue has stopped."""
+
+from __future__ import annotations
+
+from kafka_rescale.core.journal import Journal
+from kafka_rescale.kafka.copy_loop import now_ms
+from kafka_rescale.kafka.copy_progress import CopyProgress, Snapshot
+from kafka_rescale.kafka.copy_reset import restart_stale
+from kafka_rescale.kafka.copy_units import divided, units_of
+from kafka_rescale.kafka.in_flight import prove
+from kafka_rescale.spark.copy_tasks import FINISHED, STOPPED, Follow
+from kafka_rescale.spark.job import Job, say
+
+BEAT_SECONDS = 2.0
+
+
+def catch_up(job: Job) -> None:
+    """Follow all changelogs; at the journal's word copy the last delta and the records in flight, and prove these.
+
+    :raises UnsafeState: the records in flight did not arrive as they were.
+    """
+    journal = job.journal()
+    plan = journal.plan
+    follow = Follow(job.connection, plan, journal.attempt)
+    if _ended(job, follow.verdict(journal)):
+        return
+    job.put("running")
+    changelogs = [m for stage in plan.stages for m in stage.changelogs]
+    for line in restart_stale(job.connection, plan, changelogs, now_ms()):
+        say(line)
+    progress = CopyProgress(job.connection, plan, changelogs)
+    spark = job.spark()
+    lists = divided(units_of(plan.moves), job.parallelism(spark))
+    spread = spark.sparkContext.parallelize(lists, max(1, len(lists)))
+
+    def state_of(snapshot: Snapshot) -> str:
+        return "ready" if snapshot.within(job.arguments.acceptable_lag) else "running"
+
+    verdicts = job.run_reported(
+        lambda: spread.mapPartitions(follow).collect(), progress, state_of=state_of, seconds=BEAT_SECONDS
+    )
+    journal = job.journal()
+    if STOPPED in verdicts or _ended(job, follow.verdict(journal)):
+        job.put("stopped", detail=f"attempt {follow.attempt}")
+        return
+    _prove_all(job, journal)
+    job.put("done", progress.read(), detail=f"attempt {follow.attempt}")
+    say(f"{job.key}: everything of attempt {follow.attempt} is in green")
+
+
+def _prove_all(job: Job, journal: Journal) -> None:
+    assert journal.captured is not None
+    for stage in journal.plan.stages:
+        for move in stage.repartitions:
+            count = prove(job.connection, move, journal.captured.in_flight[move.source])
+            say(f"{job.key}: {count:,} records in flight are in {move.target}, per key and in order")
+
+
+def _ended(job: Job, verdict: str) -> bool:
+    """Whether there is nothing (more) to do; leaves a result if that is because of a rollback."""
+    if verdict == STOPPED:
+        say(f"{job.key}: stopped, the attempt was rolled back")
+        job.put("stopped")
+    return verdict in {STOPPED, FINISHED}

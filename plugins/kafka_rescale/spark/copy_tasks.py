@@ -1,0 +1,115 @@
+"""What runs in Spark's Python workers; everything arrives in the closure, nothing in Spark's properties."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from kafka_rescale.core.cluster import TopicPartition
+from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.journal import Captured, Journal, Phase
+from kafka_rescale.core.plan import Plan
+from kafka_rescale.kafka import in_flight
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.copy_loop import CopyWorker, now_ms
+from kafka_rescale.kafka.copy_settings import BULK, LIVE
+from kafka_rescale.kafka.copy_units import CopyUnit
+from kafka_rescale.kafka.journal_follower import JournalFollower
+from kafka_rescale.spark.task_errors import as_text
+from kafka_rescale.spark.watchdog import exit_with_parent
+
+FINISHED, STOPPED = "finished", "stopped"
+LIVE_STEP_SECONDS = 0.05
+
+
+@dataclass(frozen=True)
+class CopyToEnds:
+    """Copies lists of units up to captured ends; one element of the RDD is one list.
+
+    :param ends: exclusive.
+    :param asked_ms: wall clock before the ends were captured.
+    """
+
+    connection: KafkaConnection
+    plan: Plan
+    ends: Mapping[TopicPartition, int]
+    asked_ms: int
+
+    def __call__(self, lists: Iterable[list[CopyUnit]]) -> Iterator[int]:
+        """Yield the number of units per list, when they are done."""
+        exit_with_parent()
+        for units in lists:
+            with as_text():
+                worker = CopyWorker(self.connection, self.plan, units, BULK)
+                try:
+                    worker.begin()
+                    worker.run_to({u.source: self.ends[u.source] for u in units}, self.asked_ms)
+                finally:
+                    worker.close()
+            yield len(units)
+
+
+@dataclass(frozen=True)
+class Follow:
+    """Follows blue's changelogs until the journal gives the final ends, and finishes.
+
+    :param attempt: the journal's attempt at the cutover; another one means that this was rolled back.
+    """
+
+    connection: KafkaConnection
+    plan: Plan
+    attempt: int
+
+    def __call__(self, lists: Iterable[list[CopyUnit]]) -> Iterator[str]:
+        """Yield ``finished`` or ``stopped`` per list."""
+        exit_with_parent()
+        for units in lists:
+            with as_text(), JournalFollower(self.connection, self.plan.application) as follower:
+                yield self._follow(units, follower)
+
+    def _follow(self, units: list[CopyUnit], follower: JournalFollower) -> str:
+        if (verdict := self.verdict(follower.first())) in {FINISHED, STOPPED}:
+            return verdict
+        logs = [u for u in units if u.is_changelog]
+        carried = [u for u in units if not u.is_changelog]
+        worker = CopyWorker(self.connection, self.plan, logs, LIVE)
+        in_flight.prepare(self.connection, self.plan, dict.fromkeys(u.move for u in carried), self.attempt)
+        # Opened before blue stops: finding coordinators is no part of the pause.
+        carrier = CopyWorker(self.connection, self.plan, carried, LIVE)
+        try:
+            worker.begin()
+            while not (verdict := self.verdict(journal := follower.latest())):
+                worker.step(LIVE_STEP_SECONDS)
+            if journal is None or journal.captured is None or verdict in {FINISHED, STOPPED}:
+                return verdict
+            self._finish(worker, carrier, journal.captured)
+            return FINISHED
+        finally:
+            worker.close()
+            carrier.close()
+
+    def verdict(self, journal: Journal | None) -> str:
+        """Return what to do: empty to go on, ``final`` for the last delta, ``finished`` or ``stopped``."""
+        if journal is None or journal.attempt != self.attempt or journal.plan.fingerprint != self.plan.fingerprint:
+            return STOPPED
+        if journal.phase in {Phase.WARMING, Phase.QUIESCING}:
+            return ""
+        if journal.phase is Phase.QUIESCED:
+            return "final"
+        return STOPPED if journal.phase in {Phase.ROLLING_BACK, Phase.ROLLED_BACK} else FINISHED
+
+    @staticmethod
+    def _finish(worker: CopyWorker, carrier: CopyWorker, captured: Captured) -> None:
+        ends = {source: captured.changelog_ends[source[0]][source[1]] for source in worker.writers}
+        worker.run_to(ends, now_ms())
+        beyond = [str(w.unit) for s, w in worker.writers.items() if w.position > ends[s]]
+        if beyond:
+            raise UnsafeState(
+                f"changelogs {', '.join(beyond)}",
+                found="records behind the captured end",
+                expected="none: blue was proven gone",
+                remedy="An instance of it is alive; the rollback starts blue again, find the other one first.",
+            )
+        starts, in_flight_ends = in_flight.starts_and_ends(captured, carrier.writers)
+        carrier.begin(starts)
+        carrier.run_to(in_flight_ends, now_ms(), exactly=True)

@@ -1,0 +1,218 @@
+"""What the copy jobs share: arguments, the plan from the journal, results in the control topic, exit codes."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from kafka_rescale.core.control_records import JobResult
+from kafka_rescale.core.errors import Fenced, InvalidInput, Outage, RescaleError, UnsafeState
+from kafka_rescale.core.journal import Journal
+from kafka_rescale.core.plan import Plan, Stage
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.kafka.copy_progress import CopyProgress, Snapshot
+from kafka_rescale.spark.exit_codes import DONE, FAILED, SUPERSEDED
+from kafka_rescale.spark.session import copy_session
+from kafka_rescale.spark.task_errors import from_text
+from kafka_rescale.spark.watchdog import exit_with_parent
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+T = TypeVar("T")
+log = logging.getLogger("kafka_rescale.job")
+
+REPORT_SECONDS = 3.0
+ACCEPTABLE_LAG = 10_000
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """A job's command line.
+
+    :param run: the run that holds the lease.
+    :param attempt: counts the attempts of the run's task.
+    :param acceptable_lag: offsets per partition (KIP-441's default).
+    :param parallelism: most tasks at a time; 0 for as many as Spark has cores.
+    """
+
+    application: str
+    run: str
+    attempt: int
+    stage: int | None = None
+    acceptable_lag: int = ACCEPTABLE_LAG
+    parallelism: int = 0
+
+
+class Job:
+    """One attempt at a job.
+
+    :param name: ``restore``, ``warm_up`` or ``catch_up``.
+    """
+
+    def __init__(self, name: str, arguments: Arguments, connection: KafkaConnection) -> None:
+        self.arguments, self.connection = arguments, connection
+        self.key = name if arguments.stage is None else f"{name}/{arguments.stage}"
+        self.control = ControlTopic(connection, arguments.application)
+        self._snapshot: Snapshot | None = None
+
+    def journal(self) -> Journal:
+        """Return the journal as it is now.
+
+        :raises UnsafeState: no expansion has begun.
+        """
+        journal = self.control.read().journal
+        if journal is None:
+            raise UnsafeState(
+                f"expansion of {self.arguments.application}",
+                found="no journal",
+                expected="an expansion that has begun",
+                remedy="Trigger the expansion; its plan task begins it.",
+            )
+        return journal
+
+    def stage_of(self, plan: Plan) -> Stage:
+        """Return the stage that the job was started for.
+
+        :raises InvalidInput: the plan has no such stage.
+        """
+        for stage in plan.stages:
+            if stage.index == self.arguments.stage:
+                return stage
+        raise InvalidInput(
+            f"--stage {self.arguments.stage}",
+            found=f"stages {', '.join(str(s.index) for s in plan.stages)}",
+            expected="one of these",
+            remedy="Count from 1 at the most downstream stage.",
+        )
+
+    def spark(self) -> SparkSession:
+        """Return the session of this attempt."""
+        a = self.arguments
+        return copy_session(self.key, a.application, a.run, a.attempt)
+
+    def parallelism(self, spark: SparkSession) -> int:
+        """Return how many tasks may run at a time."""
+        return self.arguments.parallelism or int(spark.sparkContext.defaultParallelism)
+
+    def put(self, state: str, snapshot: Snapshot | None = None, detail: str = "") -> None:
+        """Leave a result; without a snapshot, that of the last call stays.
+
+        :raises Fenced: a newer attempt has begun.
+        """
+        self._snapshot = snapshot or self._snapshot
+        known = self._snapshot or Snapshot((), 0, 0.0)
+        self.control.put_result(
+            JobResult(
+                job=self.key,
+                run=self.arguments.run,
+                attempt=self.arguments.attempt,
+                state=state,
+                records=known.records,
+                bytes=known.bytes,
+                seconds=round(known.seconds, 3),
+                as_of_ms=known.as_of_ms,
+                partitions=known.partitions,
+                detail=detail,
+            )
+        )
+
+    def run_reported(
+        self,
+        action: Callable[[], T],
+        progress: CopyProgress,
+        *,
+        state_of: Callable[[Snapshot], str] = lambda _: "running",
+        seconds: float = REPORT_SECONDS,
+    ) -> T:
+        """Run a Spark action and report its progress until it ends.
+
+        :param seconds: between two reports.
+        :raises RescaleError: what a task raised.
+        """
+        with_action = ThreadPoolExecutor(max_workers=1)
+        running = with_action.submit(action)
+        while not wait([running], timeout=seconds).done:
+            self.report(progress, state_of)
+        try:
+            return running.result()
+        except Exception as failure:
+            cause = from_text(failure)
+            raise cause from (None if isinstance(cause, RescaleError) else failure)
+
+    def report(self, progress: CopyProgress, state_of: Callable[[Snapshot], str]) -> None:
+        """Print and publish where the copy is; an outage of a moment is only noted."""
+        try:
+            snapshot = progress.read()
+            say(f"{self.key}: {snapshot}")
+            self.put(state_of(snapshot), snapshot)
+        except Outage as outage:
+            log.warning("no report: %s", outage)
+
+
+def say(line: str) -> None:
+    """Print a line at once, for whoever follows the log."""
+    print(line, flush=True)
+
+
+def run(name: str, body: Callable[[Job], None], *options: str, arguments: Sequence[str] | None = None) -> int:
+    """Run a job and return its exit code; its last result is written whatever happens.
+
+    :param options: of the optional arguments, those that this job has.
+    :param arguments: command line without the program's name.
+    """
+    exit_with_parent()
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    parsed = _parse(name, options, arguments)
+    job: Job | None = None
+    try:
+        job = Job(name, parsed, KafkaConnection.from_environment())
+        body(job)
+    except Fenced as fenced:
+        say(f"superseded: {fenced}")
+        return SUPERSEDED
+    except Exception as error:
+        if not isinstance(error, RescaleError):
+            traceback.print_exc()
+        say(f"failed: {type(error).__name__}: {error}")
+        _leave_failure(job, error)
+        return FAILED
+    return DONE
+
+
+def end(code: int) -> None:
+    """End the process: tasks that are still running end with the JVM, and are not waited for."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def _leave_failure(job: Job | None, error: Exception) -> None:
+    if job is None:
+        return
+    try:
+        job.put("failed", detail=f"{type(error).__name__}: {error}"[:2000])
+    except RescaleError as another:
+        log.warning("the failure could not be recorded: %s", another)
+
+
+def _parse(name: str, options: Sequence[str], arguments: Sequence[str] | None) -> Arguments:
+    parser = argparse.ArgumentParser(prog=name)
+    parser.add_argument("--application", required=True, help="base name of the application")
+    parser.add_argument("--run", required=True, help="the run that holds the lease")
+    parser.add_argument("--attempt", type=int, required=True, help="attempt of the run's task")
+    parser.add_argument("--parallelism", type=int, default=0, help="most tasks at a time; default: all cores")
+    if "stage" in options:
+        parser.add_argument("--stage", type=int, required=True, help="from 1 at the most downstream")
+    if "acceptable_lag" in options:
+        parser.add_argument("--acceptable-lag", type=int, default=ACCEPTABLE_LAG, help="offsets per partition")
+    return Arguments(**vars(parser.parse_args(arguments)))

@@ -1,0 +1,120 @@
+"""Starting the jobs as they are started in production: by ``spark-submit`` in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from kafka_rescale.core.control_records import JobResult
+from kafka_rescale.core.journal import Captured, Journal, Phase
+from kafka_rescale.core.plan import Plan
+from kafka_rescale.embedded.processes import is_running, kill_process, wait_until
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.spark.package_zip import build
+
+ROOT = Path(__file__).resolve().parents[2]
+RUN = "shell/test/1"
+SECONDS = 120
+
+
+class Submitted:
+    """A job that was submitted, and what it says."""
+
+    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
+        self.process, self.log = process, log
+
+    def result(self) -> int:
+        """The exit code, when it has ended."""
+        return self.process.wait(SECONDS)
+
+    def text(self) -> str:
+        """Everything it has said so far."""
+        return self.log.read_text(errors="replace")
+
+    def python_processes(self) -> set[int]:
+        """Driver and workers: everything below ``spark-submit`` but the JVM."""
+        return {
+            pid for pid in descendants(self.process.pid) if "python" in Path(f"/proc/{pid}/exe").resolve().name
+        }
+
+
+def descendants(pid: int) -> Iterator[int]:
+    """Processes below a process."""
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in task.read_text().split():
+            yield int(child)
+            yield from descendants(int(child))
+
+
+@contextmanager
+def submitted(
+    connection: KafkaConnection, directory: Path, job: str, plan: Plan, *arguments: str, attempt: int = 1
+) -> Iterator[Submitted]:
+    """A running job; killed at the end if it hasn't ended by itself."""
+    command = [str(Path(sys.executable).with_name("spark-submit")), "--master", "local[2]"]
+    command += ["--conf", "spark.ui.enabled=false", "--driver-memory", "512m", "--py-files", str(build(directory))]
+    command += [str(ROOT / "spark_jobs" / f"{job}.py"), "--application", plan.application, "--run", RUN]
+    command += ["--attempt", str(attempt), *arguments]
+    environment = {
+        **os.environ,
+        "KAFKA_RESCALE_KAFKA_CONFIG": json.dumps(dict(connection.config)),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+    }
+    environment.pop("PYTHONPATH", None)
+    log = directory / f"{job}-{attempt}.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, env=environment, stdout=output, stderr=output, start_new_session=True)
+    job_process = Submitted(process, log)
+    try:
+        yield job_process
+    finally:
+        pids = [process.pid, *descendants(process.pid)] if process.poll() is None else []
+        for pid in pids:
+            if is_running(pid):
+                kill_process(pid)
+        process.wait()
+
+
+def begin(connection: KafkaConnection, plan: Plan) -> ControlTopic:
+    """The journal of a new expansion."""
+    control = ControlTopic(connection, plan.application)
+    control.ensure(1)
+    control.update(lambda _: {"journal": Journal(plan=plan)})
+    return control
+
+
+def advance(control: ControlTopic, phase: Phase, **changes: object) -> None:
+    """The journal's next phase, as the cutover writes it."""
+    control.update(lambda s: {"journal": s.journal.model_copy(update={"phase": phase, **changes})})
+
+
+def wait_for(control: ControlTopic, job: str, state: str, attempt: int | None = None) -> JobResult:
+    """The job's result, once it has that state."""
+
+    def result() -> JobResult | None:
+        found = control.read().results.get(job)
+        return found if found and found.state == state and attempt in {None, found.attempt} else None
+
+    wait_until(result, timeout=SECONDS, what=f"{job} to be {state}")
+    found = result()
+    assert found is not None
+    return found
+
+
+def captured(plan: Plan, ends: Callable[[str], dict[int, int]], committed: dict[str, dict[int, int]]) -> Captured:
+    """What the cutover captures when blue is gone."""
+    return Captured(
+        changelog_ends={m.source: ends(m.source) for s in plan.stages for m in s.changelogs},
+        in_flight={
+            m.source: {p: (committed.get(m.source, {}).get(p, 0), end) for p, end in ends(m.source).items()}
+            for s in plan.stages
+            for m in s.repartitions
+        },
+    )

@@ -1,0 +1,178 @@
+"""restore, warm_up and catch_up by a real ``spark-submit``."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from kafka_rescale.core.journal import Phase
+from kafka_rescale.embedded.broker import EmbeddedBroker
+from kafka_rescale.embedded.processes import is_running, wait_until
+from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.connection import KafkaConnection
+
+from tests.integration.copy_helpers import (
+    Record,
+    assert_copied,
+    changelog,
+    create,
+    per_key,
+    plan_of,
+    read,
+    repartition,
+    write,
+)
+from tests.integration.spark_job_helpers import advance, begin, captured, submitted, wait_for
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def connection(broker: EmbeddedBroker) -> KafkaConnection:
+    return KafkaConnection(broker.client_config())
+
+
+def records(count: int, version: int = 0, size: int = 10) -> list[Record]:
+    return [Record(b"key-%d" % i, b"%d-%d" % (version, i) + b"x" * size) for i in range(count)]
+
+
+def test_a_stage_is_restored_warmed_up_and_caught_up(
+    connection: KafkaConnection, unique: str, tmp_path: Path
+) -> None:
+    state, flight = changelog(unique, "timestamped-key-value", 4, 8), repartition(unique, 4, 8)
+    plan = plan_of(unique, state, flight)
+    create(connection, plan)
+    control = begin(connection, plan)
+    write(connection, state, records(2000))
+    write(connection, flight, records(50, 0))
+
+    with submitted(connection, tmp_path, "restore", plan, "--stage", "1") as job:
+        assert job.result() == 0, job.text()
+    result = control.read().results["restore/1"]
+    assert (result.state, result.records, len(result.partitions)) == ("done", 2000, 4)
+
+    write(connection, state, records(500, 1))
+    with submitted(connection, tmp_path, "warm_up", plan, "--stage", "1", "--acceptable-lag", "10") as job:
+        assert job.result() == 0, job.text()
+    assert all(p.end - p.position <= 10 for p in control.read().results["warm_up/1"].partitions)
+
+    admin = ClusterAdmin(connection)
+    with submitted(connection, tmp_path, "catch_up", plan, "--acceptable-lag", "10") as job:
+        before = wait_for(control, "catch_up", "ready").as_of_ms
+        wait_until(
+            lambda: control.read().results["catch_up"].as_of_ms > before, timeout=30, what="the next heartbeat"
+        )
+        write(connection, state, records(300, 2))
+        write(connection, flight, records(100, 1))
+        committed = {
+            flight.source: {p: e // 2 for p, e in admin.end_offsets([flight.source])[flight.source].items()}
+        }
+        ends = captured(plan, lambda topic: admin.end_offsets([topic])[topic], committed)
+        advance(control, Phase.QUIESCED, captured=ends)
+        done = wait_for(control, "catch_up", "done")
+        assert job.result() == 0, job.text()
+
+    assert done.detail == "attempt 1"
+    assert_copied(connection, state)
+    ranges = ends.in_flight[flight.source]
+    left = {p: rs[ranges[p][0] :] for p, rs in read(connection, flight.source).items()}
+    assert per_key(read(connection, flight.target)) == per_key(left)
+
+    with submitted(connection, tmp_path, "catch_up", plan, attempt=2) as job:
+        advance(control, Phase.CAUGHT_UP)
+        assert job.result() == 0, job.text()
+
+
+def test_the_next_attempt_moves_its_own_range_of_records_in_flight(
+    connection: KafkaConnection, unique: str, tmp_path: Path
+) -> None:
+    state, flight = changelog(unique, "key-value", 2, 4), repartition(unique, 2, 4)
+    plan = plan_of(unique, state, flight)
+    create(connection, plan)
+    control = begin(connection, plan)
+    admin = ClusterAdmin(connection)
+    write(connection, flight, records(100))
+
+    for attempt in (1, 2):
+        with submitted(connection, tmp_path, "catch_up", plan, attempt=attempt) as job:
+            wait_for(control, "catch_up", "ready", attempt)
+            ends = admin.end_offsets([flight.source])[flight.source]
+            # In the second attempt blue has processed what the first had moved already, and a little more.
+            processed = {p: end // 2 if attempt == 1 else end - 5 for p, end in ends.items()}
+            range_of = captured(plan, lambda t: admin.end_offsets([t])[t], {flight.source: processed})
+            advance(control, Phase.QUIESCED, captured=range_of)
+            assert job.result() == 0, job.text()
+        if attempt == 1:
+            advance(control, Phase.ROLLED_BACK)
+            write(connection, flight, records(40, 1))
+            advance(control, Phase.WARMING, attempt=2, captured=None)
+
+    found = read(connection, flight.target)
+    assert sum(len(r) for r in found.values()) == 10
+    left = {p: rs[range_of.in_flight[flight.source][p][0] :] for p, rs in read(connection, flight.source).items()}
+    assert per_key(found) == per_key(left)
+
+
+def test_a_rollback_stops_the_job(connection: KafkaConnection, unique: str, tmp_path: Path) -> None:
+    state = changelog(unique, "key-value", 2, 4)
+    plan = plan_of(unique, state)
+    create(connection, plan)
+    control = begin(connection, plan)
+    with submitted(connection, tmp_path, "catch_up", plan) as job:
+        wait_for(control, "catch_up", "ready")
+        advance(control, Phase.ROLLED_BACK)
+        assert job.result() == 0, job.text()
+    assert control.read().results["catch_up"].state == "stopped"
+
+
+def test_a_job_without_a_journal_fails_with_the_remedy(
+    connection: KafkaConnection, unique: str, tmp_path: Path
+) -> None:
+    plan = plan_of(unique, changelog(unique, "key-value", 1, 2))
+    with submitted(connection, tmp_path, "restore", plan, "--stage", "1") as job:
+        assert job.result() == 1
+    assert "Trigger the expansion" in job.text()
+
+
+@pytest.mark.parametrize("victim", ["spark-submit", "driver"])
+def test_a_restore_that_was_killed_half_way_is_finished_by_the_next(
+    connection: KafkaConnection, unique: str, tmp_path: Path, victim: str
+) -> None:
+    state = changelog(unique, "key-value", 2, 4)
+    plan = plan_of(unique, state)
+    create(connection, plan)
+    control = begin(connection, plan)
+    write(connection, state, records(150_000, size=500))
+    admin = ClusterAdmin(connection)
+
+    with submitted(connection, tmp_path, "restore", plan, "--stage", "1") as job:
+        wait_until(
+            lambda: sum(admin.end_offsets([state.target], read_committed=False)[state.target].values()),
+            timeout=60,
+            what="the first records in the target",
+        )
+        pythons = job.python_processes()
+        driver = next(p for p in pythons if "restore.py" in Path(f"/proc/{p}/cmdline").read_text())
+        os.kill(job.process.pid if victim == "spark-submit" else driver, signal.SIGKILL)
+        wait_until(lambda: not any(is_running(p) for p in pythons), timeout=20, what="the end of all its Pythons")
+    assert control.read().results["restore/1"].state == "running"
+
+    with submitted(connection, tmp_path, "restore", plan, "--stage", "1", attempt=2) as job:
+        assert job.result() == 0, job.text()
+    found = read(connection, state.target)
+    assert sum(len(r) for r in found.values()) == 150_000
+    assert_copied(connection, state)
+
+
+def test_an_older_attempt_ends_as_superseded(connection: KafkaConnection, unique: str, tmp_path: Path) -> None:
+    state = changelog(unique, "key-value", 2, 4)
+    plan = plan_of(unique, state)
+    create(connection, plan)
+    control = begin(connection, plan)
+    with submitted(connection, tmp_path, "catch_up", plan, attempt=1) as older:
+        wait_for(control, "catch_up", "ready", 1)
+        with submitted(connection, tmp_path, "catch_up", plan, attempt=2):
+            wait_for(control, "catch_up", "ready", 2)
+            assert older.result() == 3, older.text()
