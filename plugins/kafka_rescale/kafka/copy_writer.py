@@ -54,13 +54,14 @@ class UnitWriter:
         self.pending_bytes = 0
         self._open = False
         self._refused: KafkaError | None = None
+        self._fatal: KafkaError | None = None
         self._router = Router(unit.move)
         self._trouble = ConnectionTrouble(connection.servers)
         try:
             self._producer = Producer(
                 connection.client(
                     **_settings(unit.transactional_id(green), batch_bytes),
-                    error_cb=self._trouble,
+                    error_cb=self._event,
                     on_delivery=self._delivered,
                 )
             )
@@ -180,8 +181,17 @@ class UnitWriter:
         if error is not None and error.code() not in {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}:
             self._refused = self._refused or error
 
+    def _event(self, error: KafkaError) -> None:
+        self._trouble(error)
+        if error.fatal():
+            self._fatal = error
+
     def _failure(self, error: KafkaError) -> RescaleError | Rewound:
         """Return what to raise; an abortable transaction has been aborted then."""
+        if error.code() == KafkaError._FATAL:
+            # produce() only says that there was a fatal error; which one is said to the callback.
+            self._producer.poll(0)
+            error = self._fatal or error
         self._trouble.raise_if_refused()
         what = f"copy of {self.unit}"
         if error.code() in FENCED or (error.fatal() and "fenced" in error.str()):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from kafka_rescale.core.journal import Journal
+from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.copy_loop import now_ms
 from kafka_rescale.kafka.copy_progress import CopyProgress, Snapshot
 from kafka_rescale.kafka.copy_reset import restart_stale
 from kafka_rescale.kafka.copy_units import divided, units_of
-from kafka_rescale.kafka.in_flight import prove
+from kafka_rescale.kafka.in_flight import prove, wait_until_visible
 from kafka_rescale.spark.copy_tasks import FINISHED, STOPPED, Follow
 from kafka_rescale.spark.job import Job, say
 
@@ -43,6 +44,8 @@ def catch_up(job: Job) -> None:
     if STOPPED in verdicts or _ended(job, follow.verdict(journal)):
         job.put("stopped", detail=f"attempt {follow.attempt}")
         return
+    # The cutover captures green's ends as soon as this job is done.
+    wait_until_visible(ClusterAdmin(job.connection), [m.target for m in plan.moves])
     _prove_all(job, journal)
     job.put("done", progress.read(), detail=f"attempt {follow.attempt}")
     say(f"{job.key}: everything of attempt {follow.attempt} is in green")

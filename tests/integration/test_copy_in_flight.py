@@ -1,0 +1,156 @@
+"""Records in flight: the captured range, once per attempt, and a proof that can fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from confluent_kafka import Producer
+from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.journal import Captured
+from kafka_rescale.core.plan import Move, Plan
+from kafka_rescale.embedded.broker import EmbeddedBroker
+from kafka_rescale.kafka import in_flight
+from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.copy_loop import CopyWorker, now_ms
+from kafka_rescale.kafka.copy_units import units_of
+
+from tests.integration.copy_helpers import (
+    T0,
+    Record,
+    create,
+    expected_partition,
+    per_key,
+    plan_of,
+    read,
+    repartition,
+    write,
+)
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def connection(broker: EmbeddedBroker) -> KafkaConnection:
+    return KafkaConnection(broker.client_config())
+
+
+@pytest.fixture
+def move(unique: str) -> Move:
+    return repartition(unique, 2, 4)
+
+
+@pytest.fixture
+def plan(unique: str, move: Move) -> Plan:
+    return plan_of(unique, move)
+
+
+def records(count: int, version: int = 0) -> list[Record]:
+    return [
+        Record(b"k%d" % (i % 7), b"%d/%d" % (version, i), T0 + i, (("c", b"mine"),) if i % 2 else ())
+        for i in range(count)
+    ]
+
+
+def captured_of(connection: KafkaConnection, move: Move, starts: dict[int, int]) -> Captured:
+    ends = ClusterAdmin(connection).end_offsets([move.source])[move.source]
+    return Captured(in_flight={move.source: {p: (starts.get(p, 0), end) for p, end in ends.items()}})
+
+
+def carry(
+    connection: KafkaConnection, plan: Plan, move: Move, captured: Captured, attempt: int, part: int | None = None
+) -> None:
+    """What catch_up does; only one partition if ``part`` is given, as if it had been killed then."""
+    in_flight.prepare(connection, plan, [move], attempt)
+    units = [u for u in units_of([move]) if part in {None, u.partition}]
+    worker = CopyWorker(connection, plan, units)
+    try:
+        starts, ends = in_flight.starts_and_ends(captured, worker.writers)
+        worker.begin(starts)
+        worker.run_to(ends, now_ms(), exactly=True)
+    finally:
+        worker.close()
+
+
+def test_exactly_the_captured_range_is_moved(connection: KafkaConnection, move: Move, plan: Plan) -> None:
+    create(connection, plan)
+    write(connection, move, records(60))
+    captured = captured_of(connection, move, {0: 10, 1: 5})
+    write(connection, move, [Record(b"k1", b"behind the end")])
+
+    carry(connection, plan, move, captured, 1)
+
+    ranges = captured.in_flight[move.source]
+    expected = {p: rs[slice(*ranges[p])] for p, rs in read(connection, move.source).items()}
+    assert per_key(read(connection, move.target)) == per_key(expected)
+    assert in_flight.prove(connection, move, ranges) == 45
+
+
+def test_an_attempt_that_was_killed_half_way_goes_on(connection: KafkaConnection, move: Move, plan: Plan) -> None:
+    create(connection, plan)
+    write(connection, move, records(60))
+    captured = captured_of(connection, move, {0: 3})
+    carry(connection, plan, move, captured, 1, part=0)
+    carry(connection, plan, move, captured, 1)
+    assert in_flight.prove(connection, move, captured.in_flight[move.source]) == 57
+
+
+def test_another_attempt_begins_with_an_empty_target(connection: KafkaConnection, move: Move, plan: Plan) -> None:
+    create(connection, plan)
+    write(connection, move, records(60))
+    carry(connection, plan, move, captured_of(connection, move, {}), 1)
+    write(connection, move, records(20, 1))
+    second = captured_of(connection, move, {0: 30, 1: 20})
+    carry(connection, plan, move, second, 2)
+    assert in_flight.prove(connection, move, second.in_flight[move.source]) == 30
+
+
+def test_nothing_in_flight_leaves_an_empty_target(connection: KafkaConnection, move: Move, plan: Plan) -> None:
+    create(connection, plan)
+    write(connection, move, records(60))
+    ends = ClusterAdmin(connection).end_offsets([move.source])[move.source]
+    captured = captured_of(connection, move, ends)
+    carry(connection, plan, move, captured, 1)
+    assert in_flight.prove(connection, move, captured.in_flight[move.source]) == 0
+    assert not any(read(connection, move.target).values())
+
+
+def test_a_target_that_was_never_prepared_is_not_filled(
+    connection: KafkaConnection, move: Move, plan: Plan
+) -> None:
+    create(connection, plan)
+    write(connection, move, records(10))
+    worker = CopyWorker(connection, plan, units_of([move]))
+    with pytest.raises(UnsafeState, match="no position"):
+        worker.begin({u.source: 0 for u in units_of([move])})
+    worker.close()
+
+
+def swapped(found: list[Record]) -> list[Record]:
+    other = next(i for i, r in enumerate(found) if r.key == found[0].key and r != found[0])
+    return [found[other], *found[1:other], found[0], *found[other + 1 :]]
+
+
+@pytest.mark.parametrize(
+    "mutation",
+    [
+        pytest.param(lambda found: found[1:], id="dropped"),
+        pytest.param(lambda found: [*found, found[0]], id="doubled"),
+        pytest.param(swapped, id="reordered"),
+    ],
+)
+def test_the_proof_fails_when_records_are(
+    connection: KafkaConnection, move: Move, plan: Plan, mutation: Callable[[list[Record]], list[Record]]
+) -> None:
+    create(connection, plan)
+    write(connection, move, records(60))
+    producer = Producer(connection.client())
+    for r in mutation(records(60)):
+        assert r.key is not None
+        partition = expected_partition("", r.key, move.target_partitions)
+        producer.produce(move.target, r.value, r.key, partition, timestamp=r.timestamp, headers=list(r.headers))
+    producer.flush()
+    captured = captured_of(connection, move, {})
+    with pytest.raises(UnsafeState, match="records in flight"):
+        in_flight.prove(connection, move, captured.in_flight[move.source])

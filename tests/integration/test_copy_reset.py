@@ -1,0 +1,189 @@
+"""Copies that can't go on start from scratch, and say so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from confluent_kafka import Producer
+from kafka_rescale.core.errors import Fenced
+from kafka_rescale.core.plan import Move, Plan
+from kafka_rescale.embedded.broker import EmbeddedBroker
+from kafka_rescale.kafka import copy_reset
+from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.copy_loop import CopyWorker, now_ms
+from kafka_rescale.kafka.copy_marks import RESETTING, Mark, copy_consumer, read_positions
+from kafka_rescale.kafka.copy_reset import restart, restart_stale
+from kafka_rescale.kafka.copy_settings import StaleCopy
+from kafka_rescale.kafka.copy_units import units_of
+
+from tests.integration.copy_helpers import (
+    Record,
+    assert_copied,
+    changelog,
+    create,
+    ends_of,
+    per_key,
+    plan_of,
+    read,
+    write,
+)
+
+pytestmark = pytest.mark.integration
+DAY_MS = 86_400_000
+
+
+@pytest.fixture
+def connection(broker: EmbeddedBroker) -> KafkaConnection:
+    return KafkaConnection(broker.client_config())
+
+
+def copy(connection: KafkaConnection, move: Move, plan: Plan, clock: Callable[[], int] = now_ms) -> None:
+    worker = CopyWorker(connection, plan, units_of([move]), clock=clock)
+    try:
+        worker.begin()
+        worker.run_to(ends_of(connection, move), clock())
+    finally:
+        worker.close()
+
+
+def marks(connection: KafkaConnection, move: Move, plan: Plan) -> list[Mark]:
+    consumer = copy_consumer(connection, plan.copy_group)
+    try:
+        return [p.mark for p in read_positions(consumer, [u.source for u in units_of([move])]).values()]
+    finally:
+        consumer.close()
+
+
+@pytest.fixture
+def move(unique: str) -> Move:
+    return changelog(unique, "key-value", 2, 4)
+
+
+@pytest.fixture
+def plan(unique: str, move: Move) -> Plan:
+    return plan_of(unique, move)
+
+
+def test_a_copy_that_paused_longer_than_deletions_are_kept_starts_from_scratch(
+    connection: KafkaConnection, move: Move, plan: Plan
+) -> None:
+    create(connection, plan, {"delete.retention.ms": "20000"})
+    write(connection, move, [Record(b"k%d" % i, b"1") for i in range(40)])
+    copy(connection, move, plan)
+    # Meanwhile k0 is deleted, and its tombstone compacted away with everything before it: the topic is as new.
+    admin = ClusterAdmin(connection)
+    admin.alter_configs(move.source, {"cleanup.policy": "compact,delete"})
+    ends = admin.end_offsets([move.source])
+    admin.delete_records(ends)
+    admin.alter_configs(move.source, {"cleanup.policy": "compact"})
+    write(connection, move, [Record(b"k%d" % i, b"1") for i in range(1, 40)])
+    later = now_ms() + 21_000
+
+    lines = restart_stale(connection, plan, [move], later)
+
+    assert len(lines) == 1
+    assert "from scratch" in lines[0]
+    assert "deletions are kept for 20.0 s only" in lines[0]
+    copy(connection, move, plan, clock=lambda: later)
+    assert_copied(connection, move)
+    assert b"k0" not in per_key(read(connection, move.target))
+    assert admin.describe_topics([move.target])[move.target].cleanup_policy == ("compact",)
+    assert restart_stale(connection, plan, [move], later) == []
+
+
+def test_a_copy_that_is_young_enough_goes_on(connection: KafkaConnection, move: Move, plan: Plan) -> None:
+    create(connection, plan)
+    write(connection, move, [Record(b"k%d" % i, b"1") for i in range(40)])
+    copy(connection, move, plan)
+    assert restart_stale(connection, plan, [move], now_ms() + DAY_MS // 2) == []
+    assert sum(mark.records for mark in marks(connection, move, plan)) == 40
+
+
+def test_a_worker_that_gets_too_slow_stops_before_it_misses_a_deletion(
+    connection: KafkaConnection, move: Move, plan: Plan
+) -> None:
+    create(connection, plan)
+    write(connection, move, [Record(b"k%d" % i, b"1") for i in range(40)])
+    clock = iter([*[now_ms()] * 4, *[now_ms() + DAY_MS + 1] * 1000])
+    with pytest.raises(StaleCopy, match="at most delete"):
+        copy(connection, move, plan, clock=lambda: next(clock))
+
+
+def test_a_target_that_was_recreated_is_filled_again(connection: KafkaConnection, move: Move, plan: Plan) -> None:
+    create(connection, plan)
+    write(connection, move, [Record(b"k%d" % i, b"1") for i in range(40)])
+    copy(connection, move, plan)
+    ClusterAdmin(connection).delete_topics([move.target])
+    create(connection, plan)
+    assert "recreated" in restart_stale(connection, plan, [move], now_ms())[0]
+    copy(connection, move, plan)
+    assert_copied(connection, move)
+
+
+def test_a_target_with_records_of_unknown_origin_is_emptied(
+    connection: KafkaConnection, move: Move, plan: Plan
+) -> None:
+    create(connection, plan)
+    write(connection, move, [Record(b"k%d" % i, b"1") for i in range(40)])
+    copy(connection, move, plan)
+    ClusterAdmin(connection).delete_group(plan.copy_group)
+    assert "unknown origin" in restart_stale(connection, plan, [move], now_ms())[0]
+    copy(connection, move, plan)
+    assert_copied(connection, move)
+    assert sum(len(r) for r in read(connection, move.target).values()) == 40
+
+
+@pytest.mark.parametrize("step", ["before", "after"])
+def test_a_restart_that_dies_around_the_emptying_is_done_again(
+    connection: KafkaConnection, move: Move, plan: Plan, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    create(connection, plan)
+    write(connection, move, [Record(b"k%d" % i, b"1") for i in range(40)])
+    copy(connection, move, plan)
+    empty = copy_reset.empty
+
+    def dies(admin: ClusterAdmin, of: Move) -> None:
+        if step == "after":
+            empty(admin, of)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(copy_reset, "empty", dies)
+        with pytest.raises(KeyboardInterrupt):
+            restart(connection, plan, move, Mark(as_of_ms=now_ms()))
+    assert {mark.state for mark in marks(connection, move, plan)} == {RESETTING}
+    with pytest.raises(StaleCopy):
+        copy(connection, move, plan)
+
+    assert "interrupted" in restart_stale(connection, plan, [move], now_ms())[0]
+    copy(connection, move, plan)
+    assert_copied(connection, move)
+    assert sum(len(r) for r in read(connection, move.target).values()) == 40
+
+
+def test_a_restart_fences_a_worker_that_is_still_writing(
+    connection: KafkaConnection, move: Move, plan: Plan
+) -> None:
+    create(connection, plan)
+    write(connection, move, [Record(b"k%d" % i, b"1") for i in range(40)])
+    zombie = CopyWorker(connection, plan, units_of([move]))
+    zombie.begin()
+    restart(connection, plan, move, Mark(as_of_ms=now_ms()))
+    with pytest.raises(Fenced):
+        zombie.run_to(ends_of(connection, move), now_ms())
+    zombie.close()
+    copy(connection, move, plan)
+    assert_copied(connection, move)
+
+
+def test_foreign_records_in_the_target_do_not_survive_a_restart(
+    connection: KafkaConnection, move: Move, plan: Plan
+) -> None:
+    create(connection, plan)
+    producer = Producer(connection.client())
+    producer.produce(move.target, b"stale", b"ghost", 0)
+    producer.flush()
+    restart(connection, plan, move, Mark(as_of_ms=now_ms()))
+    assert not any(read(connection, move.target).values())

@@ -1,0 +1,72 @@
+"""Routing, placement check and headers of the copy, against the byte vectors of Kafka Streams' key schemas."""
+
+from __future__ import annotations
+
+import pytest
+from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.plan import Move, MoveKind
+from kafka_rescale.kafka.copy_records import Router, kept_headers
+
+WINDOW = bytes.fromhex("666f6f62617200000174876e800000000000")
+SESSION = bytes.fromhex("666f6f62617200000174876f6a6000000174876e8000")
+
+
+def move(store_type: str, source: int, target: int, kind: MoveKind = MoveKind.CHANGELOG) -> Move:
+    return Move(
+        kind=kind,
+        source="blue",
+        target="green",
+        store="s",
+        store_type=store_type,
+        source_partitions=source,
+        target_partitions=target,
+    )
+
+
+@pytest.mark.parametrize(("count", "partition"), [(2, 0), (4, 2), (8, 6), (6, 0), (12, 6)])
+@pytest.mark.parametrize(
+    ("store_type", "key"), [("window", WINDOW), ("session", SESSION), ("key-value", b"foobar")]
+)
+def test_the_partition_is_that_of_the_key_within_the_changelog_key(
+    store_type: str, key: bytes, count: int, partition: int
+) -> None:
+    assert Router(move(store_type, 1, count)).targets([key], 0) == [partition]
+
+
+def test_a_key_that_the_partitioner_puts_elsewhere_is_unsafe() -> None:
+    with pytest.raises(UnsafeState, match="murmur2 puts into partition 2"):
+        Router(move("key-value", 4, 8)).targets([b"foobar"], 1)
+
+
+def test_a_key_too_short_for_its_store_type_is_unsafe() -> None:
+    with pytest.raises(UnsafeState, match="at least 12 bytes in a window changelog"):
+        Router(move("window", 1, 2)).targets([WINDOW, b"short"], 0)
+
+
+def test_a_changelog_has_no_records_without_a_key() -> None:
+    with pytest.raises(UnsafeState, match="without a key"):
+        Router(move("key-value", 1, 2)).targets([None], 0)
+
+
+def test_records_in_flight_without_a_key_stay_together() -> None:
+    router = Router(move("", 4, 8, MoveKind.REPARTITION))
+    assert router.targets([None, b"foobar", None], 2) == [2, 6, 2]
+
+
+def test_a_smaller_target_still_has_a_place_for_records_without_a_key() -> None:
+    assert Router(move("", 8, 3, MoveKind.REPARTITION)).targets([None], 7) == [1]
+
+
+@pytest.mark.parametrize(
+    ("headers", "kept"),
+    [
+        (None, None),
+        ([], []),
+        ([("v", b"\x00"), ("c", b"x")], None),
+        ([("v", b"\x00"), ("h", b"1"), ("c", b"x")], [("h", b"1")]),
+        ([("v", b"\x03")], [("v", b"\x03")]),
+        ([("c", b"my own")], [("c", b"my own")]),
+    ],
+)
+def test_only_the_consistency_vector_is_dropped(headers: object, kept: object) -> None:
+    assert kept_headers(headers) == kept  # type: ignore[arg-type]

@@ -1,0 +1,89 @@
+"""Where a copy goes on."""
+
+from __future__ import annotations
+
+import pytest
+from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.plan import Move, MoveKind
+from kafka_rescale.kafka.copy_marks import EMPTIED, RESETTING, Mark, Position
+from kafka_rescale.kafka.copy_settings import SourceRules, StaleCopy
+from kafka_rescale.kafka.copy_start import LogRange, start_of
+from kafka_rescale.kafka.copy_units import CopyUnit, divided, units_of
+
+NOW = 1_000_000
+COMPACTED = SourceRules(tombstone_ms=1000, expires=False)
+WINDOWED = SourceRules(tombstone_ms=1000, expires=True)
+IN_FLIGHT = SourceRules(tombstone_ms=None, expires=True)
+
+
+def move(kind: MoveKind = MoveKind.CHANGELOG, source: str = "blue", count: int = 4) -> Move:
+    return Move(kind=kind, source=source, target="green", store="s", source_partitions=count, target_partitions=8)
+
+
+LOG = CopyUnit(move(), 0)
+FLIGHT = CopyUnit(move(MoveKind.REPARTITION), 0)
+
+
+def at(offset: int, age: int = 10, state: str = "") -> Position:
+    return Position(offset, Mark(as_of_ms=NOW - age, state=state))
+
+
+def test_a_new_copy_begins_at_the_log_start_and_counts_its_age_from_now() -> None:
+    assert start_of(LOG, None, LogRange(7, 20), COMPACTED, NOW) == Position(7, Mark(as_of_ms=NOW))
+
+
+def test_a_copy_goes_on_where_it_was() -> None:
+    assert start_of(LOG, at(12), LogRange(7, 20), COMPACTED, NOW) == at(12)
+
+
+def test_what_has_expired_is_skipped_in_a_windowed_changelog() -> None:
+    assert start_of(LOG, at(3), LogRange(7, 20), WINDOWED, NOW).offset == 7
+
+
+@pytest.mark.parametrize(
+    ("unit", "position", "rules", "found"),
+    [
+        (LOG, at(21), COMPACTED, "end 20, below the position 21"),
+        (LOG, at(3), COMPACTED, "log start 7, beyond the position 3"),
+        (FLIGHT, at(3), IN_FLIGHT, "log start 7, beyond the position 3"),
+        (FLIGHT, None, IN_FLIGHT, "no position"),
+    ],
+)
+def test_a_log_that_is_not_the_one_read_before_is_unsafe(
+    unit: CopyUnit, position: Position | None, rules: SourceRules, found: str
+) -> None:
+    with pytest.raises(UnsafeState, match=found):
+        start_of(unit, position, LogRange(7, 20), rules, NOW)
+
+
+@pytest.mark.parametrize("position", [at(12, age=1001), at(12, state=RESETTING)])
+def test_a_copy_that_may_have_missed_deletions_does_not_go_on(position: Position) -> None:
+    with pytest.raises(StaleCopy, match="from scratch"):
+        start_of(LOG, position, LogRange(7, 20), COMPACTED, NOW)
+
+
+def test_the_age_of_records_in_flight_does_not_matter() -> None:
+    assert start_of(FLIGHT, at(12, age=10**6), LogRange(7, 20), IN_FLIGHT, NOW).offset == 12
+
+
+def test_a_mark_survives_the_metadata_of_an_offset() -> None:
+    mark = Mark(as_of_ms=5, records=6, bytes=7, attempt=8, state=EMPTIED)
+    assert Mark.from_metadata(mark.to_metadata()) == mark
+
+
+@pytest.mark.parametrize("text", [None, "", "something", "[]", '{"other": 1}', "3"])
+def test_an_offset_that_somebody_else_committed_counts_as_ancient(text: str | None) -> None:
+    assert Mark.from_metadata(text) == Mark(as_of_ms=0)
+
+
+def test_units_are_divided_evenly_and_repartition_topics_stay_whole() -> None:
+    units = units_of([move(count=5), move(MoveKind.REPARTITION, "flight", 4)])
+    lists = divided(units, 3)
+    assert sorted(str(u) for each in lists for u in each) == sorted(map(str, units))
+    assert [sum(u.is_changelog for u in each) for each in lists] == [2, 2, 1]
+    assert {sum(not u.is_changelog for u in each) for each in lists} == {0, 4}
+
+
+def test_there_are_no_empty_lists() -> None:
+    assert [len(each) for each in divided(units_of([move(count=2)]), 8)] == [1, 1]
+    assert divided([], 8) == []
