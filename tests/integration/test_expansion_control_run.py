@@ -49,7 +49,7 @@ def control(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Control]:
         Progress("finished", FLIGHTS, FLIGHTS, dataset.shift_hours).write(stack.progress_file)
         stack.run("start")
         try:
-            wait_until(lambda: stack.compare("flights").equal, timeout=180, what="the control run to be done")
+            stack.await_equal("flights")
         finally:
             stack.stop("flights")
         stores = {s: live_entries(broker.bootstrap_servers, f"flights-{s}-changelog") for s in STORES}
@@ -90,11 +90,7 @@ def test_a_rescaled_application_equals_its_control_run(
                 timings = expansion.run()
                 assert stack.sent() < FLIGHTS, "the application must have been live all the time"
                 stack.finish_replay()
-                wait_until(
-                    lambda: stack.compare("flights-g2").equal,
-                    timeout=180,
-                    what="the rescaled application to be done",
-                )
+                stack.await_equal("flights-g2")
             finally:
                 stack.stop("flights", "flights-g2")
         print(f"{before}→{after} {guarantee}: {timings}")

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from confluent_kafka import KafkaException
+
 from kafka_rescale.embedded.jars import DEMO_SOURCES, ensure_demo_classes
 from kafka_rescale.embedded.outputs import Comparison, compare_with_expected
 from kafka_rescale.embedded.processes import end_process, end_with_parent, wait_until
@@ -126,6 +128,20 @@ class FlightsStack:
         return compare_with_expected(
             self.client, progress.dataset(), application_id=application_id, output_prefix=output_prefix
         )
+
+    def await_equal(self, application_id: str, timeout: float = 240) -> None:
+        """Return when the application has made of the flights sent what follows from them.
+
+        :raises TimeoutError: it hasn't; ``compare`` says where.
+        """
+
+        def equal() -> bool:
+            try:
+                return self.compare(application_id).equal
+            except KafkaException:
+                return False  # the application has not created its topics yet
+
+        wait_until(equal, timeout=timeout, what=f"{application_id} to be done with {self.sent():,} flights")
 
     def _end_watchdog(self) -> None:
         if self._watchdog is not None:
