@@ -28,8 +28,8 @@ APPROVAL_RETRY_POLICY = ExceptionRetryPolicy(
         *RETRY_POLICY.rules,
     ]
 )
-"""An answer is final. Other failures ask again: Airflow 3.3 fails a task that is answered within a second of asking,
-before the executor has reported that it is parked."""
+"""An answer is final. Other failures ask again: Airflow 3.3 fails a task that is answered within a second of
+asking, before the executor has reported that it is parked."""
 
 DEFAULT_ARGS: dict[str, Any] = {
     "owner": "kafka-rescale",

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import urllib.error
 import urllib.parse
-import urllib.request
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
+from kafka_rescale.embedded.airflow_api import AirflowApi, AirflowApiError
 from kafka_rescale.embedded.processes import wait_until
 
 FINISHED_RUN = frozenset({"success", "failed"})
@@ -16,46 +15,13 @@ FINISHED_TASK = frozenset({"success", "failed", "skipped", "upstream_failed", "r
 PARTS = ("metadatabase", "scheduler", "triggerer", "dag_processor")
 
 
-class AirflowApiError(RuntimeError):
-    """The API refused a request.
-
-    :param status: HTTP status code.
-    """
-
-    def __init__(self, status: int, text: str) -> None:
-        self.status = status
-        super().__init__(f"HTTP {status}: {text}")
-
-
-class AirflowClient:
-    """Talks to one Airflow whose users are all admins.
-
-    :param url: address of the API server, without a path
-    """
-
-    def __init__(self, url: str) -> None:
-        self.url = url.rstrip("/")
-        self._token: str | None = None
-
-    def request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        """Return the JSON answer of one request; a token is fetched when needed.
-
-        :raises AirflowApiError: the answer is an error.
-        """
-        if self._token is None:
-            self._token = self._send("GET", "/auth/token")["access_token"]
-        try:
-            return self._send(method, f"/api/v2{path}", body)
-        except AirflowApiError as error:
-            if error.status != 401:
-                raise
-            self._token = None
-            return self.request(method, path, body)
+class AirflowClient(AirflowApi):
+    """Triggers, watches and answers the runs of one Airflow."""
 
     def is_healthy(self) -> bool:
         """Whether every part has reported itself healthy."""
         try:
-            health = self._send("GET", "/api/v2/monitor/health")
+            health = self.send("GET", "/api/v2/monitor/health")
         except (AirflowApiError, OSError):
             return False
         return all((health.get(part) or {}).get("status") == "healthy" for part in PARTS)
@@ -190,18 +156,6 @@ class AirflowClient:
             return state in FINISHED_TASK
 
         self.wait(ended, f"{task_id} of {run_id} to end after {option}", 120)
-
-    def _send(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        headers = {"Content-Type": "application/json", "Accept": "application/json"}
-        if self._token:
-            headers["Authorization"] = f"Bearer {self._token}"
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self.url + path, data=data, headers=headers, method=method)
-        try:
-            with urllib.request.urlopen(request, timeout=60) as answer:
-                return json.loads(answer.read() or b"null")
-        except urllib.error.HTTPError as error:
-            raise AirflowApiError(error.code, error.read().decode(errors="replace")[:2000]) from error
 
 
 def _quoted(text: str) -> str:

@@ -13,7 +13,7 @@ from kafka_rescale.embedded.airflow_settings import AirflowPorts, airflow_enviro
 from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.embedded.sessions import end_session, kill_session_with_parent, session_members
 
-START_TIMEOUT_SECONDS = 240
+START_TIMEOUT_SECONDS = 480
 STOP_TIMEOUT_SECONDS = 20
 REPOSITORY = Path(__file__).resolve().parents[3]
 

@@ -1,0 +1,76 @@
+"""Requests to Airflow's REST API: tokens, errors, and answers that come late."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+TRIES = 5
+TIMEOUT_SECONDS = 60
+
+
+class AirflowApiError(RuntimeError):
+    """The API refused a request.
+
+    :param status: HTTP status code.
+    """
+
+    def __init__(self, status: int, text: str) -> None:
+        self.status = status
+        super().__init__(f"HTTP {status}: {text}")
+
+
+class AirflowApi:
+    """The API of one Airflow whose users are all admins.
+
+    :param url: address of the API server, without a path
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = url.rstrip("/")
+        self._token: str | None = None
+
+    def request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        """Return the JSON answer of one request below ``/api/v2``; a token is fetched when needed.
+
+        A busy SQLite answers 503 and changes nothing, so that is tried again, as is a reading without an answer.
+
+        :raises AirflowApiError: the answer is an error.
+        """
+        for _ in range(TRIES - 1):
+            try:
+                return self._with_token(method, path, body)
+            except AirflowApiError as error:
+                if error.status != HTTPStatus.SERVICE_UNAVAILABLE:
+                    raise
+            except TimeoutError:
+                if method != "GET":
+                    raise
+        return self._with_token(method, path, body)
+
+    def send(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        """Return the JSON answer of one request below the address itself, with the token if there is one."""
+        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        if self._token:
+            headers["Authorization"] = f"Bearer {self._token}"
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.url + path, data=data, headers=headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as answer:
+                return json.loads(answer.read() or b"null")
+        except urllib.error.HTTPError as error:
+            raise AirflowApiError(error.code, error.read().decode(errors="replace")[:2000]) from error
+
+    def _with_token(self, method: str, path: str, body: Mapping[str, Any] | None) -> Any:
+        if self._token is None:
+            self._token = self.send("GET", "/auth/token")["access_token"]
+        try:
+            return self.send(method, f"/api/v2{path}", body)
+        except AirflowApiError as error:
+            if error.status == HTTPStatus.UNAUTHORIZED:
+                self._token = None
+            raise

@@ -1,0 +1,177 @@
+"""The DAGs in a real Airflow, over REST, against a real broker: what ``dag.test()`` can't show."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from kafka_rescale.core.journal import Phase
+from kafka_rescale.embedded.airflow_api import AirflowApiError
+from kafka_rescale.embedded.airflow_client import AirflowClient
+from kafka_rescale.embedded.airflow_standalone import AirflowStandalone
+from kafka_rescale.embedded.broker import EmbeddedBroker
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.control_topic import ControlTopic
+
+from tests.support.made_topics import commit, ends, make_topics
+from tests.support.small_application import write
+
+ROOT = Path(__file__).resolve().parents[2]
+PLAIN, GATED, SCHEDULED, NO_SPARK = "plain", "gated", "scheduled", "sparkless"
+REAL_RUN = {"dry_run": False, "approve_plan": True}
+LIMIT = 300
+
+pytestmark = pytest.mark.system
+
+
+@dataclass
+class World:
+    """One broker and one Airflow for all tests of this file, each of which has an application of its own."""
+
+    client: dict[str, str]
+    airflow: AirflowClient
+
+    def control(self, application: str) -> ControlTopic:
+        return ControlTopic(KafkaConnection(self.client), application)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    directory = tmp_path_factory.mktemp("world")
+    applications = directory / "applications"
+    applications.mkdir()
+    write(applications, PLAIN)
+    write(applications, GATED)
+    write(applications, SCHEDULED, schedule="@yearly")
+    write(applications, NO_SPARK, spark_conn_id="spark_that_is_missing")
+    dags = directory / "dags"
+    shutil.copytree(ROOT / "dags", dags)
+    shutil.copy(ROOT / "tests/support/dags/gate_probe.py", dags)
+    with EmbeddedBroker(directory / "broker", heap="512m") as broker:
+        client = broker.client_config()
+        for name in (PLAIN, GATED, SCHEDULED, NO_SPARK):
+            make_topics(client, name)
+        connections = {
+            "kafka_default": {"conn_type": "kafka", "extra": client},
+            "spark_default": {"conn_type": "spark", "host": "local[1]"},
+        }
+        env = {"KAFKA_RESCALE_APPLICATIONS": str(applications)}
+        with AirflowStandalone(directory / "airflow", dags=dags, connections=connections, env=env) as airflow:
+            yield World(client, airflow.client)
+
+
+def test_every_dag_is_parsed_without_an_error(world: World) -> None:
+    kinds = ("expand", "rollback", "retire", "gate_probe")
+    wanted = {f"{kind}_{name}" for kind in kinds for name in (PLAIN, GATED, SCHEDULED, NO_SPARK)}
+    world.airflow.wait(lambda: wanted <= world.airflow.dag_ids(), "all DAGs to be parsed", LIMIT)
+    assert world.airflow.import_errors() == {}
+
+
+def test_a_dry_run_shows_the_plan_and_changes_nothing(world: World) -> None:
+    dag = f"expand_{PLAIN}"
+    run = world.airflow.trigger(dag, {"target": 8})
+    assert world.airflow.wait_for_run(dag, run, timeout=LIMIT) == "success"
+    states = world.airflow.task_states(dag, run)
+    assert {task for task, state in states.items() if state == "success"} == {"preflight", "plan"}
+    assert set(states.values()) == {"success", "skipped"}
+    table = world.airflow.xcom(dag, run, "plan", "table")
+    assert f"| {PLAIN}-totals-changelog | {PLAIN}-g2-totals-changelog | 4 | 8 |" in table
+    assert world.control(PLAIN).read().lease is None
+
+
+def test_a_target_that_is_reached_already_is_a_success_without_work(world: World) -> None:
+    dag = f"expand_{PLAIN}"
+    run = world.airflow.trigger(dag, {"target": 4, "dry_run": False})
+    assert world.airflow.wait_for_run(dag, run, timeout=LIMIT) == "success"
+    assert "already at 4" in world.airflow.xcom(dag, run, "plan", "table")
+    assert world.control(PLAIN).read().lease is None
+
+
+def test_a_missing_spark_connection_is_refused_before_anything_is_touched(world: World) -> None:
+    dag = f"expand_{NO_SPARK}"
+    run = world.airflow.trigger(dag, {"target": 8, "dry_run": False})
+    assert world.airflow.wait_for_run(dag, run, timeout=LIMIT) == "failed"
+    assert world.airflow.task(dag, run, "preflight")["try_number"] == 1
+    assert "spark_that_is_missing" in world.airflow.log(dag, run, "preflight")
+    assert world.control(NO_SPARK).read().journal is None
+
+
+def test_a_rejected_plan_fails_the_run_and_rolls_back(world: World) -> None:
+    dag = f"expand_{PLAIN}"
+    run = world.airflow.trigger(dag, {"target": 8, **REAL_RUN})
+    world.airflow.wait_for_task(dag, run, "approve_plan", states={"awaiting_input"}, timeout=LIMIT)
+    assert f"{PLAIN}-g2-totals-changelog" in world.airflow.hitl(dag, run, "approve_plan")["body"]
+    world.airflow.reject(dag, run, "approve_plan")
+    assert world.airflow.wait_for_run(dag, run, timeout=LIMIT) == "failed"
+    states = world.airflow.task_states(dag, run)
+    assert (states["approve_plan"], states["roll_back"], states["cutover"]) == (
+        "failed",
+        "success",
+        "upstream_failed",
+    )
+    journal = world.control(PLAIN).read().journal
+    assert journal is not None
+    assert journal.phase is Phase.ROLLED_BACK
+    assert world.control(PLAIN).read().lease.owner == f"{dag}/{run}"  # type: ignore[union-attr]
+
+
+def test_the_lease_of_a_run_that_has_ended_holds_nobody_up(world: World) -> None:
+    """Whether it has ended, a task asks over Airflow's execution API."""
+    dag = f"expand_{PLAIN}"
+    run = world.airflow.trigger(dag, {"target": 8})
+    assert world.airflow.wait_for_run(dag, run, timeout=LIMIT) == "success"
+
+
+def test_a_backfill_beside_a_run_is_refused_by_the_lease(world: World) -> None:
+    """``max_active_runs`` counts the runs of a backfill apart from the others."""
+    holder, dag = f"gate_probe_{SCHEDULED}", f"expand_{SCHEDULED}"
+    run = world.airflow.trigger(holder, {"target": 8, "dry_run": False})
+    world.airflow.wait_for_task(holder, run, "gate_all", states={"deferred"}, timeout=LIMIT)
+    world.airflow.backfill(dag, "2025-12-31T00:00:00Z", "2026-01-02T00:00:00Z", {"target": 8})
+    world.airflow.pause(dag, False)
+    runs = lambda: [i for i, r in world.airflow.runs(dag).items() if r["run_type"] == "backfill"]  # noqa: E731
+    world.airflow.wait(runs, "the backfill's run", LIMIT)
+    (second,) = runs()
+    assert world.airflow.wait_for_run(dag, second, timeout=LIMIT) == "failed"
+    assert f"a rescale to 8 partitions by {holder}/{run}" in world.airflow.log(dag, second, "preflight")
+    assert world.airflow.task_states(holder, run)["gate_all"] == "deferred"
+    lease = world.control(SCHEDULED).read().lease
+    assert lease is not None
+    assert (lease.owner, lease.released) == (f"{holder}/{run}", False)
+    world.airflow.pause(dag)
+    world.airflow.set_run_state(holder, run, "failed")
+
+
+def test_the_gate_waits_in_the_triggerer_until_the_last_partition_has_come(world: World) -> None:
+    """The logs end with transaction markers: a position at the end, past the marker, is no lag."""
+    dag = f"gate_probe_{GATED}"
+    run = world.airflow.trigger(dag, {"target": 8, "dry_run": False, "approve_cutover": True})
+    world.airflow.wait_for_task(dag, run, "gate_all", states={"deferred"}, timeout=LIMIT)
+    plan = world.control(GATED).read().journal.plan  # type: ignore[union-attr]
+    *all_but_one, last = ends(world.client, [m.source for s in plan.stages for m in s.changelogs])
+    commit(world.client, plan.copy_group, all_but_one)
+    held = f"{last.topic}-{last.partition}: no position"
+    log = lambda: world.airflow.log(dag, run, "gate_all", 1)  # noqa: E731
+    world.airflow.wait(lambda: held in log(), f"the triggerer to say {held}", LIMIT)
+    assert world.airflow.task_states(dag, run)["gate_all"] == "deferred"
+    commit(world.client, plan.copy_group, [last])
+    world.airflow.wait_for_task(dag, run, "approve_cutover", states={"awaiting_input"}, timeout=LIMIT)
+    assert f"| {last.topic} | {last.partition} | 0 |" in world.airflow.hitl(dag, run, "approve_cutover")["body"]
+    world.airflow.approve(dag, run, "approve_cutover")
+    assert world.airflow.wait_for_run(dag, run, timeout=LIMIT) == "success"
+
+
+def test_a_retirement_without_the_right_name_is_not_even_started(world: World) -> None:
+    with pytest.raises(AirflowApiError, match="confirm"):
+        world.airflow.trigger(f"retire_{PLAIN}", {"confirm": "another"})
+    assert world.airflow.runs(f"retire_{PLAIN}") == {}
+
+
+def test_what_was_never_begun_is_not_rolled_back(world: World) -> None:
+    dag = f"rollback_{NO_SPARK}"
+    run = world.airflow.trigger(dag)
+    assert world.airflow.wait_for_run(dag, run, timeout=LIMIT) == "success"
+    assert "nothing to roll back" in world.airflow.xcom(dag, run, "roll_back")
