@@ -101,7 +101,7 @@ def write(
 ) -> None:
     """Write to the source topic as the running generation does; in one transaction if an id is given."""
     settings = {"transactional.id": transactional_id} if transactional_id else {"enable.idempotence": True}
-    producer = Producer(connection.client(**settings))
+    producer = Producer(connection.client(**settings, **{"queue.buffering.max.messages": 1_000_000}))
     if transactional_id:
         producer.init_transactions(30)
         producer.begin_transaction()

@@ -20,7 +20,7 @@ from kafka_rescale.spark.package_zip import build
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN = "shell/test/1"
-SECONDS = 120
+SECONDS = 300
 
 
 class Submitted:

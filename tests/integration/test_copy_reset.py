@@ -12,10 +12,10 @@ from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka import copy_reset
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.copy_loop import CopyWorker, now_ms
+from kafka_rescale.kafka.copy_loop import CopyWorker
 from kafka_rescale.kafka.copy_marks import RESETTING, Mark, copy_consumer, read_positions
 from kafka_rescale.kafka.copy_reset import restart, restart_stale
-from kafka_rescale.kafka.copy_settings import StaleCopy
+from kafka_rescale.kafka.copy_settings import StaleCopy, now_ms
 from kafka_rescale.kafka.copy_units import units_of
 
 from tests.integration.copy_helpers import (

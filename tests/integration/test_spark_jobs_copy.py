@@ -24,7 +24,7 @@ from tests.integration.copy_helpers import (
     repartition,
     write,
 )
-from tests.integration.spark_job_helpers import advance, begin, captured, submitted, wait_for
+from tests.integration.spark_job_helpers import SECONDS, advance, begin, captured, submitted, wait_for
 
 pytestmark = pytest.mark.integration
 
@@ -140,7 +140,7 @@ def test_a_job_without_a_journal_fails_with_the_remedy(
 def test_a_restore_that_was_killed_half_way_is_finished_by_the_next(
     connection: KafkaConnection, unique: str, tmp_path: Path, victim: str
 ) -> None:
-    state = changelog(unique, "key-value", 2, 4)
+    state = changelog(unique, "key-value", 4, 8)
     plan = plan_of(unique, state)
     create(connection, plan)
     control = begin(connection, plan)
@@ -148,10 +148,9 @@ def test_a_restore_that_was_killed_half_way_is_finished_by_the_next(
     admin = ClusterAdmin(connection)
 
     with submitted(connection, tmp_path, "restore", plan, "--stage", "1") as job:
+        # Two of four tasks run at a time: some partitions are done, some have begun, some have not.
         wait_until(
-            lambda: sum(admin.end_offsets([state.target], read_committed=False)[state.target].values()),
-            timeout=60,
-            what="the first records in the target",
+            lambda: admin.committed(plan.copy_group).get(state.source), timeout=SECONDS, what="a partition's copy"
         )
         pythons = job.python_processes()
         driver = next(p for p in pythons if "restore.py" in Path(f"/proc/{p}/cmdline").read_text())

@@ -11,8 +11,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
-from confluent_kafka import KafkaError, KafkaException, Message
+from confluent_kafka import KafkaError, Message
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from kafka_rescale.core.cluster import TopicPartition
@@ -23,21 +24,16 @@ from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_batches import Batches
 from kafka_rescale.kafka.copy_freshness import Freshness
 from kafka_rescale.kafka.copy_marks import EMPTIED, Position, copy_consumer, read_positions
-from kafka_rescale.kafka.copy_settings import BULK, CopySettings, rules_of
-from kafka_rescale.kafka.copy_start import LogRange, checked_offset, start_of
+from kafka_rescale.kafka.copy_producer import Rewound
+from kafka_rescale.kafka.copy_settings import BULK, CopySettings, now_ms, rules_of
+from kafka_rescale.kafka.copy_start import checked_offset, log_range, start_of
 from kafka_rescale.kafka.copy_units import CopyUnit
-from kafka_rescale.kafka.copy_writer import Rewound, UnitWriter
+from kafka_rescale.kafka.copy_writer import UnitWriter
 from kafka_rescale.kafka.failures import TRANSIENT, UNKNOWN_OUTCOME, typed
 
-QUERY_SECONDS = 15.0
 STEP_SECONDS = 0.1
 REWINDS = 5
 COMMIT_THREADS = 8
-
-
-def now_ms() -> int:
-    """Return the wall clock in ms since the epoch."""
-    return int(time.time() * 1000)
 
 
 class CopyWorker:
@@ -85,9 +81,23 @@ class CopyWorker:
             if found is not None and found.mark.state == EMPTIED:
                 found = Position((starts or {})[source], found.mark)
             rules = self._rules[source[0]]
-            start = start_of(writer.unit, found, self._log_range(source), rules, self._clock())
+            start = start_of(writer.unit, found, log_range(self._consumer, source), rules, self._clock())
             writer.begin(start, committed=start == committed.get(source))
         self._read_from_positions()
+
+    def announce(self, session: str) -> None:
+        """Leave word, where the positions are, that this worker is up and follows its units.
+
+        :param session: a name that no other process uses.
+        """
+        found = read_positions(self._consumer, self.writers)
+
+        def leave(source: TopicPartition) -> None:
+            writer = self.writers[source]
+            position = found.get(source) or Position(writer.position, writer.mark)
+            writer.commit_at(self._consumer, replace(position, mark=replace(position.mark, session=session)))
+
+        list(self._pool.map(leave, self.writers))
 
     def step(self, seconds: float = STEP_SECONDS) -> int:
         """Copy what can be read now; return how many records that were.
@@ -191,7 +201,7 @@ class CopyWorker:
     def _read_error(self, source: TopicPartition, error: KafkaError) -> None:
         if error.code() in {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}:
             writer = self.writers[source]
-            log = self._log_range(source)
+            log = log_range(self._consumer, source)
             writer.reached(checked_offset(writer.unit, writer.position, log, self._rules[source[0]]))
             self._read_from_positions()
         elif error.code() not in TRANSIENT | UNKNOWN_OUTCOME:
@@ -205,14 +215,7 @@ class CopyWorker:
         asked_ms = self._clock()
         for source in self._freshness.without_goal(self.writers):
             try:
-                self._freshness.aim({source: self._log_range(source).end}, asked_ms)
+                self._freshness.aim({source: log_range(self._consumer, source).end}, asked_ms)
             except Outage:
                 return  # a broker restarts; `stall_seconds` bounds how long that may take
         self._heard = time.monotonic()
-
-    def _log_range(self, source: TopicPartition) -> LogRange:
-        try:
-            begin, end = self._consumer.get_watermark_offsets(KafkaPartition(*source), timeout=QUERY_SECONDS)
-        except KafkaException as error:
-            raise typed(error.args[0], f"topic {source[0]} partition {source[1]}") from None
-        return LogRange(begin, end)

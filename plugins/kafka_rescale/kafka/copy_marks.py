@@ -38,6 +38,7 @@ class Mark:
     :param bytes: of keys and values copied so far.
     :param attempt: for in-flight records, the attempt at the cutover that they belong to.
     :param state: empty while copying, or one of the constants above.
+    :param session: who follows this unit live; see ``CopyWorker.announce``.
     """
 
     as_of_ms: int = 0
@@ -45,6 +46,7 @@ class Mark:
     bytes: int = 0
     attempt: int = 0
     state: str = ""
+    session: str = ""
 
     def to_metadata(self) -> str:
         """Return the text that goes into the offset's metadata."""

@@ -11,9 +11,9 @@ from kafka_rescale.core.control_records import PartitionProgress
 from kafka_rescale.core.plan import Move, Plan
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.copy_loop import now_ms
 from kafka_rescale.kafka.copy_marks import Mark, Position, copy_consumer, read_positions
-from kafka_rescale.kafka.copy_units import units_of
+from kafka_rescale.kafka.copy_settings import now_ms
+from kafka_rescale.kafka.copy_units import CopyUnit, units_of
 
 NO_POSITION = -1
 
@@ -99,6 +99,11 @@ class CopyProgress:
             self._as_of_ms,
             time.monotonic() - self._began,
         )
+
+    def all_follow(self, session: str, units: Sequence[CopyUnit]) -> bool:
+        """Whether every one of these units is followed by that session."""
+        positions = read_positions(self._consumer, [u.source for u in units])
+        return len(positions) == len(units) and all(p.mark.session == session for p in positions.values())
 
     def close(self) -> None:
         """Close the clients."""

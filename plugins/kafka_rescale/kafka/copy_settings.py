@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -29,9 +30,9 @@ class CopySettings:
     """
 
     poll_records: int = 20_000
-    commit_records: int = 100_000
-    commit_bytes: int = 64 * MIB
-    commit_seconds: float = 2.0
+    commit_records: int = 200_000
+    commit_bytes: int = 128 * MIB
+    commit_seconds: float = 5.0
     fetch_kib: int = 32 * 1024
     fetch_wait_ms: int = 100
     look_seconds: float = 5.0
@@ -55,7 +56,6 @@ LIVE = CopySettings(
     commit_seconds=0.0,
     fetch_kib=4 * 1024,
     fetch_wait_ms=20,
-    look_seconds=0.5,
 )
 """Small steps, committed at once: what counts is how soon a record that blue wrote is in green."""
 
@@ -112,6 +112,11 @@ def rules_of(admin: ClusterAdmin, sources: Iterable[str], targets: Iterable[str]
         # librdkafka does not split a batch that the topic's max.message.bytes refuses.
         {t: min(BATCH_BYTES, int(found[t].configs.get("max.message.bytes", "1048588"))) for t in wanted_targets},
     )
+
+
+def now_ms() -> int:
+    """Return the wall clock in ms since the epoch."""
+    return int(time.time() * 1000)
 
 
 class StaleCopy(Outage):

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from confluent_kafka import Consumer, KafkaException
+from confluent_kafka import TopicPartition as KafkaPartition
+
+from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.kafka.copy_marks import RESETTING, Mark, Position
 from kafka_rescale.kafka.copy_settings import SourceRules, StaleCopy
 from kafka_rescale.kafka.copy_units import CopyUnit
+from kafka_rescale.kafka.failures import typed
+
+QUERY_SECONDS = 15.0
 
 
 @dataclass(frozen=True)
@@ -16,6 +23,19 @@ class LogRange:
 
     begin: int
     end: int
+
+
+def log_range(consumer: Consumer, source: TopicPartition) -> LogRange:
+    """Ask the brokers for the range of a partition.
+
+    :param consumer: ``read_committed``.
+    :raises Outage: no answer.
+    """
+    try:
+        begin, end = consumer.get_watermark_offsets(KafkaPartition(*source), timeout=QUERY_SECONDS)
+    except KafkaException as error:
+        raise typed(error.args[0], f"topic {source[0]} partition {source[1]}") from None
+    return LogRange(begin, end)
 
 
 def start_of(

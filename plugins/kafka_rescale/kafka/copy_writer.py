@@ -12,6 +12,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from kafka_rescale.core.errors import Fenced, RescaleError, UnsafeState
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_marks import Mark, Position
+from kafka_rescale.kafka.copy_producer import Rewound, producer_settings
 from kafka_rescale.kafka.copy_records import Router, kept_headers
 from kafka_rescale.kafka.copy_settings import BATCH_BYTES
 from kafka_rescale.kafka.copy_units import CopyUnit
@@ -20,19 +21,6 @@ from kafka_rescale.kafka.failures import FENCED, ConnectionTrouble, typed
 CALL_SECONDS = 60.0
 ABORT_SECONDS = 10.0
 QUEUE_FULL_SECONDS = 0.1
-LARGEST_MESSAGE_BYTES = 512 * 1024 * 1024
-"""The topic's own ``max.message.bytes`` decides; this only keeps librdkafka's 1 MB from deciding first."""
-
-
-class Rewound(Exception):
-    """The transaction was aborted; the unit must be read again from its committed position.
-
-    :param reason: why it was aborted, to raise if it happens again and again.
-    """
-
-    def __init__(self, reason: RescaleError) -> None:
-        super().__init__(str(reason))
-        self.reason = reason
 
 
 class UnitWriter:
@@ -60,7 +48,7 @@ class UnitWriter:
         try:
             self._producer = Producer(
                 connection.client(
-                    **_settings(unit.transactional_id(green), batch_bytes),
+                    **producer_settings(unit.transactional_id(green), batch_bytes),
                     error_cb=self._event,
                     on_delivery=self._delivered,
                 )
@@ -103,24 +91,14 @@ class UnitWriter:
         """
         keys: list[Any] = [message.key() for message in messages]
         targets = self._router.targets(keys, self.unit.partition)
-        topic, clean = self.unit.move.target, self.unit.is_changelog
-        size = 0
         try:
             self._begin_transaction()
-            for message, key, target in zip(messages, keys, targets, strict=True):
-                value: Any = message.value()
-                headers: Any = message.headers()
-                timestamp = message.timestamp()[1]
-                if timestamp == 0:
-                    raise self._unwritable_timestamp(message)
-                size += len(key or b"") + len(value or b"")
-                self._produce(topic, value, key, target, timestamp, kept_headers(headers) if clean else headers)
+            self.pending_bytes += self._produce_all(messages, keys, targets)
             self._producer.poll(0)
         except KafkaException as error:
             raise self._failure(error.args[0]) from None
         self.position = int(messages[-1].offset() or 0) + 1
         self.pending_records += len(messages)
-        self.pending_bytes += size
 
     def reached(self, offset: int) -> None:
         """Note that there are only markers and aborted records between the position and this offset."""
@@ -167,15 +145,26 @@ class UnitWriter:
             self._producer.begin_transaction()
             self._open = True
 
-    def _produce(self, topic: str, value: Any, key: Any, partition: int, timestamp: int, headers: Any) -> None:
-        while True:
-            try:
-                self._producer.produce(
-                    topic, value=value, key=key, partition=partition, timestamp=timestamp, headers=headers
-                )
-                return
-            except BufferError:
-                self._producer.poll(QUEUE_FULL_SECONDS)
+    def _produce_all(self, messages: Sequence[Message], keys: Sequence[Any], targets: Sequence[int]) -> int:
+        """Hand all records to the client and return their size; the one loop whose every instruction counts."""
+        topic, clean, produce = self.unit.move.target, self.unit.is_changelog, self._producer.produce
+        size = 0
+        for message, key, target in zip(messages, keys, targets, strict=True):
+            value: Any = message.value()
+            headers: Any = message.headers()
+            timestamp = message.timestamp()[1]
+            if headers and clean:
+                headers = kept_headers(headers)
+            if not timestamp:
+                raise self._unwritable_timestamp(message)
+            size += len(message) + (len(key) if key else 0)
+            while True:
+                try:
+                    produce(topic, value, key, target, timestamp=timestamp, headers=headers)
+                    break
+                except BufferError:
+                    self._producer.poll(QUEUE_FULL_SECONDS)
+        return size
 
     def _delivered(self, error: KafkaError | None, _: Message) -> None:
         if error is not None and error.code() not in {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}:
@@ -226,19 +215,3 @@ class UnitWriter:
             expected="a timestamp of at least 1 ms",
             remedy="Delete or update this entry in the application, so that it gets a real timestamp.",
         )
-
-
-def _settings(transactional_id: str, batch_bytes: int) -> dict[str, Any]:
-    return {
-        "transactional.id": transactional_id,
-        "transaction.timeout.ms": 60_000,
-        "message.max.bytes": LARGEST_MESSAGE_BYTES,
-        "batch.size": batch_bytes,
-        "queue.buffering.max.messages": 500_000,
-        "linger.ms": 5,
-        # With the default of 100 a transaction of a few records took 0.15 s, with 5 it took 0.02 s (measured).
-        "retry.backoff.ms": 5,
-        # Otherwise finding the coordinator takes half a second or more.
-        "enable.sparse.connections": False,
-        "delivery.report.only.error": True,
-    }

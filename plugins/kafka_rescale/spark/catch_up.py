@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from uuid import uuid4
+
 from kafka_rescale.core.journal import Journal
 from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.copy_loop import now_ms
 from kafka_rescale.kafka.copy_progress import CopyProgress, Snapshot
 from kafka_rescale.kafka.copy_reset import restart_stale
+from kafka_rescale.kafka.copy_settings import now_ms
 from kafka_rescale.kafka.copy_units import divided, units_of
 from kafka_rescale.kafka.in_flight import prove, wait_until_visible
 from kafka_rescale.spark.copy_tasks import FINISHED, STOPPED, Follow
@@ -22,7 +24,7 @@ def catch_up(job: Job) -> None:
     """
     journal = job.journal()
     plan = journal.plan
-    follow = Follow(job.connection, plan, journal.attempt)
+    follow = Follow(job.connection, plan, journal.attempt, session=uuid4().hex)
     if _ended(job, follow.verdict(journal)):
         return
     job.put("running")
@@ -31,11 +33,14 @@ def catch_up(job: Job) -> None:
         say(line)
     progress = CopyProgress(job.connection, plan, changelogs)
     spark = job.spark()
-    lists = divided(units_of(plan.moves), job.parallelism(spark))
+    units = units_of(plan.moves)
+    lists = divided(units, job.parallelism(spark))
     spread = spark.sparkContext.parallelize(lists, max(1, len(lists)))
 
     def state_of(snapshot: Snapshot) -> str:
-        return "ready" if snapshot.within(job.arguments.acceptable_lag) else "running"
+        # Python workers take seconds to start, which must not become part of the pause.
+        near = snapshot.within(job.arguments.acceptable_lag)
+        return "ready" if near and progress.all_follow(follow.session, units) else "running"
 
     verdicts = job.run_reported(
         lambda: spread.mapPartitions(follow).collect(), progress, state_of=state_of, seconds=BEAT_SECONDS

@@ -11,8 +11,8 @@ from kafka_rescale.core.journal import Captured, Journal, Phase
 from kafka_rescale.core.plan import Plan
 from kafka_rescale.kafka import in_flight
 from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.copy_loop import CopyWorker, now_ms
-from kafka_rescale.kafka.copy_settings import BULK, LIVE
+from kafka_rescale.kafka.copy_loop import CopyWorker
+from kafka_rescale.kafka.copy_settings import BULK, LIVE, now_ms
 from kafka_rescale.kafka.copy_units import CopyUnit
 from kafka_rescale.kafka.journal_follower import JournalFollower
 from kafka_rescale.spark.task_errors import as_text
@@ -54,11 +54,13 @@ class Follow:
     """Follows blue's changelogs until the journal gives the final ends, and finishes.
 
     :param attempt: the journal's attempt at the cutover; another one means that this was rolled back.
+    :param session: of the job that is starting this; the driver recognises its workers by it.
     """
 
     connection: KafkaConnection
     plan: Plan
     attempt: int
+    session: str
 
     def __call__(self, lists: Iterable[list[CopyUnit]]) -> Iterator[str]:
         """Yield ``finished`` or ``stopped`` per list."""
@@ -78,6 +80,8 @@ class Follow:
         carrier = CopyWorker(self.connection, self.plan, carried, LIVE)
         try:
             worker.begin()
+            worker.announce(self.session)
+            carrier.announce(self.session)
             while not (verdict := self.verdict(journal := follower.latest())):
                 worker.step(LIVE_STEP_SECONDS)
             if journal is None or journal.captured is None or verdict in {FINISHED, STOPPED}:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import logging
 import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from kafka_rescale.core.control_records import JobResult
@@ -19,6 +17,7 @@ from kafka_rescale.core.plan import Plan, Stage
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.kafka.copy_progress import CopyProgress, Snapshot
+from kafka_rescale.spark.arguments import Arguments, parse
 from kafka_rescale.spark.exit_codes import DONE, FAILED, SUPERSEDED
 from kafka_rescale.spark.session import copy_session
 from kafka_rescale.spark.task_errors import from_text
@@ -31,25 +30,6 @@ T = TypeVar("T")
 log = logging.getLogger("kafka_rescale.job")
 
 REPORT_SECONDS = 3.0
-ACCEPTABLE_LAG = 10_000
-
-
-@dataclass(frozen=True)
-class Arguments:
-    """A job's command line.
-
-    :param run: the run that holds the lease.
-    :param attempt: counts the attempts of the run's task.
-    :param acceptable_lag: offsets per partition (KIP-441's default).
-    :param parallelism: most tasks at a time; 0 for as many as Spark has cores.
-    """
-
-    application: str
-    run: str
-    attempt: int
-    stage: int | None = None
-    acceptable_lag: int = ACCEPTABLE_LAG
-    parallelism: int = 0
 
 
 class Job:
@@ -172,7 +152,7 @@ def run(name: str, body: Callable[[Job], None], *options: str, arguments: Sequen
     exit_with_parent()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     logging.getLogger("py4j").setLevel(logging.WARNING)
-    parsed = _parse(name, options, arguments)
+    parsed = parse(name, options, arguments)
     job: Job | None = None
     try:
         job = Job(name, parsed, KafkaConnection.from_environment())
@@ -203,16 +183,3 @@ def _leave_failure(job: Job | None, error: Exception) -> None:
         job.put("failed", detail=f"{type(error).__name__}: {error}"[:2000])
     except RescaleError as another:
         log.warning("the failure could not be recorded: %s", another)
-
-
-def _parse(name: str, options: Sequence[str], arguments: Sequence[str] | None) -> Arguments:
-    parser = argparse.ArgumentParser(prog=name)
-    parser.add_argument("--application", required=True, help="base name of the application")
-    parser.add_argument("--run", required=True, help="the run that holds the lease")
-    parser.add_argument("--attempt", type=int, required=True, help="attempt of the run's task")
-    parser.add_argument("--parallelism", type=int, default=0, help="most tasks at a time; default: all cores")
-    if "stage" in options:
-        parser.add_argument("--stage", type=int, required=True, help="from 1 at the most downstream")
-    if "acceptable_lag" in options:
-        parser.add_argument("--acceptable-lag", type=int, default=ACCEPTABLE_LAG, help="offsets per partition")
-    return Arguments(**vars(parser.parse_args(arguments)))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from kafka_rescale.core.journal import Phase
-from kafka_rescale.kafka.copy_loop import now_ms
 from kafka_rescale.kafka.copy_progress import CopyProgress
 from kafka_rescale.kafka.copy_reset import restart_stale
+from kafka_rescale.kafka.copy_settings import now_ms
 from kafka_rescale.kafka.copy_units import units_of
 from kafka_rescale.spark.copy_tasks import CopyToEnds
 from kafka_rescale.spark.job import Job, say

@@ -23,5 +23,6 @@ def copy_session(job: str, application: str, run: str, attempt: int) -> SparkSes
         .config("spark.speculation", "false")
         .config("spark.task.maxFailures", "1")
         .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.log.level", "WARN")
         .getOrCreate()
     )

@@ -6,9 +6,9 @@ import time
 
 from kafka_rescale.core.errors import Outage
 from kafka_rescale.core.journal import Phase
-from kafka_rescale.kafka.copy_loop import now_ms
 from kafka_rescale.kafka.copy_progress import CopyProgress, Snapshot
 from kafka_rescale.kafka.copy_reset import restart_stale
+from kafka_rescale.kafka.copy_settings import now_ms
 from kafka_rescale.kafka.copy_units import divided, units_of
 from kafka_rescale.spark.copy_tasks import CopyToEnds
 from kafka_rescale.spark.job import Job, say

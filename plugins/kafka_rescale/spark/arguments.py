@@ -1,0 +1,44 @@
+"""The command line of the copy jobs."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+ACCEPTABLE_LAG = 10_000
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """A job's command line.
+
+    :param run: the run that holds the lease.
+    :param attempt: counts the attempts of the run's task.
+    :param acceptable_lag: offsets per partition (KIP-441's default).
+    :param parallelism: most tasks at a time; 0 for as many as Spark has cores.
+    """
+
+    application: str
+    run: str
+    attempt: int
+    stage: int | None = None
+    acceptable_lag: int = ACCEPTABLE_LAG
+    parallelism: int = 0
+
+
+def parse(name: str, options: Sequence[str], arguments: Sequence[str] | None) -> Arguments:
+    """Read a job's command line.
+
+    :param options: of the optional arguments, those that this job has.
+    """
+    parser = argparse.ArgumentParser(prog=name)
+    parser.add_argument("--application", required=True, help="base name of the application")
+    parser.add_argument("--run", required=True, help="the run that holds the lease")
+    parser.add_argument("--attempt", type=int, required=True, help="attempt of the run's task")
+    parser.add_argument("--parallelism", type=int, default=0, help="most tasks at a time; default: all cores")
+    if "stage" in options:
+        parser.add_argument("--stage", type=int, required=True, help="from 1 at the most downstream")
+    if "acceptable_lag" in options:
+        parser.add_argument("--acceptable-lag", type=int, default=ACCEPTABLE_LAG, help="offsets per partition")
+    return Arguments(**vars(parser.parse_args(arguments)))
