@@ -1,0 +1,133 @@
+"""The flights application at work on a broker of its own: state built up, input arriving all the time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from kafka_rescale.core.journal import PartitionOffsets
+from kafka_rescale.embedded.broker import EmbeddedBroker
+from kafka_rescale.embedded.flights import Dataset
+from kafka_rescale.embedded.flights_stack import FlightsStack, environment_of
+from kafka_rescale.embedded.outputs import compare_with_expected
+from kafka_rescale.embedded.processes import wait_until
+from kafka_rescale.embedded.replay import Replay
+from kafka_rescale.embedded.topics import FLIGHTS, PLANES, create_inputs, create_outputs
+from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.connection import KafkaConnection
+
+from benchmarks.flights_at_scale import flights_at_scale
+from benchmarks.sizes import BEFORE, Sizes
+
+REPARTITIONS = ("by-aircraft-repartition", "by-airport-repartition")
+STORES = ("planes", "aircraft-totals", "aircraft-sessions", "airport-hourly")
+CATCH_UP_SECONDS = 1200.0
+
+# By default output leaves the cache every 30 s only, and "caught up" could not be seen any finer.
+OPTIONS = {"FLIGHTS_OPTIONS": "--commit-interval-ms 1000", "FLIGHTS_HEAP": "768m"}
+
+
+@dataclass
+class LiveApplication:
+    """The application, its cluster and its input.
+
+    :param preloaded: flights that it had processed before anything was measured.
+    """
+
+    stack: FlightsStack
+    connection: KafkaConnection
+    replay: Replay
+    dataset: Dataset
+    preloaded: int
+    _sending: Future[None] | None = None
+    _pool: ThreadPoolExecutor | None = None
+
+    @property
+    def admin(self) -> ClusterAdmin:
+        """For questions to the broker."""
+        return ClusterAdmin(self.connection)
+
+    def await_processed(self, application_id: str, inputs: PartitionOffsets) -> None:
+        """Return when the application has processed its input up to these ends, and all that followed from it."""
+        self._await_committed(application_id, inputs)
+        internal = [f"{application_id}-{name}" for name in REPARTITIONS]
+        self._await_committed(application_id, self.admin.end_offsets(internal))
+
+    def await_group(self, application_id: str) -> None:
+        """Return when the application has joined its group.
+
+        Only then may committed offsets be asked for: librdkafka 2.16 crashes when a group's coordinator is still
+        being loaded (its issue #5040), as it is on a new broker.
+        """
+        wait_until(
+            lambda: self.admin.describe_group(application_id).is_live, timeout=60, what=f"{application_id} to join"
+        )
+
+    def state_records(self, application_id: str) -> int:
+        """Return how many records its changelogs hold."""
+        changelogs = [f"{application_id}-{store}-changelog" for store in STORES]
+        return sum(sum(ends.values()) for ends in self.admin.end_offsets(changelogs).values())
+
+    def send(self, rate: float) -> None:
+        """Go on sending flights at a rate, in the background."""
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="flights")
+        self._sending = self._pool.submit(self.replay.send_at_rate, rate, lambda sent: None)
+
+    def stop_sending(self) -> None:
+        """Stop sending, and raise what went wrong with it."""
+        self.replay.stopping = True
+        if self._pool is not None and self._sending is not None:
+            self._pool.shutdown()
+            self._sending.result()
+        self.replay.flush()
+
+    def differences(self, application_id: str) -> list[str]:
+        """Stop sending, let the application finish, and return where its results differ from what they must be."""
+        self.stop_sending()
+        assert self.replay.sent < len(self.dataset.flights), "the input ended while it was measured"
+        self.await_processed(application_id, self.admin.end_offsets([FLIGHTS, PLANES]))
+        sent = self.dataset.prefix(self.replay.sent)
+        return compare_with_expected(self.stack.client, sent, application_id=application_id).differences
+
+    def _await_committed(self, group: str, ends: PartitionOffsets) -> None:
+        admin = self.admin
+
+        def reached() -> bool:
+            committed = admin.committed(group)
+            return all(
+                committed.get(t, {}).get(p, 0) >= end for t, by_p in ends.items() for p, end in by_p.items()
+            )
+
+        wait_until(reached, timeout=CATCH_UP_SECONDS, what=f"{group} to reach {ends}", poll_seconds=0.2)
+
+
+@contextmanager
+def live_application(
+    directory: Path, sizes: Sizes, copies: int, tell: Callable[[str], None]
+) -> Iterator[LiveApplication]:
+    """Build up the state of the application, and have input arrive at a steady rate from then on."""
+    dataset, preload = flights_at_scale(sizes, copies)
+    with EmbeddedBroker(directory / "broker") as broker:
+        stack = FlightsStack(directory / "flights", broker.bootstrap_servers, partitions=BEFORE, settings=OPTIONS)
+        live = LiveApplication(
+            stack, KafkaConnection(broker.client_config()), Replay(stack.client, dataset), dataset, preload
+        )
+        create_inputs(stack.client, BEFORE)
+        create_outputs(stack.client, BEFORE)
+        live.replay.send_planes()
+        live.replay.send_at_once(preload)
+        live.replay.flush()
+        with environment_of(stack):
+            try:
+                assert stack.run("start") == 0
+                live.await_group("flights")
+                live.await_processed("flights", live.admin.end_offsets([FLIGHTS, PLANES]))
+                tell(f"{preload:,} flights processed, {live.state_records('flights'):,} changelog records")
+                live.send(sizes.flights_per_second)
+                yield live
+            finally:
+                live.replay.stopping = True
+                stack.stop("flights", "flights-g2")

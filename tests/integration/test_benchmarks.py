@@ -1,0 +1,39 @@
+"""Every benchmark runs from end to end; how fast anything is, is no matter of tests."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks.names import CONTESTANTS, RESET_PARTS
+from benchmarks.run import main
+
+pytestmark = pytest.mark.integration
+
+TINY = ["--scale", "0.01", "--repeats", "1", "--states", "1"]
+
+
+def test_the_whole_run_measures_everything_and_leaves_page_and_pictures(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert main([*TINY, "--out", str(out), "--directory", str(tmp_path / "scratch")]) == 0
+    results = json.loads((out / "results.json").read_text())
+
+    assert [row["copies"] for row in results["downtime"]] == [1]
+    for row in results["downtime"]:
+        assert row["verified"]
+        assert row["equal"]
+        assert {"quiesce", "prove", "delta", "promote", "first_output", "total"} <= row["parts"].keys()
+        assert row["copied"]["records"] > 0
+    for row in results["full_reset"]:
+        assert row["equal"]
+        assert row["parts"].keys() == {*RESET_PARTS, "total"}
+    contestants = results["copying"]["contestants"]
+    assert contestants.keys() == CONTESTANTS.keys()
+    assert all(found["records_per_second"]["median"] > 0 for found in contestants.values())
+
+    page = (out / "README.md").read_text()
+    for picture in ("pause.svg", "outage.svg", "copying.svg"):
+        assert picture in page
+        assert (out / picture).read_text().rstrip().endswith("</svg>")
