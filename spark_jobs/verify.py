@@ -1,7 +1,7 @@
 """Compare the running generation of an application with the one before: ``spark-submit --jars … verify.py``.
 
 Exit code 0: every oracle holds. 1: there are findings; they are printed and in the control topic. 2: it could not
-be verified, for example because a broker didn't answer.
+be verified, for example because a broker didn't answer. 3: a newer attempt has taken over.
 """
 
 from __future__ import annotations
@@ -10,12 +10,6 @@ import argparse
 import logging
 import sys
 
-from kafka_rescale.core.errors import RescaleError
-from kafka_rescale.core.report import render
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.operations.verify import verify
-from pyspark.sql import SparkSession
-
 PASSED, FINDINGS, NOT_VERIFIED = 0, 1, 2
 
 
@@ -23,20 +17,40 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one verification; returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--application", required=True, help="base name of the application")
-    parser.add_argument("--run", default="", help="the run that asks, for the log")
-    parser.add_argument("--attempt", type=int, default=1, help="the attempt of that run, for the log")
+    parser.add_argument("--run", default="", help="the run that asks, for Spark's UI")
+    parser.add_argument("--attempt", type=int, default=1, help="the attempt of that run")
     options = parser.parse_args(arguments)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
-    logging.info("verify %s for %s, attempt %d", options.application, options.run or "a person", options.attempt)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    logging.getLogger("py4j").setLevel(logging.WARNING)
     try:
-        connection = KafkaConnection.from_environment()
-        spark = SparkSession.builder.appName(f"verify {options.application}").getOrCreate()
-        report = verify(spark, connection, options.application)
-    except RescaleError as error:
-        logging.error("%s: %s", type(error).__name__, error)
-        return NOT_VERIFIED
+        return verified(options.application, options.run, options.attempt)
     except Exception:
         logging.exception("verify could not run")
+        return NOT_VERIFIED
+
+
+def verified(application: str, run: str, attempt: int) -> int:
+    """Verify, print the report and return the exit code."""
+    # Imported here: a package that can't be imported would otherwise exit with 1, as if there were findings.
+    from kafka_rescale.core.errors import Fenced, RescaleError
+    from kafka_rescale.core.report import render
+    from kafka_rescale.kafka.connection import KafkaConnection
+    from kafka_rescale.operations.verify import verify
+    from kafka_rescale.spark.exit_codes import SUPERSEDED
+    from kafka_rescale.spark.watchdog import exit_with_parent
+    from pyspark.sql import SparkSession
+
+    exit_with_parent()
+    try:
+        connection = KafkaConnection.from_environment()
+        builder = SparkSession.builder.appName(f"kafka-rescale verify {application} ({run}, attempt {attempt})")
+        spark = builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
+        report = verify(spark, connection, application)
+    except Fenced as fenced:
+        logging.error("superseded: %s", fenced)
+        return SUPERSEDED
+    except RescaleError as error:
+        logging.error("%s: %s", type(error).__name__, error)
         return NOT_VERIFIED
     print(render(report), flush=True)
     return PASSED if report.passed else FINDINGS

@@ -50,6 +50,7 @@ def spark() -> Iterator[SparkSession]:
         .appName("tests")
         .config("spark.jars", jars)
         .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.executorEnv.PYTHONPATH", str(package))
         .getOrCreate()

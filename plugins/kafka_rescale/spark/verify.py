@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import reduce
 
-from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as sf
 
 from kafka_rescale.core.oracles import Alignment, Entry, KeyFinding, Oracle, finding_of
@@ -115,14 +114,18 @@ def _findings(
     if not failures:
         return ()
     duplicate = sf.col("surplus") & sf.col("source").isin(*complete)
-    found = (
-        judged.filter(duplicate if oracle is Oracle.DUPLICATES else sf.col(oracle))
-        .limit(MAX_FINDINGS)
-        .withColumn("oracle", sf.lit(oracle.value))
-        for oracle in failures
+    conditions = {o: duplicate if o is Oracle.DUPLICATES else sf.col(o) for o in failures}
+    failed = sf.array_compact(sf.array(*(sf.when(c, sf.lit(o.value)) for o, c in conditions.items())))
+    # By rank first, so that one key with a long history doesn't hide the others.
+    first = sf.row_number().over(Window.partitionBy("oracle").orderBy("rank", "key"))
+    rows = (
+        judged.withColumn("oracle", sf.explode(failed))
+        .withColumn("number", first)
+        .filter(sf.col("number") <= MAX_FINDINGS)
+        .collect()
     )
-    rows = reduce(DataFrame.union, found).collect()
-    return tuple(finding_of(Oracle(row["oracle"]), pair.store, _alignment(row)) for row in rows)
+    found = (finding_of(Oracle(row["oracle"]), pair.store, _alignment(row)) for row in rows)
+    return tuple(sorted(found, key=lambda f: list(failures).index(f.oracle)))
 
 
 def _alignment(row: Row) -> Alignment:
