@@ -62,6 +62,11 @@ def test_stages_are_chained_from_the_most_downstream_upstream(expand: DAG) -> No
     assert expand.get_task("gate_all").upstream_task_ids == {path[-1]}
 
 
+def test_only_a_sub_topology_without_state_starts_no_spark_job(expand: DAG) -> None:
+    idle = {task.task_id for task in expand.tasks if getattr(task, "idle", False)}
+    assert idle == {f"{STAGES[2]}.restore", f"{STAGES[2]}.warm_up"}
+
+
 def test_verify_waits_for_the_cutover_and_for_catch_up(expand: DAG) -> None:
     assert expand.get_task("verify").upstream_task_ids == {"cutover", "catch_up"}
     assert expand.get_task("cutover").upstream_task_ids == {"approve_cutover"}

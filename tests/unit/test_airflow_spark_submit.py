@@ -115,6 +115,11 @@ def test_the_job_gets_strings_and_the_run_and_the_attempt(
     assert command[command.index("--py-files") + 1] == "package.zip"
 
 
+def test_a_stage_without_state_starts_no_driver(connections: pytest.MonkeyPatch, submitted: list[Any]) -> None:
+    assert operator(idle=True).execute(context()) == {}
+    assert submitted == []
+
+
 def test_the_kafka_connection_travels_in_the_environment_alone(
     connections: pytest.MonkeyPatch, submitted: list[Any]
 ) -> None:

@@ -114,12 +114,13 @@ class PlanOperator(RescaleOperator, SkipMixin):
         table = plan_markdown(plan) if plan else "\n".join(found["messages"])
         self.log.info("\n%s", table)
         context["ti"].xcom_push(key=PLAN_TABLE_KEY, value=table)
-        if plan is None or found["noop"] or str(self.only_show).lower() == "true":
-            self.log.info("Nothing to do." if plan is None or found["noop"] else "Dry run: it ends here.")
-            context["ti"].xcom_push(key="return_value", value=found["plan"])  # skip() returns by an exception
-            self.skip(ti=context["ti"], tasks=context["task"].get_flat_relatives(upstream=False))
-        self._begin(plan, context)
-        return plan.model_dump(mode="json")
+        if plan is not None and not found["noop"] and str(self.only_show).lower() != "true":
+            self._begin(plan, context)
+            return plan.model_dump(mode="json")
+        self.log.info("Nothing to do." if plan is None or found["noop"] else "Dry run: it ends here.")
+        context["ti"].xcom_push(key="return_value", value=found["plan"])  # skip() leaves by an exception
+        self.skip(ti=context["ti"], tasks=context["task"].get_flat_relatives(upstream=False))
+        return None
 
     def _begin(self, plan: Plan, context: Context) -> None:
         from kafka_rescale.operations.begin import begin

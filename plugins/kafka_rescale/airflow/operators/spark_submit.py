@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-import psutil
+import psutil  # type: ignore[import-untyped]
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import Context
 from airflow.sdk.log import mask_secret
@@ -43,11 +43,15 @@ class RescaleSparkSubmitOperator(SparkSubmitOperator):
         ``spark-submit``, which only client mode on a local or standalone master keeps out of sight
     :param kafka_config_file: path of a JSON file with those properties, mounted where the driver runs; needed in
         cluster deploy mode and on YARN or Kubernetes, whose ``env_vars`` become visible Spark properties
+    :param idle: there is nothing to do, so no driver is started (a sub-topology without state)
     """
 
     # env_vars would show the Kafka connection among the rendered fields.
     template_fields: Sequence[str] = tuple(f for f in SparkSubmitOperator.template_fields if f != "env_vars")
     ui_color = "#fbe3c9"
+    env_vars: dict[str, str] | None
+    jars: str | None
+    packages: str | None
 
     def __init__(
         self,
@@ -57,12 +61,14 @@ class RescaleSparkSubmitOperator(SparkSubmitOperator):
         stage: int | None = None,
         kafka_conn_id: str,
         kafka_config_file: str | None = None,
+        idle: bool = False,
         **kwargs: Any,
     ) -> None:
         self.application_id = application_id
         self.job = job
         self.stage = stage
         self.kafka_conn_id = kafka_conn_id
+        self.idle = idle
         self.kafka_config_file = kafka_config_file or os.environ.get(CONFIG_FILE)
         self.result_key = job if stage is None else f"{job}/{stage}"
         name = f"{application_id}-{self.result_key.replace('/', '-')}"
@@ -70,6 +76,9 @@ class RescaleSparkSubmitOperator(SparkSubmitOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Return the job's result without its per-partition part."""
+        if self.idle:
+            self.log.info("This sub-topology has no state to copy.")
+            return {}
         master = require_spark_master(self._conn_id)
         connection = KafkaRescaleHook(kafka_config_id=self.kafka_conn_id).connection()
         self.env_vars = {**(self.env_vars or {}), **self._environment(master, connection)}
