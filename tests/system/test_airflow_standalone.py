@@ -72,7 +72,7 @@ def test_every_dag_is_parsed_without_an_error(world: World) -> None:
 
 def test_a_dry_run_shows_the_plan_and_changes_nothing(world: World) -> None:
     dag = f"expand_{PLAIN}"
-    run = world.airflow.trigger(dag, {"target": 8})
+    run = world.airflow.trigger(dag, {"target": 8, "dry_run": True})
     assert world.airflow.wait_for_run(dag, run, timeout=LIMIT) == "success"
     states = world.airflow.task_states(dag, run)
     assert {task for task, state in states.items() if state == "success"} == {"preflight", "plan"}
@@ -121,7 +121,7 @@ def test_a_rejected_plan_fails_the_run_and_rolls_back(world: World) -> None:
 def test_the_lease_of_a_run_that_has_ended_holds_nobody_up(world: World) -> None:
     """Whether it has ended, a task asks over Airflow's execution API."""
     dag = f"expand_{PLAIN}"
-    run = world.airflow.trigger(dag, {"target": 8})
+    run = world.airflow.trigger(dag, {"target": 8, "dry_run": True})
     assert world.airflow.wait_for_run(dag, run, timeout=LIMIT) == "success"
 
 

@@ -96,12 +96,12 @@ def test_a_run_that_was_rolled_back_has_failed(expand: DAG) -> None:
     assert roll_back.upstream_task_ids <= upstream_of(expand, "callback")
 
 
-def test_a_trigger_without_params_is_a_dry_run(expand: DAG) -> None:
+def test_a_trigger_without_params_asks_before_the_application_is_stopped(expand: DAG) -> None:
     assert expand.params.validate() == {
         "target": None,
-        "dry_run": True,
+        "dry_run": False,
         "approve_plan": False,
-        "approve_cutover": False,
+        "approve_cutover": True,
         "acceptable_recovery_lag": None,
     }
 
@@ -120,7 +120,7 @@ def test_a_schedule_is_a_decision_to_expand(applications: Path) -> None:
     write_application(applications, application_id="nightly", schedule="@daily")
     dag = parsed().dags["expand_nightly"]
     assert dag.schedule == "@daily"
-    assert dag.params["dry_run"] is False
+    assert dag.params["approve_cutover"] is False
 
 
 def test_retirement_has_to_be_confirmed_by_name(applications: Path) -> None:

@@ -70,6 +70,7 @@ class ExpansionTasks:
             kafka_conn_id=self.application.kafka_conn_id,
             conn_id=self.application.spark_conn_id,
             conf=dict(self.application.spark_conf),
+            acceptable_lag=self._acceptable_lag() if job in {"warm_up", "catch_up"} else None,
             **arguments,
         )
 
@@ -115,10 +116,12 @@ class ExpansionTasks:
         )
 
     def _gate(self) -> dict[str, Any]:
-        default = self.application.acceptable_recovery_lag
-        chosen = "params.acceptable_recovery_lag"
         return {
             "application_id": self.application.application_id,
             "kafka_config_id": self.application.kafka_conn_id,
-            "acceptable_lag": f"{{{{ {default} if {chosen} is none else {chosen} }}}}",
+            "acceptable_lag": self._acceptable_lag(),
         }
+
+    def _acceptable_lag(self) -> str:
+        default, chosen = self.application.acceptable_recovery_lag, "params.acceptable_recovery_lag"
+        return f"{{{{ {default} if {chosen} is none else {chosen} }}}}"

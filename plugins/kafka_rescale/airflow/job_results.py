@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from kafka_rescale.core.errors import Fenced, InvalidInput, Refused, RescaleError, UnsafeState
+
 if TYPE_CHECKING:
+    from kafka_rescale.core.control_records import ControlState
     from kafka_rescale.kafka.connection import KafkaConnection
 
 REPORT = "verify"
@@ -19,3 +22,43 @@ def result_of(connection: KafkaConnection, application_id: str, key: str) -> dic
         return {k: v for k, v in state.report.items() if isinstance(v, str | int | float | bool)}
     result = state.results.get(key)
     return result.model_dump(mode="json", exclude={"partitions"}) if result else {}
+
+
+def failure_of(
+    connection: KafkaConnection, application_id: str, key: str, run: str, attempt: int
+) -> RescaleError | None:
+    """Return why a job failed, as far as it has said so and a retry can't help; None for anything else.
+
+    ``spark-submit`` answers with an exit code only; without this, findings would be verified again and again.
+
+    :param run: the run that holds the lease.
+    :param attempt: the task's try number.
+    """
+    from kafka_rescale.kafka.control_topic import ControlTopic
+
+    state = ControlTopic(connection, application_id).read()
+    if key == REPORT:
+        return _findings(application_id, state)
+    result = state.results.get(key)
+    if result is None or (result.run, result.attempt, result.state) != (run, attempt, "failed"):
+        return None
+    kind, _, message = result.detail.partition(": ")
+    final = {error.__name__: error for error in (Fenced, InvalidInput, Refused, UnsafeState)}.get(kind)
+    if final is None:
+        return None
+    return final(f"job {key}", found=message, expected="none of that", remedy="See the task's log.")
+
+
+def _findings(application_id: str, state: ControlState) -> RescaleError | None:
+    journal = state.journal
+    if journal is None or state.report.get("passed") is not False:
+        return None
+    if state.report.get("plan") != journal.plan.fingerprint:
+        return None
+    return UnsafeState(
+        f"verification of {application_id}",
+        found="findings, see the report in this log",
+        expected="two equal generations",
+        remedy=f"{journal.plan.blue} is whole, untouched until `retire`. Stop {journal.plan.green}, "
+        "and look at the findings before anything else.",
+    )

@@ -15,8 +15,9 @@ WHAT, SAFETY = "What to do", "Safety"
 def expansion_params(application: Application) -> dict[str, Param]:
     """Return the params of an expansion.
 
-    ``dry_run`` is on by default: whoever presses *Trigger* without reading gets a plan, not a cutover. A schedule
-    is itself the decision to expand, and takes the defaults, so there it is off.
+    ``approve_cutover`` is on by default: whoever presses *Trigger* without reading gets copies, which harm nobody,
+    and is asked before the application is stopped. A schedule is itself the decision to expand, and takes the
+    defaults, so there it is off.
     """
     return {
         "target": Param(
@@ -29,7 +30,7 @@ def expansion_params(application: Application) -> dict[str, Param]:
             description_md=f"Empty: `partitions` of the application file ({application.partitions} when parsed).",
         ),
         "dry_run": Param(
-            application.schedule is None,
+            False,
             type="boolean",
             title="Dry run",
             section=WHAT,
@@ -43,7 +44,7 @@ def expansion_params(application: Application) -> dict[str, Param]:
             description_md="Wait for a person to approve the plan before anything is created.",
         ),
         "approve_cutover": Param(
-            False,
+            application.schedule is None,
             type="boolean",
             title="Approve the cutover",
             section=SAFETY,

@@ -51,14 +51,14 @@ class AirflowClient(AirflowApi):
         body = {"logical_date": None, "conf": dict(conf or {})} | ({"dag_run_id": run_id} if run_id else {})
         started = self.request("POST", f"/dags/{_quoted(dag_id)}/dagRuns", body)["dag_run_id"]
         self.pause(dag_id, False)
-        return started
+        return str(started)
 
     def backfill(
         self, dag_id: str, from_date: str, to_date: str, conf: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
         """Create a backfill of a scheduled DAG (ISO dates) and return it."""
         body = {"dag_id": dag_id, "from_date": from_date, "to_date": to_date, "dag_run_conf": dict(conf or {})}
-        return self.request("POST", "/backfills", body)
+        return dict(self.request("POST", "/backfills", body))
 
     def runs(self, dag_id: str) -> dict[str, dict[str, Any]]:
         """Return all runs of a DAG by id."""
@@ -67,7 +67,7 @@ class AirflowClient(AirflowApi):
 
     def run_state(self, dag_id: str, run_id: str) -> str:
         """Return a run's state."""
-        return self.request("GET", _run(dag_id, run_id))["state"]
+        return str(self.request("GET", _run(dag_id, run_id))["state"])
 
     def set_run_state(self, dag_id: str, run_id: str, state: str) -> None:
         """Mark a run, as the UI's *Mark as* does."""
@@ -80,7 +80,7 @@ class AirflowClient(AirflowApi):
 
     def task(self, dag_id: str, run_id: str, task_id: str) -> dict[str, Any]:
         """Return everything about a task instance, its ``try_number`` and rendered fields among it."""
-        return self.request("GET", f"{_run(dag_id, run_id)}/taskInstances/{task_id}")
+        return dict(self.request("GET", f"{_run(dag_id, run_id)}/taskInstances/{task_id}"))
 
     def xcom(self, dag_id: str, run_id: str, task_id: str, key: str = "return_value") -> Any:
         """Return an XCom's value."""
@@ -96,7 +96,7 @@ class AirflowClient(AirflowApi):
 
     def hitl(self, dag_id: str, run_id: str, task_id: str) -> dict[str, Any]:
         """Return what a person is asked: ``subject``, ``body``, ``options``."""
-        return self.request("GET", f"{_run(dag_id, run_id)}/taskInstances/{task_id}/-1/hitlDetails")
+        return dict(self.request("GET", f"{_run(dag_id, run_id)}/taskInstances/{task_id}/-1/hitlDetails"))
 
     def approve(self, dag_id: str, run_id: str, task_id: str) -> None:
         """Answer *Approve*, and return when the task has ended."""

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import psutil  # type: ignore[import-untyped]
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import Context
+from airflow.sdk.exceptions import AirflowException
 from airflow.sdk.log import mask_secret
 
 from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
-from kafka_rescale.airflow.job_results import result_of
+from kafka_rescale.airflow.job_results import failure_of, result_of
 from kafka_rescale.airflow.runs import owner_of
 from kafka_rescale.airflow.spark_connection import deploy_mode_of, require_spark_master
 from kafka_rescale.airflow.spark_files import connector, job_file
@@ -39,6 +40,7 @@ class RescaleSparkSubmitOperator(SparkSubmitOperator):
     :param application_id: base name of the application
     :param job: ``restore``, ``warm_up``, ``catch_up`` or ``verify``
     :param stage: index of the stage for ``restore`` and ``warm_up``
+    :param acceptable_lag: offsets per partition, for ``warm_up`` and ``catch_up`` (templated)
     :param kafka_conn_id: id of the Airflow connection for Kafka; its properties travel in the environment of
         ``spark-submit``, which only client mode on a local or standalone master keeps out of sight
     :param kafka_config_file: path of a JSON file with those properties, mounted where the driver runs; needed in
@@ -47,7 +49,10 @@ class RescaleSparkSubmitOperator(SparkSubmitOperator):
     """
 
     # env_vars would show the Kafka connection among the rendered fields.
-    template_fields: Sequence[str] = tuple(f for f in SparkSubmitOperator.template_fields if f != "env_vars")
+    template_fields: Sequence[str] = (
+        *(f for f in SparkSubmitOperator.template_fields if f != "env_vars"),
+        "acceptable_lag",
+    )
     ui_color = "#fbe3c9"
     env_vars: dict[str, str] | None
     jars: str | None
@@ -62,6 +67,7 @@ class RescaleSparkSubmitOperator(SparkSubmitOperator):
         kafka_conn_id: str,
         kafka_config_file: str | None = None,
         idle: bool = False,
+        acceptable_lag: int | str | None = None,
         **kwargs: Any,
     ) -> None:
         self.application_id = application_id
@@ -69,6 +75,7 @@ class RescaleSparkSubmitOperator(SparkSubmitOperator):
         self.stage = stage
         self.kafka_conn_id = kafka_conn_id
         self.idle = idle
+        self.acceptable_lag = acceptable_lag
         self.kafka_config_file = kafka_config_file or os.environ.get(CONFIG_FILE)
         self.result_key = job if stage is None else f"{job}/{stage}"
         name = f"{application_id}-{self.result_key.replace('/', '-')}"
@@ -86,8 +93,16 @@ class RescaleSparkSubmitOperator(SparkSubmitOperator):
         self._add_connector()
         with TemporaryDirectory(prefix="kafka-rescale-") as directory:
             self.py_files = self._package_zip(Path(directory))
-            super().execute(context)
+            self._submit(connection, context)
         return result_of(connection, self.application_id, self.result_key)
+
+    def _submit(self, connection: KafkaConnection, context: Context) -> None:
+        try:
+            super().execute(context)
+        except AirflowException as error:
+            attempt = context["ti"].try_number
+            reason = failure_of(connection, self.application_id, self.result_key, owner_of(context), attempt)
+            raise reason or error from error
 
     def on_kill(self) -> None:
         """End the driver too: the provider kills the JVM, whose Python child would go on writing."""
@@ -102,7 +117,8 @@ class RescaleSparkSubmitOperator(SparkSubmitOperator):
     def _arguments(self, context: Context) -> list[str]:
         stage = [] if self.stage is None else ["--stage", str(self.stage)]
         run = ["--run", owner_of(context), "--attempt", str(context["ti"].try_number)]
-        return ["--application", self.application_id, *stage, *run]
+        lag = [] if self.acceptable_lag is None else ["--acceptable-lag", str(self.acceptable_lag)]
+        return ["--application", self.application_id, *stage, *run, *lag]
 
     def _environment(self, master: str, connection: KafkaConnection) -> dict[str, str]:
         local = master.startswith("local")
@@ -136,6 +152,6 @@ class RescaleSparkSubmitOperator(SparkSubmitOperator):
 
 def _descendants(pid: int) -> list[psutil.Process]:
     try:
-        return psutil.Process(pid).children(recursive=True)
+        return list(psutil.Process(pid).children(recursive=True))
     except psutil.NoSuchProcess:
         return []
