@@ -71,7 +71,7 @@ def test_a_rescaled_application_equals_its_control_run(
             partitions=before,
             guarantee=guarantee,
             preload=FLIGHTS // 2,
-            rate=50,
+            rate=12,
             limit=FLIGHTS,
             settings=settings,
         )

@@ -86,7 +86,7 @@ def phase(expansion: Expansion) -> Phase:
 
 def test_a_cutover_killed_in_every_phase_goes_on_and_is_verified(tmp_path: Path) -> None:
     order = [Phase.QUIESCING, Phase.QUIESCED, Phase.CAUGHT_UP, Phase.PROMOTED, Phase.STARTED]
-    with live_application(tmp_path, rate=40) as (stack, expansion):
+    with live_application(tmp_path, rate=8) as (stack, expansion):
         plan = expansion.begin()
         expansion.warm(plan)
         catch_up = expansion.submit("catch_up")
@@ -109,7 +109,7 @@ def test_a_cutover_killed_in_every_phase_goes_on_and_is_verified(tmp_path: Path)
 
 
 def test_drivers_killed_on_the_way_change_nothing_in_the_result(tmp_path: Path) -> None:
-    with live_application(tmp_path, rate=40) as (stack, expansion):
+    with live_application(tmp_path, rate=8) as (stack, expansion):
         plan = expansion.begin()
         for stage in plan.stages:
             expand_stage(expansion.connection, plan, stage.index)
@@ -133,7 +133,7 @@ def test_drivers_killed_on_the_way_change_nothing_in_the_result(tmp_path: Path) 
 
 
 def test_a_rollback_leaves_the_old_generation_running_and_untouched(tmp_path: Path) -> None:
-    with live_application(tmp_path, rate=40) as (stack, expansion):
+    with live_application(tmp_path, rate=8) as (stack, expansion):
         admin = ClusterAdmin(expansion.connection)
         plan = expansion.begin()
         expansion.warm(plan)
@@ -154,7 +154,7 @@ def test_a_rollback_leaves_the_old_generation_running_and_untouched(tmp_path: Pa
 
 
 def test_a_driver_that_wakes_up_after_the_cutover_writes_nothing(tmp_path: Path) -> None:
-    with live_application(tmp_path, rate=40) as (stack, expansion):
+    with live_application(tmp_path, rate=8) as (stack, expansion):
         plan = expansion.begin()
         expansion.warm(plan)
         zombie = expansion.submit("catch_up")

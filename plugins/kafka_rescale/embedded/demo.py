@@ -22,6 +22,7 @@ from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.demo_progress import follow_run
 from kafka_rescale.embedded.demo_report import Outcome, print_report, task_order
 from kafka_rescale.embedded.flights_stack import FlightsStack
+from kafka_rescale.embedded.pictures import screenshot
 from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.embedded.removal import remove_first_record
 from kafka_rescale.kafka.admin import ClusterAdmin
@@ -31,7 +32,7 @@ from kafka_rescale.kafka.control_topic import ControlTopic
 ROOT = Path(__file__).resolve().parents[3]
 DAG = "expand_flights"
 BLUE, GREEN = "flights", "flights-g2"
-console = Console(highlight=False)
+console = Console(highlight=False, record=True, width=None if sys.stdout.isatty() else 118)
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,10 @@ def run(options: Options) -> int:
             airflow.client.approve(DAG, run_id, "approve_cutover")
         state = follow_run(console, airflow.client, DAG, run_id, stack)
         outcome = conclude(stack, airflow, run_id, state)
+        screenshot(f"{airflow.url}/dags/{DAG}/runs/{run_id}", options.directory / "graph.png")
+        console.save_text(str(options.directory / "run.txt"))
         print_report(console, outcome, options.directory)
+        console.save_svg(str(options.directory / "report.svg"), title=f"{DAG}, run {run_id}")
         if options.keep:
             console.input(f"Airflow is still up at {airflow.url}. Press Enter to end. ")
     return 0 if outcome.passed else 1

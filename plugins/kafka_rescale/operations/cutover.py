@@ -182,7 +182,7 @@ class Cutover:
             with self._timed("start"):
                 rescale.lifecycle.start(green(plan))
         quiesce.producers(rescale.application.inputs, "start")
-        parts = watch_first_output(rescale, plan, journal.green_ends, outputs)
+        parts = watch_first_output(rescale, journal, outputs)
         total = (now_ms() - journal.pause_started_ms) / 1000 - parts.pop("watched_in_vain", 0.0)
         return rescale.advance(Phase.STARTED, timings={**self._timings, **parts, "total": round(total, 3)})
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 
-from kafka_rescale.core.journal import PartitionOffsets
-from kafka_rescale.core.plan import Plan
+from kafka_rescale.core.journal import Journal, PartitionOffsets
 from kafka_rescale.operations.rescale import Rescale
 
 WATCH_SECONDS = 120.0
@@ -17,30 +16,38 @@ def outputs_now(rescale: Rescale) -> PartitionOffsets:
     return rescale.admin.end_offsets([o.topic for o in rescale.application.outputs])
 
 
-def watch_first_output(
-    rescale: Rescale, plan: Plan, green_ends: PartitionOffsets, outputs_before: PartitionOffsets
-) -> dict[str, float]:
-    """Watch green until it writes output.
+def watch_first_output(rescale: Rescale, journal: Journal, outputs_before: PartitionOffsets) -> dict[str, float]:
+    """Watch green until it writes output, or until it is ready and there is nothing to process.
 
-    :param green_ends: ends of green's topics before it was started.
-    :param outputs_before: ends of the output topics before it was started.
-    :returns: seconds of ``restore`` (from the start command's return to green's first write to an internal topic)
-        and ``first_output`` (from there to the first output record); without input there is neither, and the
+    :param outputs_before: ends of the output topics before green was started.
+    :returns: seconds of ``restore`` (from the start command's return to green's first write to an internal topic,
+        or to a stable group if there is no input) and ``first_output`` (from there to the first output record);
         time spent in vain is returned as ``watched_in_vain`` so that it is not counted as downtime.
     """
-    internal = [m.target for m in plan.moves]
+    internal = [m.target for m in journal.plan.moves]
     began = time.monotonic()
     parts: dict[str, float] = {}
-    while time.monotonic() - began < WATCH_SECONDS:
-        elapsed = time.monotonic() - began
+    while (elapsed := time.monotonic() - began) < WATCH_SECONDS:
         wrote = outputs_now(rescale) != outputs_before
-        if "restore" not in parts and (
-            wrote or rescale.admin.end_offsets(internal, read_committed=False) != green_ends
-        ):
+        worked = wrote or rescale.admin.end_offsets(internal, read_committed=False) != journal.green_ends
+        idle = not worked and _is_idle(rescale, journal)
+        if "restore" not in parts and (worked or idle):
             parts["restore"] = round(elapsed, 3)
+        if idle:
+            return parts
         if "restore" in parts and (wrote or not outputs_before):
             parts["first_output"] = round(elapsed - parts["restore"], 3)
             return parts
         time.sleep(_POLL_SECONDS)
     parts["watched_in_vain"] = round(time.monotonic() - began - sum(parts.values()), 3)
     return parts
+
+
+def _is_idle(rescale: Rescale, journal: Journal) -> bool:
+    """Whether green is ready but has got no record to work on."""
+    sources = [i.topic for i in journal.plan.inputs]
+    sources += [m.target for stage in journal.plan.stages for m in stage.repartitions]
+    ends = rescale.admin.end_offsets(sources)
+    return ends == {t: journal.green_start[t] for t in sources} and (
+        rescale.admin.describe_group(journal.plan.green).state == "Stable"
+    )
