@@ -56,14 +56,14 @@ class LiveApplication:
         internal = [f"{application_id}-{name}" for name in REPARTITIONS]
         self._await_committed(application_id, self.admin.end_offsets(internal))
 
-    def await_group(self, application_id: str) -> None:
-        """Return when the application has joined its group.
+    def await_state(self, application_id: str) -> None:
+        """Return when the application has written state.
 
-        Only then may committed offsets be asked for: librdkafka 2.16 crashes when a group's coordinator is still
-        being loaded (its issue #5040), as it is on a new broker.
+        Only then may its group be asked about: on a new broker, whose group coordinator is still being loaded,
+        librdkafka 2.16 crashes (its issue #5040) or waits in vain.
         """
         wait_until(
-            lambda: self.admin.describe_group(application_id).is_live, timeout=60, what=f"{application_id} to join"
+            lambda: self.state_records(application_id), timeout=CATCH_UP_SECONDS, what=f"state of {application_id}"
         )
 
     def state_records(self, application_id: str) -> int:
@@ -123,7 +123,7 @@ def live_application(
         with environment_of(stack):
             try:
                 assert stack.run("start") == 0
-                live.await_group("flights")
+                live.await_state("flights")
                 live.await_processed("flights", live.admin.end_offsets([FLIGHTS, PLANES]))
                 tell(f"{preload:,} flights processed, {live.state_records('flights'):,} changelog records")
                 live.send(sizes.flights_per_second)
