@@ -6,10 +6,21 @@ from dataclasses import replace
 
 import pytest
 from kafka_rescale.core.verification import LogRange, StorePair, StoreReport
+from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.spark.verify import compare_store
 from pyspark.sql import SparkSession
 
-from tests.support.changelogs import Record, changelog_key, copied, history, log_range, placed, trim, write_log
+from tests.support.changelogs import (
+    Record,
+    changelog_key,
+    copied,
+    history,
+    log_range,
+    placed,
+    record_count,
+    trim,
+    write_log,
+)
 
 pytestmark = pytest.mark.integration
 
@@ -100,6 +111,26 @@ def test_blue_may_have_lost_its_oldest_records_to_compaction(
     assert report.surplus == len(records) - len(left)
 
 
+def test_what_the_log_cleaner_leaves_is_the_end_of_each_history(
+    spark: SparkSession, client: Client, unique: str
+) -> None:
+    first = history("key-value", SINCE)
+    # An hour later by their timestamps, so that the broker closes the segment before them and may clean it.
+    second = [replace(r, value=b"later", timestamp=r.timestamp + 3_600_000) for r in first[:12]]
+    eager = {"cleanup.policy": "compact", "segment.ms": "60000", "min.cleanable.dirty.ratio": "0.001"}
+    records = [*first, *second]
+    blue = write_log(client, f"{unique}-blue", 1, placed(records, "key-value", 1), config=eager)
+    green = write_log(client, f"{unique}-green", 3, placed(copied(records), "key-value", 3), transactional=True)
+    before = record_count(client, blue)
+    wait_until(lambda: record_count(client, blue) < before, timeout=120, what="the log cleaner")
+
+    report = compare(spark, client, pair_of(blue, green, "key-value"))
+
+    assert report.findings == ()
+    assert report.blue.records < report.green.records
+    assert report.surplus == report.green.records - report.blue.records
+
+
 def test_entries_that_retention_has_deleted_are_counted_but_prove_nothing(
     spark: SparkSession, client: Client, unique: str
 ) -> None:
@@ -109,7 +140,7 @@ def test_entries_that_retention_has_deleted_are_counted_but_prove_nothing(
     write_log(client, f"{unique}-green", 4, target, config=WINDOWED)
     partition = target[0][0]
     trim(client, f"{unique}-green", partition, 1)
-    green = log_range(client, f"{unique}-green", 4)
+    green = log_range(client, f"{unique}-green")
     pair = pair_of(blue, green, "window")
 
     excused = compare(spark, client, pair.model_copy(update={"expires_before_ms": SINCE + 1}))

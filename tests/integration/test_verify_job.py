@@ -82,7 +82,7 @@ def test_nothing_to_verify_exits_with_2_and_a_remedy(expanded: Expanded, tmp_pat
     done = submit(expanded, tmp_path)
 
     assert done.returncode == 2
-    assert "Run verify after the cutover." in done.stderr, done.stderr[-3000:]
+    assert "Run verify after the cutover." in done.stdout, done.stdout[-3000:]
     assert expanded.control.read().report == {}
 
 

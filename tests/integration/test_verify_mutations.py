@@ -144,7 +144,7 @@ MUTATIONS: list[tuple[Mutation, Oracle, bytes, str]] = [
     (invented_key, Oracle.TOMBSTONES, changelog_key(STORE_TYPE, 77), "blue has no record of the key"),
     (misplaced_key, Oracle.PLACEMENT, KEY, "instead of"),
     (misplaced_key, Oracle.RESIDUE, KEY, "of green"),
-    (hashed_whole_key, Oracle.PLACEMENT, KEY, "instead of"),
+    (hashed_whole_key, Oracle.PLACEMENT, OTHER, "instead of"),
     (key_in_two_partitions, Oracle.ONE_PARTITION, KEY, "partitions"),
     (key_in_two_partitions, Oracle.PLACEMENT, KEY, "instead of"),
     (duplicated_single_record, Oracle.DUPLICATES, ONCE.key, "blue's log is complete and has 1 of the key"),

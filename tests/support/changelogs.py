@@ -10,6 +10,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kafka_rescale.core.changelog_formats import format_of
 from kafka_rescale.core.partitioners import PARTITIONERS
 from kafka_rescale.core.verification import LogRange
+from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.connection import KafkaConnection
 
 Headers = tuple[tuple[str, bytes | None], ...]
 POSITION: Headers = (("v", b"\x00"), ("c", b"position"))
@@ -107,15 +109,13 @@ def write_log(
         producer = Producer({**client, "enable.idempotence": True, "linger.ms": 0})
         _produce(producer, topic, records)
         assert producer.flush(30) == 0
-    return log_range(client, topic, partitions)
+    return log_range(client, topic)
 
 
-def log_range(client: Mapping[str, str], topic: str, partitions: int) -> LogRange:
+def log_range(client: Mapping[str, str], topic: str) -> LogRange:
     """Return the range of a topic from its log starts to its ends."""
-    consumer = Consumer({**client, "group.id": "unused"})
-    marks = [consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=30) for p in range(partitions)]
-    consumer.close()
-    return LogRange.of(topic, {p: m[0] for p, m in enumerate(marks)}, {p: m[1] for p, m in enumerate(marks)})
+    admin = ClusterAdmin(KafkaConnection(dict(client)))
+    return LogRange.of(topic, admin.begin_offsets([topic])[topic], admin.end_offsets([topic])[topic])
 
 
 def trim(client: Mapping[str, str], topic: str, partition: int, before: int) -> None:
@@ -123,6 +123,23 @@ def trim(client: Mapping[str, str], topic: str, partition: int, before: int) -> 
     admin = AdminClient(dict(client))
     for future in admin.delete_records([TopicPartition(topic, partition, before)]).values():
         future.result(30)
+
+
+def record_count(client: Mapping[str, str], log: LogRange) -> int:
+    """Return how many committed records a log still has."""
+    consumer = Consumer(
+        {**client, "group.id": "unused", "enable.partition.eof": True, "enable.auto.commit": False}
+    )
+    consumer.assign([TopicPartition(log.topic, p, log.begins[p]) for p in range(log.partitions)])
+    reading, count = set(range(log.partitions)), 0
+    while reading:
+        for message in consumer.consume(1000, timeout=0.2):
+            if message.error() is None:
+                count += 1
+            else:
+                reading.discard(message.partition())
+    consumer.close()
+    return count
 
 
 def _write_in_transactions(client: Mapping[str, str], topic: str, records: Sequence[Placed]) -> None:
