@@ -39,15 +39,29 @@ class Submitted:
 
     def python_processes(self) -> set[int]:
         """Driver and workers: everything below ``spark-submit`` but the JVM."""
-        return {
-            pid for pid in descendants(self.process.pid) if "python" in Path(f"/proc/{pid}/exe").resolve().name
-        }
+        return {pid for pid in descendants(self.process.pid) if "python" in command_of(pid).partition(" ")[0]}
+
+    def driver(self) -> int:
+        """The job's own process."""
+        return next(pid for pid in self.python_processes() if "spark_jobs" in command_of(pid))
+
+
+def command_of(pid: int) -> str:
+    """A process's command line; nothing if it has ended."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
 
 
 def descendants(pid: int) -> Iterator[int]:
     """Processes below a process."""
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in task.read_text().split():
+        try:
+            children = task.read_text().split()
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # it has ended since
+        for child in children:
             yield int(child)
             yield from descendants(int(child))
 

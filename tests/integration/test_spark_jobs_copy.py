@@ -153,8 +153,7 @@ def test_a_restore_that_was_killed_half_way_is_finished_by_the_next(
             lambda: admin.committed(plan.copy_group).get(state.source), timeout=SECONDS, what="a partition's copy"
         )
         pythons = job.python_processes()
-        driver = next(p for p in pythons if "restore.py" in Path(f"/proc/{p}/cmdline").read_text())
-        os.kill(job.process.pid if victim == "spark-submit" else driver, signal.SIGKILL)
+        os.kill(job.process.pid if victim == "spark-submit" else job.driver(), signal.SIGKILL)
         wait_until(lambda: not any(is_running(p) for p in pythons), timeout=20, what="the end of all its Pythons")
     assert control.read().results["restore/1"].state == "running"
 
