@@ -108,6 +108,7 @@ def test_a_cutover_killed_in_every_phase_goes_on_and_is_verified(tmp_path: Path)
         stack.await_equal("flights-g2")
 
 
+@pytest.mark.slow
 def test_drivers_killed_on_the_way_change_nothing_in_the_result(tmp_path: Path) -> None:
     with live_application(tmp_path, rate=8) as (stack, expansion):
         plan = expansion.begin()

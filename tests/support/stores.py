@@ -45,8 +45,8 @@ def differences(
 ) -> list[str]:
     """Return the first differences, one line each.
 
-    :param timestamps: compare them too. A session store's record has the timestamp of the flight that was processed
-        last, and several partitions of an input have no order between them: it differs from run to run.
+    :param timestamps: compare them too. A session store's record has the timestamp of the flight that was
+        processed last, and several partitions of an input have no order between them: it differs from run to run.
     """
     lines = []
     for key in sorted(expected.keys() | found.keys()):

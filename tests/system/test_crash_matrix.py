@@ -1,0 +1,117 @@
+"""The worker, the Spark driver or the broker is killed once during each step of the DAG, in a real Airflow.
+
+Slow: run by `make test-crash`. A run that fails is triggered again, as a person would.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from kafka_rescale.embedded.airflow_client import FINISHED_RUN, AirflowApiError
+from kafka_rescale.embedded.airflow_standalone import AirflowStandalone
+from kafka_rescale.embedded.broker import EmbeddedBroker
+from kafka_rescale.embedded.demo import Options, await_live, environment
+from kafka_rescale.embedded.processes import wait_until
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.control_topic import ControlTopic
+
+pytestmark = [pytest.mark.system, pytest.mark.slow]
+EXPAND = "expand_flights"
+RUNS, RUN_SECONDS = 12, 1500
+Kill = Callable[[str, dict[str, object]], bool]
+
+
+def processes_with(*words: str) -> list[int]:
+    """Return the processes whose command line has all the words."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            with suppress(OSError):
+                line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                if all(word in line for word in words):
+                    found.append(int(entry.name))
+    return found
+
+
+def killed(pids: list[int]) -> bool:
+    """SIGKILL them and return whether there was any."""
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    return bool(pids)
+
+
+def kill_worker(task_id: str, task: dict[str, object]) -> bool:
+    """Kill the process in which Airflow runs a task."""
+    return killed(processes_with("airflow worker", str(task["id"])))
+
+
+def kill_driver(task_id: str, task: dict[str, object]) -> bool:
+    """Kill the Python driver of a Spark job; tasks of other kinds have none."""
+    job = task_id.rpartition(".")[2]
+    return killed(processes_with(f"spark_jobs/{job}.py", EXPAND))
+
+
+@pytest.mark.parametrize("victim", ["worker", "driver", "broker"])
+def test_crash_during_each_step_ends_verified(victim: str, tmp_path: Path) -> None:
+    options = Options(
+        directory=tmp_path,
+        guarantee="exactly_once_v2",
+        target=8,
+        preload=6_000,
+        rate=3,
+        limit=14_000,
+        remove_record=False,
+        keep=False,
+        port=None,
+    )
+    with environment(options) as (stack, airflow):
+        await_live(stack, options)
+        kills = {"worker": kill_worker, "driver": kill_driver, "broker": broker_kill(tmp_path)}
+        dead = drive(airflow, kills[victim])
+        assert dead, "nothing was killed: the test tested nothing"
+        print(f"{victim} killed during {sorted(dead)}")
+        state = ControlTopic(KafkaConnection(stack.client), "flights").read()
+        assert state.journal is not None
+        assert state.journal.phase == "complete"
+        assert state.report["passed"]
+        stack.finish_replay()
+        stack.await_equal("flights-g2")
+
+
+def broker_kill(directory: Path) -> Kill:
+    """Return a kill of the broker that starts it again at once."""
+
+    def kill(task_id: str, task: dict[str, object]) -> bool:
+        broker = EmbeddedBroker(directory / "broker", detached=True)
+        broker.kill()
+        broker.start()
+        return True
+
+    return kill
+
+
+def drive(airflow: AirflowStandalone, kill: Kill) -> set[str]:
+    """Trigger runs until one succeeds, kill once during each task, and return the tasks during which it was done."""
+    dead: set[str] = set()
+    for _ in range(RUNS):
+        run_id = airflow.client.trigger(EXPAND, {"dry_run": False, "approve_cutover": False})
+
+        def step(run_id: str = run_id) -> bool:
+            with suppress(AirflowApiError):
+                for task_id, state in airflow.client.task_states(EXPAND, run_id).items():
+                    fresh = state == "running" and task_id not in dead
+                    if fresh and kill(task_id, airflow.client.task(EXPAND, run_id, task_id)):
+                        dead.add(task_id)
+                return airflow.client.run_state(EXPAND, run_id) in FINISHED_RUN
+            return False
+
+        wait_until(step, timeout=RUN_SECONDS, what=f"the end of {run_id}")
+        if airflow.client.run_state(EXPAND, run_id) == "success":
+            return dead
+    pytest.fail(f"no run succeeded; killed during {sorted(dead)}")
