@@ -97,7 +97,7 @@ def broker_kill(directory: Path) -> Kill:
 
 
 def drive(airflow: AirflowStandalone, kill: Kill) -> set[str]:
-    """Trigger runs until one succeeds, kill once during each task, and return the tasks during which it was done."""
+    """Trigger runs until one succeeds, kill once during each task, and return the tasks in which it was done."""
     dead: set[str] = set()
     for _ in range(RUNS):
         run_id = airflow.client.trigger(EXPAND, {"dry_run": False, "approve_cutover": False})
