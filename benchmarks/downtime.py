@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kafka_rescale.embedded.expansion import ROOT, Expansion
+from kafka_rescale.embedded.outputs import compare_with_expected
 
 from benchmarks.live_application import live_application
 from benchmarks.sizes import AFTER, Sizes
@@ -41,7 +42,8 @@ def measure_downtime(directory: Path, sizes: Sizes, copies: int, tell: Callable[
         report = expansion.state().report
         known = {part: parts[part] for part in PARTS if part in parts}
         known["between"] = round(parts["total"] - sum(known.values()), 3)
-        differences = live.differences("flights-g2")
+        sent = live.finished("flights-g2")
+        differences = compare_with_expected(live.stack.client, sent, application_id="flights-g2").differences
         return {
             "copies": copies,
             "flights": live.preloaded,
