@@ -82,9 +82,9 @@ def _outage(downtime: Sequence[Mapping[str, Any]], reset: Sequence[Mapping[str, 
     lines = ([PART_NAMES[p], *(f"{r['parts'][p]:.2f}" for r in reset)] for p in (*RESET_PARTS, "total"))
     stale = ", ".join(f"{row['stale_outputs']:,} (state {row['copies']}×)" for row in reset)
     yield (
-        f"After the reset the state was right, but old results stayed in the output topics for good: {stale}. They "
-        "are sessions that had been written before it and have grown since; the new incarnation does not know that "
-        "they were ever written, so it does not delete them."
+        f"After the reset the state was right, but old results stayed in the output topics for good: {stale}. "
+        "They are sessions that had been written before it and have grown since; the new incarnation does not know "
+        "that they were ever written, so it does not delete them."
     )
     yield ""
     yield from _table(["seconds of the reset", *(f"state {row['copies']}×" for row in reset)], lines)
