@@ -31,8 +31,7 @@ World = tuple[FlightsStack, Expansion]
 @contextmanager
 def live_application(directory: Path, *, rate: float) -> Iterator[World]:
     """A live application on a broker of its own, and an expansion of it to 8 partitions."""
-    fast_return = {"broker.session.timeout.ms": "2000"}
-    with EmbeddedBroker(directory / "broker", heap="512m", properties=fast_return) as broker:
+    with EmbeddedBroker(directory / "broker", heap="512m") as broker:
         stack = FlightsStack(
             directory / "flights", broker.bootstrap_servers, preload=FLIGHTS // 2, rate=rate, limit=FLIGHTS
         )

@@ -122,7 +122,8 @@ class OffsetAdmin(TopicReader):
         found = self._read(
             lambda: self._client.list_offsets(wanted, isolation_level=isolation, request_timeout=REQUEST_SECONDS),
             "offsets of",
-            again=(*ABSENT, KafkaError._UNKNOWN_PARTITION),
+            # _NOENT: librdkafka's word for partitions that have no leader at the moment.
+            again=(*ABSENT, KafkaError._UNKNOWN_PARTITION, KafkaError._NOENT),
         )
         offsets: PartitionOffsets = {}
         for partition, result in sorted(found.items(), key=lambda item: (item[0].topic, item[0].partition)):
