@@ -18,7 +18,8 @@ BATCH_BYTES = 1_000_000
 class CopySettings:
     """Tuning of one worker.
 
-    :param poll_records: most records that one call takes from the consumer.
+    :param poll_records: most records that one call takes from the consumer; with 20,000 they no longer fit the
+        processor's cache, and the copy took a quarter more processor time than with 2,000 (measured).
     :param commit_records: a transaction of one unit is committed at this many records,
     :param commit_bytes: or at this many bytes of keys and values,
     :param commit_seconds: or when it is this old.
@@ -29,7 +30,7 @@ class CopySettings:
     :param stall_seconds: no record and no end for so long is an outage.
     """
 
-    poll_records: int = 20_000
+    poll_records: int = 2_000
     commit_records: int = 200_000
     commit_bytes: int = 128 * MIB
     commit_seconds: float = 5.0
@@ -51,7 +52,6 @@ class CopySettings:
 
 BULK = CopySettings()
 LIVE = CopySettings(
-    poll_records=10_000,
     commit_records=10_000,
     commit_seconds=0.0,
     fetch_kib=4 * 1024,
