@@ -106,10 +106,15 @@ def write_log(
     if transactional:
         _write_in_transactions(client, topic, list(records))
     else:
-        producer = Producer({**client, "enable.idempotence": True, "linger.ms": 0})
-        _produce(producer, topic, records)
-        assert producer.flush(30) == 0
+        append(client, topic, records)
     return log_range(client, topic)
+
+
+def append(client: Mapping[str, str], topic: str, records: Iterable[Placed]) -> None:
+    """Write records in order; on return the brokers have them."""
+    producer = Producer({**client, "enable.idempotence": True, "linger.ms": 0})
+    _produce(producer, topic, records)
+    assert producer.flush(30) == 0
 
 
 def log_range(client: Mapping[str, str], topic: str) -> LogRange:
