@@ -41,9 +41,9 @@ test-unit: setup ## Only the tests that need no broker: seconds
 test-crash: setup ## Slow: kill every step of a rescale at every point
 	@$(call PYTEST,3600,3660) -m slow -k crash tests
 
-.PHONY: test-control
-test-control: setup ## Slow: every count and guarantee against a control run
-	@$(call PYTEST,1800,1860) tests/integration/test_expansion_control_run.py
+.PHONY: test-slow
+test-slow: setup ## Slow: everything that `make test` leaves out, the crash matrix among it
+	@$(call PYTEST,3600,3660) -m slow tests
 
 .PHONY: bench
 bench: setup ## Measure throughput and downtime

@@ -10,7 +10,7 @@ import pytest
 from benchmarks.names import CONTESTANTS, RESET_PARTS
 from benchmarks.run import main
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 TINY = ["--scale", "0.01", "--repeats", "1", "--states", "1"]
 

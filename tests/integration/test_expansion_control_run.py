@@ -56,7 +56,7 @@ def control(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Control]:
         yield Control(stores, dataset.shift_hours)
 
 
-# Every count and every guarantee in each test run; the other combinations by `make test-control`.
+# Every count and every guarantee in each test run; the other combinations by `make test-slow`.
 CASES = [
     pytest.param(4, 8, TABLE, "exactly_once_v2", id="4to8-exactly_once_v2"),
     pytest.param(4, 6, TABLE, "at_least_once", id="4to6-at_least_once"),

@@ -12,6 +12,7 @@ pytestmark = pytest.mark.system
 SMALL = ["--preload", "8000", "--limit", "14000", "--rate", "20"]
 
 
+@pytest.mark.slow  # test_every_dag.py takes the same way in each test run
 def test_the_demo_ends_with_everything_equal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--directory", str(tmp_path / "demo"), *SMALL]) == 0, capsys.readouterr().out[-5000:]
     printed = capsys.readouterr().out
