@@ -71,6 +71,8 @@ class Journal(Value):
     :param input_ends: end of every input partition just before it was grown, to find misrouted records.
     :param timings: seconds per part of the downtime, of the attempt that was promoted.
     :param pause_started_ms: wall clock when blue was asked to stop, 0 before.
+    :param stop_asked: whether blue's ``stop`` has been called in this attempt; it may still be at work after the
+        process that called it was killed.
     :param compaction_lags: ``min.compaction.lag.ms`` overrides of green's changelogs as they were before verify
         needed every record kept; an empty string stands for no override.
     """
@@ -86,6 +88,7 @@ class Journal(Value):
     timings: dict[str, float] = Field(default_factory=dict)
     changed_at_ms: int = 0
     pause_started_ms: int = 0
+    stop_asked: bool = False
     compaction_lags: dict[str, str] = Field(default_factory=dict)
 
     def advanced(self, phase: Phase, *, now_ms: int, **changes: object) -> Journal:

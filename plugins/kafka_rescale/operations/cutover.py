@@ -120,7 +120,7 @@ class Cutover:
             quiesce.producers(rescale.application.inputs, "stop")
             quiesce.drain(rescale, plan, self._seconds_left(journal))
         with self._timed("quiesce"):
-            rescale.journal()
+            rescale.advance(Phase.QUIESCING, stop_asked=True)
             rescale.lifecycle.stop(blue(plan))
         with self._timed("prove"):
             captured = quiesce.prove_gone(rescale, plan, self._seconds_left(journal))

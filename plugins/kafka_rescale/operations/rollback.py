@@ -5,14 +5,16 @@ from __future__ import annotations
 import logging
 
 from kafka_rescale.core.application import Application
-from kafka_rescale.core.journal import BLUE_STOPPED, Journal, Phase
+from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.kafka import lease
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.operations import quiesce
 from kafka_rescale.operations.rescale import Rescale, blue
-from kafka_rescale.operations.waiting import now_ms
+from kafka_rescale.operations.waiting import now_ms, wait_until
 
 log = logging.getLogger(__name__)
+
+START_SECONDS = 60.0
 
 
 def roll_back(
@@ -47,18 +49,29 @@ def roll_back(
         )
     log.warning("rolling back %s: %s", journal.plan.green, reason)
     # Recorded first: a cutover that wakes up late must find that it has lost before blue is started again.
-    stopped = journal.phase in {*BLUE_STOPPED, Phase.ROLLING_BACK}
     rescale.advance(Phase.ROLLING_BACK)
-    if stopped:
-        _start_blue(rescale, journal)
+    if journal.stop_asked:
+        _restart_blue(rescale, journal)
+    if journal.pause_started_ms:
+        quiesce.producers(application.inputs, "start")
     rescale.advance(Phase.ROLLED_BACK)
-    return f"rolled back; {journal.plan.blue} {'was started again' if stopped else 'was never touched'}"
+    return f"rolled back; {journal.plan.blue} {'was started again' if journal.stop_asked else 'was never touched'}"
 
 
-def _start_blue(rescale: Rescale, journal: Journal) -> None:
+def _restart_blue(rescale: Rescale, journal: Journal) -> None:
+    """Start blue, whether it runs, is stopped, or is being stopped.
+
+    A ``stop`` command outlives a killed task: blue may look alive and go down a moment later. Stopping it for good
+    first makes the outcome certain.
+    """
     instance = blue(journal.plan)
-    if not rescale.lifecycle.is_running(instance):
-        # A classic member lingers after a clean close, and a new start would wait for its session timeout.
-        rescale.admin.remove_members(journal.plan.blue)
-        rescale.lifecycle.start(instance)
-    quiesce.producers(rescale.application.inputs, "start")
+    rescale.lifecycle.stop(instance)
+    # A classic member lingers after a clean close, and a new start would wait for its session timeout.
+    rescale.admin.remove_members(journal.plan.blue)
+    rescale.lifecycle.start(instance)
+    wait_until(
+        lambda: rescale.lifecycle.is_running(instance),
+        seconds=START_SECONDS,
+        what=f"{instance.application_id} to run again",
+        remedy="START IT BY HAND NOW: it is down. Then retry the rollback.",
+    )
