@@ -83,7 +83,7 @@ def _outage(downtime: Sequence[Mapping[str, Any]], reset: Sequence[Mapping[str, 
     stale = ", ".join(f"{row['stale_outputs']:,} (state {row['copies']}×)" for row in reset)
     yield (
         f"After the reset the state was right, but old results stayed in the output topics for good: {stale}. "
-        "They are sessions that had been written before it and have grown since; the new incarnation does not know "
+        "They are sessions that had been written before it and have grown since; the new incarnation cannot know "
         "that they were ever written, so it does not delete them."
     )
     yield ""
