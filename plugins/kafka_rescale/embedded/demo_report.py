@@ -89,7 +89,7 @@ def print_report(console: Console, outcome: Outcome, directory: Path) -> None:
     _print_downtime(console, outcome.timings)
     verdict = "[green]PASSED[/green]" if outcome.passed else f"[red]FAILED[/red] (DAG run: {outcome.state})"
     console.rule()
-    console.print(f"[bold]{verdict}[/bold]   details: {directory / 'report.json'}")
+    console.print(f"[bold]{verdict}[/bold]   details: {_short(directory / 'report.json')}")
 
 
 def _print_aggregates(console: Console, outcome: Outcome) -> None:
@@ -118,3 +118,8 @@ def _print_downtime(console: Console, timings: Mapping[str, float]) -> None:
             table.add_row(meaning, f"{timings[part]:.2f}", bar)
     table.add_row("[bold]total[/bold]", f"[bold]{total:.2f}[/bold]", "")
     console.print(table)
+
+
+def _short(file: Path) -> Path:
+    """Return a path below the present directory without the part that only this machine has."""
+    return file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file
