@@ -139,9 +139,17 @@ class Cutover:
 
     def _promote(self, journal: Journal) -> Journal:
         plan, admin = journal.plan, self._rescale.admin
-        self._seconds_left(journal)
         with self._timed("promote"):
-            green_ends = admin.end_offsets([m.target for m in plan.moves])
+            targets = [m.target for m in plan.moves]
+            # A commit's markers may arrive after it has been answered: until then the end is too low.
+            wait_until(
+                lambda: admin.end_offsets(targets) == admin.end_offsets(targets, read_committed=False),
+                seconds=self._seconds_left(journal),
+                what=f"the last transactions on topics of {plan.green} to be complete",
+                remedy="Look for a writer other than catch_up; blue has been started again.",
+                poll_seconds=0.02,
+            )
+            green_ends = admin.end_offsets(targets)
             inputs = [i.topic for i in plan.inputs]
             return self._rescale.advance(
                 Phase.PROMOTED,
