@@ -31,7 +31,7 @@ demo: setup ## Rescale a live Kafka Streams application on this machine, and pro
 
 .PHONY: test
 test: setup lint typecheck ## Lint, types, and every test but the slow suites
-	@$(call PYTEST,600,660) -m "not slow" tests
+	@$(call PYTEST,1200,1260) -m "not slow" tests
 
 .PHONY: test-unit
 test-unit: setup ## Only the tests that need no broker: seconds
