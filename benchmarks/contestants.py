@@ -16,7 +16,7 @@ from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.kafka.copy_loop import CopyWorker
 from kafka_rescale.kafka.copy_units import units_of
-from kafka_rescale.operations.waiting import now_ms
+from kafka_rescale.kafka.waiting import now_ms
 
 from benchmarks.copied_topic import changelog_move, read_all
 from benchmarks.sizes import AFTER, BEFORE

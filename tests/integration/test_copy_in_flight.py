@@ -14,8 +14,8 @@ from kafka_rescale.kafka import in_flight
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_loop import CopyWorker
-from kafka_rescale.kafka.copy_settings import now_ms
 from kafka_rescale.kafka.copy_units import units_of
+from kafka_rescale.kafka.waiting import now_ms
 
 from tests.integration.copy_helpers import (
     T0,

@@ -9,8 +9,9 @@ import pytest
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_loop import CopyWorker
-from kafka_rescale.kafka.copy_settings import LIVE, now_ms
+from kafka_rescale.kafka.copy_settings import LIVE
 from kafka_rescale.kafka.copy_units import units_of
+from kafka_rescale.kafka.waiting import now_ms
 
 from tests.integration.copy_helpers import Record, assert_copied, changelog, create, ends_of, plan_of, read, write
 

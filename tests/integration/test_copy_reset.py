@@ -15,8 +15,9 @@ from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_loop import CopyWorker
 from kafka_rescale.kafka.copy_marks import RESETTING, Mark, copy_consumer, read_positions
 from kafka_rescale.kafka.copy_reset import restart, restart_stale
-from kafka_rescale.kafka.copy_settings import StaleCopy, now_ms
+from kafka_rescale.kafka.copy_settings import StaleCopy
 from kafka_rescale.kafka.copy_units import units_of
+from kafka_rescale.kafka.waiting import now_ms
 
 from tests.integration.copy_helpers import (
     Record,

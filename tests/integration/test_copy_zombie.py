@@ -16,8 +16,8 @@ from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_loop import CopyWorker
-from kafka_rescale.kafka.copy_settings import now_ms
 from kafka_rescale.kafka.copy_units import units_of
+from kafka_rescale.kafka.waiting import now_ms
 
 from tests.integration.copy_helpers import Record, assert_copied, changelog, create, ends_of, plan_of, read, write
 
@@ -32,7 +32,7 @@ from kafka_rescale.core.plan import Plan
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_loop import CopyWorker
 from kafka_rescale.kafka.copy_settings import BULK
-from kafka_rescale.kafka.copy_settings import now_ms
+from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.kafka.copy_units import units_of
 
 settings, plan = json.loads(sys.argv[1]), Plan.model_validate_json(sys.argv[2])

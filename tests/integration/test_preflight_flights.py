@@ -17,10 +17,9 @@ from kafka_rescale.embedded.replay import Replay
 from kafka_rescale.embedded.topics import create_inputs, create_outputs
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.waiting import poll_until
+from kafka_rescale.kafka.waiting import now_ms, poll_until
 from kafka_rescale.operations.load import load_application, topology_of
 from kafka_rescale.operations.preflight import Preflight, preflight
-from kafka_rescale.operations.waiting import now_ms
 
 pytestmark = pytest.mark.integration
 RUN = str(DEMO_SOURCES / "run.sh")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from kafka_rescale.core.errors import InvalidInput
-from kafka_rescale.kafka.connection import CONFIG_FILE_VARIABLE, CONFIG_VARIABLE, KafkaConnection
+from kafka_rescale.kafka.connection import CONFIG_FILE_VARIABLE, CONFIG_VARIABLE, RESILIENT, KafkaConnection
 from kafka_rescale.kafka.librdkafka_keys import CONNECTION_KEYS, OWNED_KEYS, TUNING_KEYS
 
 SERVERS = {"bootstrap.servers": "a:9092,b:9092"}
@@ -60,7 +60,11 @@ class TestSettings:
         }
         client = KafkaConnection(shared).client(**{"group.id": "ours"})
         assert client.pop("logger").name == "kafka_rescale.librdkafka"
-        assert client == {**SERVERS, "group.id": "ours"}
+        assert client == {**SERVERS, **RESILIENT, "group.id": "ours"}
+
+    def test_a_connection_may_decide_otherwise_how_brokers_are_found_again(self) -> None:
+        client = KafkaConnection({**SERVERS, "reconnect.backoff.max.ms": "7"}).client()
+        assert client["reconnect.backoff.max.ms"] == "7"
 
     def test_every_key_has_one_meaning(self) -> None:
         assert not TUNING_KEYS & OWNED_KEYS

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 from kafka_rescale.core.application import Application
-from kafka_rescale.core.plan import MoveKind, Plan, build_plan, green_application_id
+from kafka_rescale.core.plan import MoveKind, Plan
+from kafka_rescale.core.planning import build_plan, green_application_id
 from kafka_rescale.core.topology import Topology
 from kafka_rescale.operations.load import topology_of
 

@@ -18,7 +18,7 @@ from kafka_rescale.airflow.operators.invalid import InvalidApplicationOperator
 from kafka_rescale.airflow.params import expansion_params
 from kafka_rescale.airflow.retries import DEFAULT_ARGS
 from kafka_rescale.core.application import Application
-from kafka_rescale.core.plan import stage_name
+from kafka_rescale.core.planning import stage_name
 from kafka_rescale.core.topology import Topology
 
 if TYPE_CHECKING:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -21,10 +23,10 @@ from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.kafka.describe import describe as describe_cluster
+from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.operations.load import load_application, topology_of
 from kafka_rescale.operations.preflight import preflight
 from kafka_rescale.operations.stages import lags
-from kafka_rescale.operations.waiting import now_ms
 
 PASSED, FINDINGS, REFUSED, OUTAGE = 0, 1, 2, 3
 
@@ -122,11 +124,9 @@ def _opened(file: Path, config: Path | None) -> tuple[Application, KafkaConnecti
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command and return its exit code: 0, 1 findings, 2 invalid input or refused, 3 outage."""
-    # What went wrong is told once, by the error; the clients would repeat it for every attempt.
-    for noisy in ("kafka_rescale.librdkafka", "kafka"):
-        logging.getLogger(noisy).setLevel(logging.CRITICAL)
     try:
-        code = app(arguments, standalone_mode=False, prog_name="python -m kafka_rescale")
+        with _quiet_clients():
+            code = app(arguments, standalone_mode=False, prog_name="python -m kafka_rescale")
     except RescaleError as error:
         failed(error)
         return exit_code(error)
@@ -140,6 +140,20 @@ def main(arguments: list[str] | None = None) -> int:
         error.show()  # a mistake in the command line, as click tells it
         return REFUSED
     return code if isinstance(code, int) else PASSED
+
+
+@contextmanager
+def _quiet_clients() -> Iterator[None]:
+    """What went wrong is told once, by the error; the clients would repeat it for every attempt."""
+    loggers = [logging.getLogger(name) for name in ("kafka_rescale.librdkafka", "kafka")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
 
 
 def exit_code(error: RescaleError) -> int:

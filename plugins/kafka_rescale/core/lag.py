@@ -14,6 +14,9 @@ from kafka_rescale.core.plan import Plan
 
 Source = tuple[str, int]
 
+NO_POSITION = -1
+"""Position of a partition whose copy has not begun; the gate fails closed on it."""
+
 
 @dataclass(frozen=True)
 class PartitionLag:
@@ -63,9 +66,7 @@ def expected_sources(plan: Plan, index: int | None = None) -> frozenset[Source]:
     """
     return frozenset(
         (move.source, partition)
-        for stage in plan.stages
-        if index is None or stage.index == index
-        for move in stage.changelogs
+        for move in (plan.changelogs if index is None else plan.stage(index).changelogs)
         for partition in range(move.source_partitions)
     )
 

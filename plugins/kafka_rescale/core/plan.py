@@ -1,22 +1,15 @@
-"""From a description and a target to ordered stages; the plan is a value that the journal keeps."""
+"""What an expansion does, as a value that the journal keeps: stages, and the topics that they move."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
 from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict
 
-from kafka_rescale.core.application import Application, InputPolicy
-from kafka_rescale.core.topology import (
-    SubTopology,
-    Topology,
-    changelog_topic,
-    internal_topic,
-    partition_counts,
-)
+from kafka_rescale.core.application import InputPolicy
+from kafka_rescale.core.errors import InvalidInput
 
 
 class Value(BaseModel):
@@ -109,6 +102,30 @@ class Plan(Value):
         return tuple(m for stage in self.stages for m in stage.moves)
 
     @property
+    def changelogs(self) -> tuple[Move, ...]:
+        """The moves of all stages that are copied ahead of the cutover and whose state is compared afterwards."""
+        return tuple(m for m in self.moves if m.kind is MoveKind.CHANGELOG)
+
+    @property
+    def repartitions(self) -> tuple[Move, ...]:
+        """The moves of all stages whose in-flight records are carried over at the cutover, and proven then."""
+        return tuple(m for m in self.moves if m.kind is MoveKind.REPARTITION)
+
+    def stage(self, index: int) -> Stage:
+        """Return the stage of that number, 1 being the most downstream.
+
+        :raises InvalidInput: there is none.
+        """
+        if not 1 <= index <= len(self.stages):
+            raise InvalidInput(
+                f"stage {index}",
+                found=f"a plan of {len(self.stages)} stages",
+                expected=f"1 to {len(self.stages)}",
+                remedy="Count from 1 at the most downstream stage.",
+            )
+        return self.stages[index - 1]
+
+    @property
     def fingerprint(self) -> str:
         """A hash of what is built: a run that is continued must have the same.
 
@@ -125,123 +142,3 @@ class Plan(Value):
     def copy_group(self) -> str:
         """The consumer group whose offsets are the progress of the copies."""
         return f"{self.application}-rescale-{self.generation}"
-
-
-def stage_name(index: int, subtopology: SubTopology) -> str:
-    """Return the name of a stage's TaskGroup, ``index`` counting from 1 at the most downstream."""
-    return f"stage_{index}_subtopology_{subtopology.id}"
-
-
-def green_application_id(application: str, generation: int) -> str:
-    """Return a generation's ``application.id``; the first generation keeps the plain name."""
-    return application if generation == 1 else f"{application}-g{generation}"
-
-
-def target_counts(application: Application, current: Mapping[str, int], target: int) -> dict[str, int]:
-    """Return the count that every input topic has after the cutover.
-
-    :param current: partition count per input topic now.
-    """
-    return {
-        i.topic: current[i.topic] if i.policy is InputPolicy.FIXED else max(target, current[i.topic])
-        for i in application.inputs
-    }
-
-
-def build_plan(
-    application: Application,
-    topology: Topology,
-    *,
-    blue: str,
-    generation: int,
-    current: Mapping[str, int],
-    target: int,
-) -> Plan:
-    """Return the plan that takes an application from its current counts to ``target``.
-
-    :param blue: ``application.id`` of the running generation.
-    :param generation: number of the generation to build.
-    :param current: partition count of every existing topic that the application uses, by full name.
-    """
-    inputs_after = target_counts(application, current, target)
-    repartitions_after = partition_counts(topology, inputs_after, application.enforced_counts(target))
-    counts = {**inputs_after, **repartitions_after}
-    green = green_application_id(application.application_id, generation)
-    stages = tuple(
-        Stage(
-            index=index,
-            name=stage_name(index, subtopology),
-            subtopology=subtopology.id,
-            grow_outputs=_grown_outputs(application, subtopology, current),
-            moves=_moves(application, topology, subtopology, blue, green, current, counts),
-        )
-        for index, subtopology in enumerate(topology.downstream_first(), start=1)
-    )
-    return Plan(
-        application=application.application_id,
-        generation=generation,
-        blue=blue,
-        green=green,
-        partitions=target,
-        stages=stages,
-        inputs=tuple(
-            InputPlan(
-                topic=i.topic,
-                policy=i.policy,
-                partitioner=i.partitioner,
-                current=current[i.topic],
-                target=inputs_after[i.topic],
-            )
-            for i in application.inputs
-        ),
-    )
-
-
-def _grown_outputs(
-    application: Application, subtopology: SubTopology, current: Mapping[str, int]
-) -> tuple[Growth, ...]:
-    return tuple(
-        Growth(topic=o.topic, current=current[o.topic], target=o.partitions)
-        for o in application.outputs
-        if o.topic in subtopology.sinks and o.partitions is not None and o.partitions > current[o.topic]
-    )
-
-
-def _moves(
-    application: Application,
-    topology: Topology,
-    subtopology: SubTopology,
-    blue: str,
-    green: str,
-    current: Mapping[str, int],
-    counts: Mapping[str, int],
-) -> tuple[Move, ...]:
-    tasks_after = max(counts[t] for t in subtopology.sources)
-    changelogs = (
-        Move(
-            kind=MoveKind.CHANGELOG,
-            source=changelog_topic(blue, store),
-            target=changelog_topic(green, store),
-            store=store,
-            store_type=application.store_named(store).type,
-            partitioner=application.store_named(store).partitioner,
-            source_partitions=current[changelog_topic(blue, store)],
-            target_partitions=tasks_after,
-        )
-        for store in subtopology.stores
-    )
-    partitioners = {f"{r.name}-repartition": r.partitioner for r in application.repartitions}
-    repartitions = (
-        Move(
-            kind=MoveKind.REPARTITION,
-            source=internal_topic(blue, topic),
-            target=internal_topic(green, topic),
-            store=topic,
-            partitioner=partitioners.get(topic, "murmur2"),
-            source_partitions=current[internal_topic(blue, topic)],
-            target_partitions=counts[topic],
-        )
-        for topic in subtopology.sources
-        if topic in topology.repartitions
-    )
-    return (*changelogs, *repartitions)

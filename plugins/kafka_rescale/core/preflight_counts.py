@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from kafka_rescale.core.application import InputPolicy
 from kafka_rescale.core.errors import Finding
-from kafka_rescale.core.plan import target_counts
+from kafka_rescale.core.planning import target_counts
 from kafka_rescale.core.situation import Situation
 from kafka_rescale.core.topology import REPARTITION_SUFFIX, SubTopology, partition_counts
 

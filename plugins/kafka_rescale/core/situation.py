@@ -10,7 +10,8 @@ from kafka_rescale.core.application import Application, InputPolicy
 from kafka_rescale.core.cluster import ClusterDescription, GroupDescription, TopicDescription
 from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.journal import Journal
-from kafka_rescale.core.plan import Plan, build_plan, green_application_id
+from kafka_rescale.core.plan import Plan
+from kafka_rescale.core.planning import build_plan, green_application_id
 from kafka_rescale.core.topology import SubTopology, Topology, changelog_topic, internal_topic
 
 

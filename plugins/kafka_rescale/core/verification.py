@@ -13,7 +13,7 @@ from pydantic import Field
 from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.journal import PartitionOffsets
 from kafka_rescale.core.oracles import KeyFinding, Oracle
-from kafka_rescale.core.plan import InputPlan, Move, MoveKind, Plan, Value
+from kafka_rescale.core.plan import InputPlan, Move, Value
 
 CLOCK_SKEW_MS = 60_000
 MAX_FINDINGS = 20
@@ -164,11 +164,6 @@ def expansion_pair(
         green=LogRange.of(move.target, begins[move.target], ends[move.target]),
         expires_before_ms=now_ms + CLOCK_SKEW_MS - min(kept) if kept else None,
     )
-
-
-def changelog_moves(plan: Plan) -> tuple[Move, ...]:
-    """Return the moves whose state is compared; in-flight records are proven when they are moved."""
-    return tuple(m for m in plan.moves if m.kind is MoveKind.CHANGELOG)
 
 
 def check_start_offsets(

@@ -21,13 +21,13 @@ from kafka_rescale.embedded.jars import ensure_jars
 from kafka_rescale.embedded.processes import end_with_parent
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.operations.begin import begin
 from kafka_rescale.operations.cutover import run_cutover
 from kafka_rescale.operations.finish import finish
 from kafka_rescale.operations.load import load_application, topology_of
 from kafka_rescale.operations.preflight import preflight
 from kafka_rescale.operations.stages import expand_stage
-from kafka_rescale.operations.waiting import now_ms
 from kafka_rescale.spark.package_zip import build
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -25,11 +25,12 @@ from kafka_rescale.kafka.copy_batches import Batches
 from kafka_rescale.kafka.copy_freshness import Freshness
 from kafka_rescale.kafka.copy_marks import EMPTIED, Position, copy_consumer, read_positions
 from kafka_rescale.kafka.copy_producer import Rewound
-from kafka_rescale.kafka.copy_settings import BULK, CopySettings, now_ms, rules_of
+from kafka_rescale.kafka.copy_settings import BULK, CopySettings, rules_of
 from kafka_rescale.kafka.copy_start import checked_offset, log_range, start_of
 from kafka_rescale.kafka.copy_units import CopyUnit
 from kafka_rescale.kafka.copy_writer import UnitWriter
 from kafka_rescale.kafka.failures import TRANSIENT, UNKNOWN_OUTCOME, typed
+from kafka_rescale.kafka.waiting import now_ms
 
 STEP_SECONDS = 0.1
 REWINDS = 5

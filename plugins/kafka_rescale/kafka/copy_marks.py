@@ -17,7 +17,6 @@ from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.errors import Outage, RescaleError
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.failures import typed
-from kafka_rescale.kafka.resilience import RESILIENT
 from kafka_rescale.kafka.waiting import poll_until
 
 RESETTING = "resetting"
@@ -108,7 +107,6 @@ def read_positions(consumer: Consumer, sources: Iterable[TopicPartition]) -> dic
 def copy_consumer(connection: KafkaConnection, group: str, **tuning: object) -> Consumer:
     """Return a consumer for ``assign``: it reads committed records only, says where logs end, commits nothing."""
     settings = {
-        **RESILIENT,
         "group.id": group,
         "enable.auto.commit": False,
         "isolation.level": "read_committed",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from kafka_rescale.core.errors import Outage, RescaleError
-from kafka_rescale.kafka.resilience import RESILIENT
 
 LARGEST_MESSAGE_BYTES = 512 * 1024 * 1024
 """The topic's own ``max.message.bytes`` decides; this only keeps librdkafka's 1 MB from deciding first."""
@@ -28,7 +27,6 @@ def producer_settings(transactional_id: str, batch_bytes: int) -> dict[str, Any]
     :param batch_bytes: largest batch that the target accepts.
     """
     return {
-        **RESILIENT,
         "transactional.id": transactional_id,
         "transaction.timeout.ms": 60_000,
         "message.max.bytes": LARGEST_MESSAGE_BYTES,

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 
 from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.control_records import PartitionProgress
+from kafka_rescale.core.lag import NO_POSITION
 from kafka_rescale.core.plan import Move, Plan
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_marks import Mark, Position, copy_consumer, read_positions
-from kafka_rescale.kafka.copy_settings import now_ms
 from kafka_rescale.kafka.copy_units import CopyUnit, units_of
-
-NO_POSITION = -1
+from kafka_rescale.kafka.waiting import now_ms
 
 
 @dataclass(frozen=True)

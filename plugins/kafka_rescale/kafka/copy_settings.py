@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -112,11 +111,6 @@ def rules_of(admin: ClusterAdmin, sources: Iterable[str], targets: Iterable[str]
         # librdkafka does not split a batch that the topic's max.message.bytes refuses.
         {t: min(BATCH_BYTES, int(found[t].configs.get("max.message.bytes", "1048588"))) for t in wanted_targets},
     )
-
-
-def now_ms() -> int:
-    """Return the wall clock in ms since the epoch."""
-    return int(time.time() * 1000)
 
 
 class StaleCopy(Outage):

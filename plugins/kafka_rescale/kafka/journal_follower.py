@@ -13,7 +13,6 @@ from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import TOPIC
 from kafka_rescale.kafka.failures import TRANSIENT, UNKNOWN_OUTCOME, typed
 from kafka_rescale.kafka.log_reader import SETTINGS
-from kafka_rescale.kafka.resilience import RESILIENT
 from kafka_rescale.kafka.waiting import poll_until
 
 FIRST_SECONDS = 60.0
@@ -29,7 +28,7 @@ class JournalFollower:
         self._key = f"{application}/{Concern.JOURNAL}".encode()
         self._journal: Journal | None = None
         self._at_end = False
-        self._consumer = Consumer(connection.client(**{**SETTINGS, **RESILIENT}))
+        self._consumer = Consumer(connection.client(**SETTINGS))
         self._consumer.assign([TopicPartition(TOPIC, 0, 0)])
 
     def first(self) -> Journal | None:

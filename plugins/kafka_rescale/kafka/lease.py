@@ -32,7 +32,7 @@ def acquire(
 
     def change(state: ControlState) -> Change:
         held = state.lease
-        _refuse_if_held(control.application, held, owner, now_ms, owner_is_finished)
+        refuse_if_held(control.application, held, owner, now_ms, owner_is_finished)
         _refuse_other_target(state, target)
         again = held is not None and held.owner == owner and not held.released
         epoch = (held.epoch if held else 0) + (0 if again else 1)
@@ -92,9 +92,13 @@ def require_owner(state: ControlState, application: str, owner: str) -> Lease:
     return held
 
 
-def _refuse_if_held(
+def refuse_if_held(
     application: str, held: Lease | None, owner: str, now_ms: int, owner_is_finished: Callable[[str], bool]
 ) -> None:
+    """Tell early what acquiring the lease would refuse; only acquiring it decides.
+
+    :raises LeaseHeld: another owner, whose run has not ended, holds it.
+    """
     if held is None or held.released or held.owner == owner or held.expires_at_ms <= now_ms:
         return
     if owner_is_finished(held.owner):

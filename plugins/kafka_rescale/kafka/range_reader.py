@@ -10,11 +10,9 @@ from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 from kafka_rescale.core.errors import Outage
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.failures import TRANSIENT, UNKNOWN_OUTCOME, typed
-from kafka_rescale.kafka.resilience import RESILIENT
 
 STALL_SECONDS = 60.0
 _SETTINGS = {
-    **RESILIENT,
     # Nothing is committed: no group of this name ever comes to be.
     "group.id": "kafka-rescale-read",
     "enable.auto.commit": False,

@@ -6,24 +6,53 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from kafka_rescale.core.errors import RescaleError
+from kafka_rescale.core.errors import Outage, RescaleError
 
 T = TypeVar("T")
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.5
 
 
-def poll_until(probe: Callable[[], T], *, seconds: float, otherwise: Callable[[], RescaleError]) -> T:
+def now_ms() -> int:
+    """Return the wall clock in ms since the epoch."""
+    return int(time.time() * 1000)
+
+
+def poll_until(
+    probe: Callable[[], T],
+    *,
+    seconds: float,
+    otherwise: Callable[[], RescaleError],
+    longest_pause: float = _LONGEST_PAUSE,
+) -> T:
     """Return the first true value of ``probe``, asking at growing intervals.
 
     :param seconds: how long to ask; it is asked at least once.
     :param otherwise: makes the error that is raised when the time is over.
+    :param longest_pause: seconds between two questions at most.
     """
     deadline = time.monotonic() + seconds
-    pause = _FIRST_PAUSE
+    pause = min(_FIRST_PAUSE, longest_pause)
     while not (value := probe()):
         if time.monotonic() >= deadline:
             raise otherwise()
         time.sleep(pause)
-        pause = min(2 * pause, _LONGEST_PAUSE)
+        pause = min(2 * pause, longest_pause)
     return value
+
+
+def wait_until(
+    condition: Callable[[], bool], *, seconds: float, what: str, remedy: str, longest_pause: float = 0.1
+) -> None:
+    """Return once the condition holds.
+
+    :param seconds: how long to wait at most.
+    :param what: what is waited for, for the error.
+    :raises Outage: it did not hold in time.
+    """
+    poll_until(
+        condition,
+        seconds=seconds,
+        otherwise=lambda: Outage(what, found=f"no, after {seconds:.0f} s", expected="yes", remedy=remedy),
+        longest_pause=longest_pause,
+    )

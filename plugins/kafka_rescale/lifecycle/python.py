@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
-
 from kafka_rescale.core.application import PythonLifecycle
+from kafka_rescale.core.callables import named
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.lifecycle.instance import Lifecycle
 
@@ -14,15 +13,15 @@ def load(spec: PythonLifecycle) -> Lifecycle:
 
     :raises InvalidInput: it can't be imported or lacks one of the three methods.
     """
-    module_name, _, name = spec.callable.partition(":")
+    made_by = named("lifecycle", spec.callable, "an importable class without constructor arguments")
     try:
-        made: Lifecycle = getattr(importlib.import_module(module_name), name)()
-    except (ImportError, AttributeError, TypeError) as error:
+        made: Lifecycle = made_by()
+    except TypeError as error:
         raise InvalidInput(
             f"lifecycle {spec.callable!r}",
             found=str(error),
-            expected="an importable class without constructor arguments",
-            remedy="Put its module on PYTHONPATH of the Airflow workers.",
+            expected="a class without constructor arguments",
+            remedy="Read what it needs from the environment instead.",
         ) from error
     missing = [m for m in ("start", "stop", "is_running") if not callable(getattr(made, m, None))]
     if missing:

@@ -33,7 +33,7 @@ def begin(
     :raises Refused: an expansion with another plan is in progress.
     """
     rescale = Rescale.open(application, connection, owner)
-    rescale.control.ensure(min(3, rescale.admin.broker_count()))
+    rescale.control.ensure()
     lease.acquire(
         rescale.control,
         owner,

@@ -13,21 +13,19 @@ growth and promotion could not be rolled back.
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from kafka_rescale.core.application import Application
-from kafka_rescale.core.control_records import Generations, JobResult
+from kafka_rescale.core.control_records import Concern, Generations, JobResult
 from kafka_rescale.core.errors import Outage, RescaleError, UnsafeState
 from kafka_rescale.core.journal import Journal, PartitionOffsets, Phase
 from kafka_rescale.core.plan import Plan
 from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.waiting import now_ms, wait_until
 from kafka_rescale.operations import quiesce
-from kafka_rescale.operations.first_output import outputs_now, watch_first_output
 from kafka_rescale.operations.rescale import Rescale, blue, green
 from kafka_rescale.operations.rollback import roll_back
-from kafka_rescale.operations.waiting import now_ms, wait_until
+from kafka_rescale.operations.start_green import start_green
+from kafka_rescale.operations.timings import Timings
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +57,7 @@ class Cutover:
 
     def __init__(self, rescale: Rescale) -> None:
         self._rescale = rescale
-        self._timings: dict[str, float] = {}
+        self._timings = Timings({})
 
     def until_promoted(self) -> Journal:
         """Run everything up to and including the promotion."""
@@ -71,7 +69,7 @@ class Cutover:
                 expected="an attempt in progress",
                 remedy="Trigger the expansion again: it continues with the copies that exist.",
             )
-        self._timings = dict(journal.timings)
+        self._timings = Timings(journal.timings)
         if journal.phase is Phase.WARMING:
             journal = self._prepare(journal)
         if journal.phase is Phase.QUIESCING:
@@ -86,23 +84,24 @@ class Cutover:
         """Run everything after the promotion; only forward, so every step is retried until it succeeds."""
         journal = self._rescale.journal()
         if journal.phase is Phase.PROMOTED:
-            journal = self._start_green(journal)
+            journal = start_green(self._rescale, journal)
         return dict(journal.timings)
 
     def _prepare(self, journal: Journal) -> Journal:
         plan = journal.plan
         self._assert_green_is_cold(plan)
-        first_beat = self._catch_up_beat()
+        first = self._catch_up()
+        first_beat = 0 if first is None else first.as_of_ms
         wait_until(
             # A heartbeat must have moved: a record left by a job that has died says `ready` for ever.
-            lambda: self._catch_up_state(journal) == "ready" and self._catch_up_beat() not in {0, first_beat},
+            lambda: self._beats_ready(first_beat),
             seconds=READY_SECONDS,
             what="the catch_up job to say that it is near the ends",
             remedy="Look at the log of the catch_up task.",
         )
         # Verify compares green below the offsets captured at promotion; a record there must not be compacted
         # away by a newer one that green writes afterwards. Undone when verify has passed.
-        changelogs = [m.target for s in plan.stages for m in s.changelogs]
+        changelogs = [m.target for m in plan.changelogs]
         described = self._rescale.admin.describe_topics(changelogs)
         before = journal.compaction_lags or {
             t: d.overrides.get("min.compaction.lag.ms", "") for t, d in described.items()
@@ -116,30 +115,30 @@ class Cutover:
 
     def _quiesce(self, journal: Journal) -> Journal:
         rescale, plan = self._rescale, journal.plan
-        with self._timed("drain"):
+        with self._timings.part("drain"):
             quiesce.producers(rescale.application.inputs, "stop")
             quiesce.drain(rescale, plan, self._seconds_left(journal))
-        with self._timed("quiesce"):
+        with self._timings.part("quiesce"):
             rescale.advance(Phase.QUIESCING, stop_asked=True)
             rescale.lifecycle.stop(blue(plan))
-        with self._timed("prove"):
+        with self._timings.part("prove"):
             captured = quiesce.prove_gone(rescale, plan, self._seconds_left(journal))
         return rescale.advance(Phase.QUIESCED, captured=captured, timings=dict(self._timings))
 
     def _await_delta(self, journal: Journal) -> Journal:
-        with self._timed("delta"):
+        with self._timings.part("delta"):
             wait_until(
-                lambda: self._catch_up_state(journal) == "done",
+                lambda: self._is_copied(journal),
                 seconds=self._seconds_left(journal),
                 what="the catch_up job to copy the last delta",
                 remedy="Look at the log of the catch_up task; blue has been started again.",
-                poll_seconds=0.05,
+                longest_pause=0.05,
             )
         return self._rescale.advance(Phase.CAUGHT_UP, timings=dict(self._timings))
 
     def _promote(self, journal: Journal) -> Journal:
         plan, admin = journal.plan, self._rescale.admin
-        with self._timed("promote"):
+        with self._timings.part("promote"):
             targets = [m.target for m in plan.moves]
             # A commit's markers may arrive after it has been answered: until then the end is too low.
             wait_until(
@@ -147,20 +146,13 @@ class Cutover:
                 seconds=self._seconds_left(journal),
                 what=f"the last transactions on topics of {plan.green} to be complete",
                 remedy="Look for a writer other than catch_up; blue has been started again.",
-                poll_seconds=0.02,
+                longest_pause=0.02,
             )
             green_ends = admin.end_offsets(targets)
             inputs = [i.topic for i in plan.inputs]
             return self._rescale.advance(
                 Phase.PROMOTED,
-                records={
-                    "generations": Generations(
-                        running=plan.green,
-                        generation=plan.generation,
-                        partitions=plan.partitions,
-                        previous=plan.blue,
-                    )
-                },
+                records={Concern.GENERATIONS: _promoted(plan)},
                 green_ends=green_ends,
                 green_start=self._green_start(journal),
                 input_ends=admin.end_offsets(inputs),
@@ -174,37 +166,8 @@ class Cutover:
             i.topic: {p: journal.captured.committed[i.topic].get(p, 0) for p in range(i.target)}
             for i in journal.plan.inputs
         }
-        repartitions = [m.target for s in journal.plan.stages for m in s.repartitions]
+        repartitions = [m.target for m in journal.plan.repartitions]
         return {**start, **self._rescale.admin.begin_offsets(repartitions)}
-
-    def _start_green(self, journal: Journal) -> Journal:
-        rescale, plan = self._rescale, journal.plan
-        with self._timed("grow"):
-            for growth in plan.inputs:
-                if growth.target > growth.current:
-                    rescale.admin.grow_topic(growth.topic, growth.target)
-        outputs = outputs_now(rescale)
-        if not rescale.lifecycle.is_running(green(plan)):
-            with self._timed("offsets"):
-                self._commit_start(plan, journal.green_start)
-            with self._timed("start"):
-                rescale.lifecycle.start(green(plan))
-        quiesce.producers(rescale.application.inputs, "start")
-        parts = watch_first_output(rescale, journal, outputs)
-        total = (now_ms() - journal.pause_started_ms) / 1000 - parts.pop("watched_in_vain", 0.0)
-        return rescale.advance(Phase.STARTED, timings={**self._timings, **parts, "total": round(total, 3)})
-
-    def _commit_start(self, plan: Plan, start: PartitionOffsets) -> None:
-        """Commit green's start, unless it has begun to work already (a step that is repeated after a crash)."""
-        committed = self._rescale.admin.committed(plan.green)
-        missing = {
-            topic: {p: o for p, o in partitions.items() if p not in committed.get(topic, {})}
-            for topic, partitions in start.items()
-        }
-        wanted = {topic: partitions for topic, partitions in missing.items() if partitions}
-        if wanted:
-            self._rescale.admin.remove_members(plan.green)
-            self._rescale.admin.commit(plan.green, wanted)
 
     def _assert_green_is_cold(self, plan: Plan) -> None:
         running = self._rescale.lifecycle.is_running(green(plan))
@@ -216,17 +179,16 @@ class Cutover:
                 remedy=f"Stop it; it would process what {plan.blue} still owns.",
             )
 
-    def _catch_up_state(self, journal: Journal) -> str:
-        result: JobResult | None = self._rescale.control.read().results.get("catch_up")
-        if result is None:
-            return ""
-        if result.state == "done" and result.detail != f"attempt {journal.attempt}":
-            return "stale"
-        return result.state
+    def _catch_up(self) -> JobResult | None:
+        return self._rescale.control.read().results.get("catch_up")
 
-    def _catch_up_beat(self) -> int:
-        result = self._rescale.control.read().results.get("catch_up")
-        return 0 if result is None else result.as_of_ms
+    def _beats_ready(self, first_beat: int) -> bool:
+        result = self._catch_up()
+        return result is not None and result.state == "ready" and result.as_of_ms not in {0, first_beat}
+
+    def _is_copied(self, journal: Journal) -> bool:
+        result = self._catch_up()
+        return result is not None and (result.state, result.detail) == ("done", f"attempt {journal.attempt}")
 
     def _seconds_left(self, journal: Journal) -> float:
         """Return how long the pause may still last.
@@ -243,13 +205,6 @@ class Cutover:
                 remedy="Blue is started again; look at the log for what took so long, then trigger again.",
             )
         return left
-
-    @contextmanager
-    def _timed(self, part: str) -> Iterator[None]:
-        began = time.monotonic()
-        yield
-        self._timings[part] = round(self._timings.get(part, 0.0) + time.monotonic() - began, 3)
-        log.info("cutover part %s took %.3f s", part, self._timings[part])
 
 
 def _promoted(plan: Plan) -> Generations:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import logging
 from collections.abc import Mapping
 
 from kafka_rescale.core.application import Application
+from kafka_rescale.core.callables import named
 from kafka_rescale.core.control_records import ControlState
-from kafka_rescale.core.errors import InvalidInput, UnsafeState
+from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.kafka import lease
 from kafka_rescale.kafka.connection import KafkaConnection
@@ -47,16 +47,9 @@ def on_partition_expansion(application: Application, old: int, new: int) -> None
     """
     if application.on_partition_expansion is None:
         return
-    module_name, _, name = application.on_partition_expansion.partition(":")
-    try:
-        callback = getattr(importlib.import_module(module_name), name)
-    except (ImportError, AttributeError) as error:
-        raise InvalidInput(
-            f"on_partition_expansion {application.on_partition_expansion!r}",
-            found=str(error),
-            expected="an importable function of (old, new)",
-            remedy="Put its module on PYTHONPATH of the Airflow workers, then clear the callback task.",
-        ) from error
+    callback = named(
+        "on_partition_expansion", application.on_partition_expansion, "an importable function of (old, new)"
+    )
     log.info("calling %s(%d, %d)", application.on_partition_expansion, old, new)
     callback(old, new)
 

@@ -46,7 +46,7 @@ def watch_first_output(rescale: Rescale, journal: Journal, outputs_before: Parti
 def _is_idle(rescale: Rescale, journal: Journal) -> bool:
     """Whether green is ready but has got no record to work on."""
     sources = [i.topic for i in journal.plan.inputs]
-    sources += [m.target for stage in journal.plan.stages for m in stage.repartitions]
+    sources += [m.target for m in journal.plan.repartitions]
     ends = rescale.admin.end_offsets(sources)
     return ends == {t: journal.green_start[t] for t in sources} and (
         rescale.admin.describe_group(journal.plan.green).state == "Stable"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from kafka_rescale.core import preflight as checks
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.control_records import ControlState
-from kafka_rescale.core.errors import LeaseHeld, PreflightRefused
+from kafka_rescale.core.errors import PreflightRefused
 from kafka_rescale.core.plan import Plan
 from kafka_rescale.core.situation import Situation
 from kafka_rescale.core.topology import Topology, changelog_topic, internal_topic
@@ -16,6 +16,7 @@ from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.kafka.describe import describe
+from kafka_rescale.kafka.lease import refuse_if_held
 from kafka_rescale.kafka.sampling import Sampled, record_counts, sample
 
 
@@ -57,7 +58,7 @@ def preflight(
     """
     connection.check()
     control = ControlTopic(connection, application.application_id).read()
-    _refuse_if_held(application, control, owner, now_ms, owner_is_finished)
+    refuse_if_held(application.application_id, control.lease, owner, now_ms, owner_is_finished)
     situation, unread = look_around(application, topology, connection, control, target=target)
     situation = replace(situation, expect_running=expect_running, now_ms=now_ms)
     if findings := checks.check(situation):
@@ -113,24 +114,3 @@ def _sample(situation: Situation, admin: ClusterAdmin, connection: KafkaConnecti
     wanted += map(situation.changelog, situation.topology.stores)
     present = [name for name in wanted if name in situation.cluster.topics]
     return sample(connection, admin.begin_offsets(present), admin.end_offsets(present))
-
-
-def _refuse_if_held(
-    application: Application,
-    control: ControlState,
-    owner: str,
-    now_ms: int,
-    owner_is_finished: Callable[[str], bool],
-) -> None:
-    """Tell early what acquiring the lease would refuse anyway; only acquiring it decides."""
-    lease = control.lease
-    if lease is None or lease.released or lease.owner == owner or lease.expires_at_ms <= now_ms:
-        return
-    if owner_is_finished(lease.owner):
-        return
-    raise LeaseHeld(
-        f"application {application.application_id!r}",
-        found=f"a rescale to {lease.target} partitions by {lease.owner} that has not ended",
-        expected="no other rescale of it",
-        remedy=f"Wait for {lease.owner}, or stop it; `python -m kafka_rescale status FILE` shows what it does.",
-    )

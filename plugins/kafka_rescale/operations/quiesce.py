@@ -10,9 +10,9 @@ from kafka_rescale.core.errors import Outage, UnsafeState
 from kafka_rescale.core.journal import Captured, PartitionOffsets
 from kafka_rescale.core.plan import Plan
 from kafka_rescale.kafka.remaining import has_records
+from kafka_rescale.kafka.waiting import wait_until
 from kafka_rescale.lifecycle.shell import home
 from kafka_rescale.operations.rescale import Rescale, blue
-from kafka_rescale.operations.waiting import wait_until
 
 
 def producers(inputs: tuple[Input, ...], action: str) -> None:
@@ -124,17 +124,16 @@ def _assert_no_members(rescale: Rescale, plan: Plan) -> None:
 def _left_behind(rescale: Rescale, plan: Plan) -> Captured:
     ends = rescale.admin.end_offsets([m.source for m in plan.moves])
     committed = rescale.admin.committed(plan.blue)
-    begins = rescale.admin.begin_offsets([m.source for s in plan.stages for m in s.repartitions])
+    begins = rescale.admin.begin_offsets([m.source for m in plan.repartitions])
     return Captured(
         committed={i.topic: _fence(rescale, i.topic, committed) for i in plan.inputs},
-        changelog_ends={m.source: ends[m.source] for s in plan.stages for m in s.changelogs},
+        changelog_ends={m.source: ends[m.source] for m in plan.changelogs},
         in_flight={
             m.source: {
                 p: (max(committed.get(m.source, {}).get(p, 0), begins[m.source][p]), end)
                 for p, end in ends[m.source].items()
             }
-            for s in plan.stages
-            for m in s.repartitions
+            for m in plan.repartitions
         },
     )
 

@@ -13,9 +13,9 @@ from kafka_rescale.core.plan import Plan, Value
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.lifecycle.factory import lifecycle_of
 from kafka_rescale.lifecycle.instance import Instance, Lifecycle
-from kafka_rescale.operations.waiting import now_ms
 
 
 @dataclass

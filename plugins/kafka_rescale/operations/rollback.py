@@ -8,9 +8,9 @@ from kafka_rescale.core.application import Application
 from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.kafka import lease
 from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.waiting import now_ms, wait_until
 from kafka_rescale.operations import quiesce
 from kafka_rescale.operations.rescale import Rescale, blue
-from kafka_rescale.operations.waiting import now_ms, wait_until
 
 log = logging.getLogger(__name__)
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from kafka_rescale.core.control_records import PartitionProgress
 from kafka_rescale.core.errors import Refused
-from kafka_rescale.core.plan import Move, Plan, Stage
+from kafka_rescale.core.lag import NO_POSITION
+from kafka_rescale.core.plan import Plan
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
-
-NO_POSITION = -1
-"""Position of a partition whose copy has not begun; the gate fails closed on it."""
 
 
 def expand_stage(connection: KafkaConnection, plan: Plan, index: int) -> list[str]:
@@ -22,7 +20,7 @@ def expand_stage(connection: KafkaConnection, plan: Plan, index: int) -> list[st
     :raises UnsafeState: a green topic exists with another count.
     """
     admin = ClusterAdmin(connection)
-    stage = _stage(plan, index)
+    stage = plan.stage(index)
     changes = [
         f"grew output {g.topic} from {g.current} to {g.target}"
         for g in stage.grow_outputs
@@ -52,7 +50,7 @@ def lags(connection: KafkaConnection, plan: Plan, index: int | None) -> list[Par
     :returns: ``position`` is ``NO_POSITION`` where nothing has been copied yet; ``end`` is exclusive.
     """
     admin = ClusterAdmin(connection)
-    moves = [m for s in plan.stages if index is None or s.index == index for m in s.changelogs]
+    moves = plan.changelogs if index is None else plan.stage(index).changelogs
     ends = admin.end_offsets([m.source for m in moves])
     committed = admin.committed(plan.copy_group)
     return [
@@ -65,12 +63,3 @@ def lags(connection: KafkaConnection, plan: Plan, index: int | None) -> list[Par
         for move in moves
         for partition in range(move.source_partitions)
     ]
-
-
-def changelog_moves(plan: Plan) -> list[Move]:
-    """Return every changelog move of a plan."""
-    return [m for stage in plan.stages for m in stage.changelogs]
-
-
-def _stage(plan: Plan, index: int) -> Stage:
-    return next(s for s in plan.stages if s.index == index)

@@ -18,7 +18,6 @@ from kafka_rescale.core.plan import Move
 from kafka_rescale.core.verification import (
     Report,
     StoreReport,
-    changelog_moves,
     check_start_offsets,
     expansion_pair,
 )
@@ -26,7 +25,7 @@ from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import TOPIC, ControlTopic
 from kafka_rescale.kafka.transactional_writer import TransactionalWriter
-from kafka_rescale.operations.waiting import now_ms
+from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.spark.verify import compare_store
 
 if TYPE_CHECKING:
@@ -73,7 +72,7 @@ def compare_expansion(
         committed=admin.committed(plan.green),
     )
     ends = {**captured.changelog_ends, **journal.green_ends}
-    stores = tuple(_store(spark, connection, admin, m, ends, clock_ms) for m in changelog_moves(plan))
+    stores = tuple(_store(spark, connection, admin, m, ends, clock_ms) for m in plan.changelogs)
     return Report(
         application=plan.application,
         blue=plan.blue,

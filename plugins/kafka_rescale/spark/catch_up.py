@@ -8,9 +8,9 @@ from kafka_rescale.core.journal import Journal
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.copy_progress import CopyProgress, Snapshot
 from kafka_rescale.kafka.copy_reset import restart_stale
-from kafka_rescale.kafka.copy_settings import now_ms
 from kafka_rescale.kafka.copy_units import divided, units_of
 from kafka_rescale.kafka.in_flight import prove, wait_until_visible
+from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.spark.copy_tasks import FINISHED, STOPPED, Follow
 from kafka_rescale.spark.job import Job, say
 
@@ -28,7 +28,7 @@ def catch_up(job: Job) -> None:
     if _ended(job, follow.verdict(journal)):
         return
     job.put("running")
-    changelogs = [m for stage in plan.stages for m in stage.changelogs]
+    changelogs = plan.changelogs
     for line in restart_stale(job.connection, plan, changelogs, now_ms()):
         say(line)
     progress = CopyProgress(job.connection, plan, changelogs)
@@ -58,10 +58,9 @@ def catch_up(job: Job) -> None:
 
 def _prove_all(job: Job, journal: Journal) -> None:
     assert journal.captured is not None
-    for stage in journal.plan.stages:
-        for move in stage.repartitions:
-            count = prove(job.connection, move, journal.captured.in_flight[move.source])
-            say(f"{job.key}: {count:,} records in flight are in {move.target}, per key and in order")
+    for move in journal.plan.repartitions:
+        count = prove(job.connection, move, journal.captured.in_flight[move.source])
+        say(f"{job.key}: {count:,} records in flight are in {move.target}, per key and in order")
 
 
 def _ended(job: Job, verdict: str) -> bool:

@@ -12,9 +12,10 @@ from kafka_rescale.core.plan import Plan
 from kafka_rescale.kafka import in_flight
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_loop import CopyWorker
-from kafka_rescale.kafka.copy_settings import BULK, LIVE, now_ms
+from kafka_rescale.kafka.copy_settings import BULK, LIVE
 from kafka_rescale.kafka.copy_units import CopyUnit
 from kafka_rescale.kafka.journal_follower import JournalFollower
+from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.spark.task_errors import as_text
 from kafka_rescale.spark.watchdog import exit_with_parent
 

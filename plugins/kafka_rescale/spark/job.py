@@ -11,9 +11,8 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, TypeVar
 
 from kafka_rescale.core.control_records import JobResult
-from kafka_rescale.core.errors import Fenced, InvalidInput, Outage, RescaleError, UnsafeState
+from kafka_rescale.core.errors import Fenced, Outage, RescaleError, UnsafeState
 from kafka_rescale.core.journal import Journal
-from kafka_rescale.core.plan import Plan, Stage
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.kafka.copy_progress import CopyProgress, Snapshot
@@ -58,21 +57,6 @@ class Job:
                 remedy="Trigger the expansion; its plan task begins it.",
             )
         return journal
-
-    def stage_of(self, plan: Plan) -> Stage:
-        """Return the stage that the job was started for.
-
-        :raises InvalidInput: the plan has no such stage.
-        """
-        for stage in plan.stages:
-            if stage.index == self.arguments.stage:
-                return stage
-        raise InvalidInput(
-            f"--stage {self.arguments.stage}",
-            found=f"stages {', '.join(str(s.index) for s in plan.stages)}",
-            expected="one of these",
-            remedy="Count from 1 at the most downstream stage.",
-        )
 
     def spark(self) -> SparkSession:
         """Return the session of this attempt."""

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from kafka_rescale.core.journal import Phase
-from kafka_rescale.kafka.copy_progress import CopyProgress
-from kafka_rescale.kafka.copy_reset import restart_stale
-from kafka_rescale.kafka.copy_settings import now_ms
-from kafka_rescale.kafka.copy_units import units_of
-from kafka_rescale.spark.copy_tasks import CopyToEnds
 from kafka_rescale.spark.job import Job, say
+from kafka_rescale.spark.stage_copy import StageCopy
 
 
 def restore(job: Job) -> None:
@@ -16,18 +11,10 @@ def restore(job: Job) -> None:
 
     :raises RescaleError: what stopped it; the next attempt goes on from the committed positions.
     """
-    journal = job.journal()
-    plan, moves = journal.plan, job.stage_of(journal.plan).changelogs
-    job.put("running")
-    if journal.phase not in {Phase.WARMING, Phase.ROLLED_BACK} or not moves:
-        say(f"{job.key}: nothing to copy in phase {journal.phase}")
-        job.put("done")
+    stage = StageCopy.begin(job)
+    if stage is None:
         return
-    for line in restart_stale(job.connection, plan, moves, now_ms()):
-        say(line)
-    progress = CopyProgress(job.connection, plan, moves)
-    units, asked_ms = units_of(moves), now_ms()
-    task = CopyToEnds(job.connection, plan, progress.ends(), asked_ms)
+    progress, units, task = stage.progress, stage.units, stage.task()
     job.report(progress, lambda _: "running")
     context = job.spark().sparkContext
     lists = context.parallelize([[unit] for unit in units], len(units))

@@ -5,13 +5,10 @@ from __future__ import annotations
 import time
 
 from kafka_rescale.core.errors import Outage
-from kafka_rescale.core.journal import Phase
-from kafka_rescale.kafka.copy_progress import CopyProgress, Snapshot
-from kafka_rescale.kafka.copy_reset import restart_stale
-from kafka_rescale.kafka.copy_settings import now_ms
-from kafka_rescale.kafka.copy_units import divided, units_of
-from kafka_rescale.spark.copy_tasks import CopyToEnds
+from kafka_rescale.kafka.copy_progress import Snapshot
+from kafka_rescale.kafka.copy_units import divided
 from kafka_rescale.spark.job import Job, say
+from kafka_rescale.spark.stage_copy import StageCopy
 
 MAX_ROUNDS = 50
 ROUNDS_WITHOUT_GAIN = 3
@@ -22,20 +19,13 @@ def warm_up(job: Job) -> None:
 
     :raises Outage: the source grows as fast as it can be copied.
     """
-    journal = job.journal()
-    plan, moves = journal.plan, job.stage_of(journal.plan).changelogs
-    job.put("running")
-    if journal.phase not in {Phase.WARMING, Phase.ROLLED_BACK} or not moves:
-        say(f"{job.key}: nothing to copy in phase {journal.phase}")
-        job.put("done")
+    stage = StageCopy.begin(job)
+    if stage is None:
         return
-    for line in restart_stale(job.connection, plan, moves, now_ms()):
-        say(line)
-    progress = CopyProgress(job.connection, plan, moves)
-    rounds = [progress.read()]
+    rounds = [stage.progress.read()]
     while len(rounds) == 1 or not rounds[-1].within(job.arguments.acceptable_lag):
         assert_converging(job.key, rounds)
-        rounds.append(_round(job, progress))
+        rounds.append(_round(job, stage))
         say(f"{job.key} round {len(rounds) - 1}: {rounds[-1]}")
         job.put("running", rounds[-1])
     job.put("done", rounds[-1])
@@ -64,14 +54,12 @@ def assert_converging(key: str, rounds: list[Snapshot]) -> None:
     )
 
 
-def _round(job: Job, progress: CopyProgress) -> Snapshot:
-    plan = job.journal().plan
-    context = job.spark().sparkContext
-    lists = divided(units_of(job.stage_of(plan).changelogs), job.parallelism(job.spark()))
-    asked_ms = now_ms()
-    task = CopyToEnds(job.connection, plan, progress.ends(), asked_ms)
-    spread = context.parallelize(lists, len(lists))
+def _round(job: Job, stage: StageCopy) -> Snapshot:
+    spark = job.spark()
+    lists = divided(stage.units, job.parallelism(spark))
+    task = stage.task()
+    spread = spark.sparkContext.parallelize(lists, len(lists))
     began = time.monotonic()
-    job.run_reported(lambda: spread.mapPartitions(task).collect(), progress)
+    job.run_reported(lambda: spread.mapPartitions(task).collect(), stage.progress)
     say(f"{job.key}: a round of {time.monotonic() - began:.1f} s")
-    return progress.read()
+    return stage.progress.read()

@@ -72,9 +72,9 @@ class PreflightOperator(RescaleOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Return ``plan`` (or None), ``noop`` and ``messages``."""
+        from kafka_rescale.kafka.waiting import now_ms
         from kafka_rescale.operations.load import topology_of
         from kafka_rescale.operations.preflight import preflight
-        from kafka_rescale.operations.waiting import now_ms
 
         application = self.application()
         require_spark_master(application.spark_conn_id)
@@ -123,8 +123,8 @@ class PlanOperator(RescaleOperator, SkipMixin):
         return None
 
     def _begin(self, plan: Plan, context: Context) -> None:
+        from kafka_rescale.kafka.waiting import now_ms
         from kafka_rescale.operations.begin import begin
-        from kafka_rescale.operations.waiting import now_ms
 
         application = self.application()
         begin(

@@ -1,0 +1,27 @@
+"""What a user names as ``module:name`` in an application file."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from kafka_rescale.core.errors import InvalidInput
+
+
+def named(setting: str, name: str, expected: str) -> Any:
+    """Return the object that ``module:name`` names.
+
+    :param setting: where it was named, for the error.
+    :param expected: what it has to be, for the error.
+    :raises InvalidInput: it can't be imported.
+    """
+    module_name, _, attribute = name.partition(":")
+    try:
+        return getattr(importlib.import_module(module_name), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise InvalidInput(
+            f"{setting} {name!r}",
+            found=str(error),
+            expected=expected,
+            remedy="Put its module on PYTHONPATH of the Airflow workers and of Spark's executors.",
+        ) from error

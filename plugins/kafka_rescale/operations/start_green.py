@@ -1,0 +1,49 @@
+"""What follows the promotion: the inputs are grown, green gets its offsets and is started. Only forward."""
+
+from __future__ import annotations
+
+from kafka_rescale.core.journal import Journal, PartitionOffsets, Phase
+from kafka_rescale.core.plan import Plan
+from kafka_rescale.kafka.waiting import now_ms
+from kafka_rescale.operations import quiesce
+from kafka_rescale.operations.first_output import outputs_now, watch_first_output
+from kafka_rescale.operations.rescale import Rescale, green
+from kafka_rescale.operations.timings import Timings
+
+
+def start_green(rescale: Rescale, journal: Journal) -> Journal:
+    """Grow the inputs, commit green's start, start it and release the producers.
+
+    Every step may be killed at any instruction and called again until it succeeds.
+
+    :param journal: in phase ``PROMOTED``.
+    :returns: the journal in phase ``STARTED``, with the downtime in its parts.
+    """
+    plan, timings = journal.plan, Timings(journal.timings)
+    with timings.part("grow"):
+        for growth in plan.inputs:
+            if growth.target > growth.current:
+                rescale.admin.grow_topic(growth.topic, growth.target)
+    outputs = outputs_now(rescale)
+    if not rescale.lifecycle.is_running(green(plan)):
+        with timings.part("offsets"):
+            _commit_start(rescale, plan, journal.green_start)
+        with timings.part("start"):
+            rescale.lifecycle.start(green(plan))
+    quiesce.producers(rescale.application.inputs, "start")
+    parts = watch_first_output(rescale, journal, outputs)
+    total = (now_ms() - journal.pause_started_ms) / 1000 - parts.pop("watched_in_vain", 0.0)
+    return rescale.advance(Phase.STARTED, timings={**timings, **parts, "total": round(total, 3)})
+
+
+def _commit_start(rescale: Rescale, plan: Plan, start: PartitionOffsets) -> None:
+    """Commit green's start, unless it has begun to work already (a step that is repeated after a crash)."""
+    committed = rescale.admin.committed(plan.green)
+    missing = {
+        topic: {p: o for p, o in partitions.items() if p not in committed.get(topic, {})}
+        for topic, partitions in start.items()
+    }
+    wanted = {topic: partitions for topic, partitions in missing.items() if partitions}
+    if wanted:
+        rescale.admin.remove_members(plan.green)
+        rescale.admin.commit(plan.green, wanted)

@@ -1,0 +1,25 @@
+"""The downtime in its parts, as the journal keeps it over interruptions."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+log = logging.getLogger(__name__)
+
+
+class Timings(dict[str, float]):
+    """Seconds per part; a part that is done again after an interruption adds to what it took before."""
+
+    def __init__(self, known: Mapping[str, float]) -> None:
+        super().__init__(known)
+
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        """Add the time that the body takes."""
+        began = time.monotonic()
+        yield
+        self[name] = round(self.get(name, 0.0) + time.monotonic() - began, 3)
+        log.info("cutover part %s took %.3f s", name, self[name])
