@@ -15,7 +15,7 @@ TYPED := $(patsubst %/,%,$(sort $(dir $(wildcard plugins/kafka_rescale/*.py spar
 # A test that hangs fails after the first limit with the stacks of all threads. One that hangs in C, where no Python
 # signal handler runs, ends the whole run at the second one, also with the stacks.
 PYTEST = $(PYTHON_OF_VENV) -m pytest --timeout=$(1) \
-	-o faulthandler_timeout=$(2) -o faulthandler_exit_on_timeout=true $(ARGS)
+	-o faulthandler_timeout=$(2) -o faulthandler_exit_on_timeout=true --durations=30 --durations-min=5 $(ARGS)
 
 .PHONY: help
 help: ## List the targets

@@ -112,7 +112,7 @@ def test_drivers_killed_on_the_way_change_nothing_in_the_result(tmp_path: Path) 
     with live_application(tmp_path, rate=8) as (stack, expansion):
         plan = expansion.begin()
         for stage in plan.stages:
-            expand_stage(expansion.connection, plan, stage.index)
+            expand_stage(expansion.application, expansion.connection, owner=expansion.owner, stage=stage.index)
             if not stage.changelogs:
                 continue
             for job in ("restore", "warm_up"):

@@ -189,7 +189,7 @@ class TestResults:
 class TestLease:
     def test_a_backfill_beside_a_manual_run_is_refused_and_told_who_holds_it(self, control: ControlTopic) -> None:
         take(control, MANUAL)
-        with pytest.raises(LeaseHeld, match=f"{MANUAL} rescaling it to 8 partitions.*Wait for {MANUAL}"):
+        with pytest.raises(LeaseHeld, match=f"a rescale to 8 partitions by {MANUAL}.*Wait for {MANUAL}"):
             take(control, BACKFILL)
 
     def test_the_same_owner_comes_back(self, control: ControlTopic) -> None:
@@ -252,7 +252,7 @@ class TestLease:
         assert outcomes[lease.owner] == "granted"
         loser = next(owner for owner in outcomes if owner != lease.owner)
         assert outcomes[loser].startswith("LeaseHeld")
-        assert f"found {lease.owner} rescaling it to 8 partitions" in outcomes[loser]
+        assert f"found a rescale to 8 partitions by {lease.owner}" in outcomes[loser]
 
 
 class TestJournal:

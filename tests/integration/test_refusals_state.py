@@ -8,15 +8,17 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import NewTopic
 from kafka_rescale.core.control_records import Concern, Generations, Lease
-from kafka_rescale.core.errors import InvalidInput, LeaseHeld, Outage, PreflightRefused
+from kafka_rescale.core.errors import Fenced, InvalidInput, LeaseHeld, Outage, PreflightRefused
 from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.core.plan import Plan, Value
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.operations.load import load_application
+from kafka_rescale.operations.stages import expand_stage
 
 from tests.support.group_member import group_member
-from tests.support.small_application import START_MS, Made
+from tests.support.small_application import START_MS, Made, write
 from tests.support.small_cluster import create, make, picture, produce, run_preflight
 
 pytestmark = pytest.mark.integration
@@ -77,6 +79,22 @@ def test_a_rescale_that_another_run_holds(client: Client, tmp_path: Path, unique
     assert run_preflight(client, tmp_path, unique, owner="expand/run-0").plan is not None
     remember(client, unique, lease=lease.model_copy(update={"expires_at_ms": START_MS}))
     assert run_preflight(client, tmp_path, unique).plan is not None
+
+
+def test_a_run_that_has_lost_the_lease_creates_nothing(client: Client, tmp_path: Path, unique: str) -> None:
+    make(client, unique)
+    application = load_application(write(tmp_path, unique))
+    plan = planned(client, tmp_path, unique)
+    lease = Lease(owner="expand/run-2", epoch=2, target=8, expires_at_ms=START_MS + 60_000)
+    remember(client, unique, lease=lease, journal=Journal(plan=plan, owner="expand/run-2"))
+    before = picture(client)
+
+    def expand(owner: str) -> list[str]:
+        return expand_stage(application, KafkaConnection(dict(client)), owner=owner, stage=1)
+
+    assert "expected expand/run-1" in refusal(lambda: expand("expand/run-1"), Fenced)
+    assert picture(client) == before
+    assert expand("expand/run-2")
 
 
 def test_a_topic_with_foreign_data_in_the_way(client: Client, tmp_path: Path, unique: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from kafka_rescale.core.application import InputPolicy
 from kafka_rescale.core.cluster import TopicDescription
+from kafka_rescale.core.journal import Journal
 from kafka_rescale.core.oracles import KeyFinding, Oracle
 from kafka_rescale.core.plan import InputPlan, Move, MoveKind
 from kafka_rescale.core.report import render, table
@@ -17,8 +18,11 @@ from kafka_rescale.core.verification import (
     StoreReport,
     check_start_offsets,
     expansion_pair,
+    is_about,
     retention_ms,
 )
+
+from tests.support.plans import plan_for
 
 ORDERS = InputPlan(topic="orders", policy=InputPolicy.PAUSED, partitioner="murmur2", current=2, target=3)
 STOPPED = {"orders": {0: 100, 1: 70}}
@@ -170,3 +174,20 @@ class TestReport:
         lines = table(("name", "count"), rows).splitlines()
         assert lines[0].startswith("name")
         assert {len(line) for line in lines[2:]} <= {len(lines[1])}
+
+
+class TestWhatAReportIsAbout:
+    JOURNAL = Journal(plan=plan_for("app"), owner="run-1")
+
+    @pytest.mark.parametrize(
+        ("report", "proves"),
+        [
+            ({"plan": JOURNAL.plan.fingerprint, "as_of_ms": NOW}, True),
+            ({"plan": JOURNAL.plan.fingerprint, "as_of_ms": NOW - 1}, False),
+            ({"plan": plan_for("app", partitions=6).fingerprint, "as_of_ms": NOW}, False),
+            ({"plan": JOURNAL.plan.fingerprint}, False),
+            ({}, False),
+        ],
+    )
+    def test_only_one_of_this_plan_that_began_late_enough(self, report: dict[str, object], proves: bool) -> None:
+        assert is_about(report, self.JOURNAL, NOW) is proves

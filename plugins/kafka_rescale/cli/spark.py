@@ -14,9 +14,10 @@ from kafka_rescale.airflow.spark_files import connector, job_file
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.errors import InvalidInput, Outage, Refused
 from kafka_rescale.core.journal import Journal
-from kafka_rescale.core.verification import Report
+from kafka_rescale.core.verification import Report, is_about
 from kafka_rescale.kafka.connection import CONFIG_FILE_VARIABLE, KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.kafka.waiting import now_ms
 
 PASSED, FINDINGS = 0, 1
 LAST_LINES = 5
@@ -31,7 +32,8 @@ def run_verify(application: Application, connection: KafkaConnection, master: st
     :raises Outage: the job came to no result.
     """
     control = ControlTopic(connection, application.application_id)
-    _refuse_before_promotion(application, control.read().journal)
+    journal = _promoted(application, control.read().journal)
+    began_ms = now_ms()
     with TemporaryDirectory(prefix="kafka-rescale-") as directory:
         done = subprocess.run(
             _command(application, master, Path(directory)),
@@ -40,12 +42,14 @@ def run_verify(application: Application, connection: KafkaConnection, master: st
             text=True,
             check=False,
         )
-    if done.returncode not in {PASSED, FINDINGS}:
+    report = control.read().report
+    # Python and spark-submit end with 1, too, when they come to no result.
+    if done.returncode not in {PASSED, FINDINGS} or not is_about(report, journal, began_ms):
         raise _no_result(done)
-    return Report.model_validate(control.read().report)
+    return Report.model_validate(report)
 
 
-def _refuse_before_promotion(application: Application, journal: Journal | None) -> None:
+def _promoted(application: Application, journal: Journal | None) -> Journal:
     """The job would refuse as well, after the seconds that Spark takes to start."""
     if journal is None or not journal.is_promoted:
         raise Refused(
@@ -54,6 +58,7 @@ def _refuse_before_promotion(application: Application, journal: Journal | None) 
             expected="an expansion that has been promoted",
             remedy="Run verify after the cutover.",
         )
+    return journal
 
 
 def _settings_file(connection: KafkaConnection, directory: Path) -> Path:
@@ -84,7 +89,9 @@ def _command(application: Application, master: str, directory: Path) -> list[str
 
 
 def _no_result(done: subprocess.CompletedProcess[str]) -> Outage:
-    told = [line for line in done.stderr.splitlines() if line.strip()][-LAST_LINES:]
+    lines = [line for line in done.stderr.splitlines() if line.strip()]
+    # Spark's own chatter follows the job's error.
+    told = [line for line in lines if " ERROR root " in line] or lines[-LAST_LINES:]
     return Outage(
         "verification job",
         found=f"exit code {done.returncode}: {' | '.join(told)}",

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pydantic import Field
 
 from kafka_rescale.core.cluster import TopicDescription
-from kafka_rescale.core.journal import PartitionOffsets
+from kafka_rescale.core.journal import Journal, PartitionOffsets
 from kafka_rescale.core.oracles import KeyFinding, Oracle
 from kafka_rescale.core.plan import InputPlan, Move, Value
 
@@ -133,6 +133,15 @@ class Report(Value):
     def findings(self) -> tuple[KeyFinding, ...]:
         """All listed findings; at most ``MAX_FINDINGS`` per store and oracle."""
         return (*self.start_offsets, *(f for s in self.stores for f in s.findings))
+
+
+def is_about(report: Mapping[str, object], journal: Journal, since_ms: int) -> bool:
+    """Whether a report, as the control topic keeps it, is about this expansion and began late enough.
+
+    :param since_ms: a report that began before proves nothing, ms since the epoch.
+    """
+    as_of_ms = report.get("as_of_ms")
+    return report.get("plan") == journal.plan.fingerprint and isinstance(as_of_ms, int) and as_of_ms >= since_ms
 
 
 def retention_ms(topic: TopicDescription) -> int | None:

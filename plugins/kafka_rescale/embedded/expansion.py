@@ -95,7 +95,7 @@ class Expansion:
     def warm(self, plan: Plan) -> None:
         """Expand, restore and warm up every stage."""
         for stage in plan.stages:
-            expand_stage(self.connection, plan, stage.index)
+            expand_stage(self.application, self.connection, owner=self.owner, stage=stage.index)
             self.job("restore", stage.index)
             self.job("warm_up", stage.index)
 

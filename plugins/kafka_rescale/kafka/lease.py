@@ -104,10 +104,10 @@ def refuse_if_held(
     if owner_is_finished(held.owner):
         return
     raise LeaseHeld(
-        f"lease of {application}",
-        found=f"{held.owner} rescaling it to {held.target} partitions",
-        expected=f"nobody but {owner}",
-        remedy=f"Wait for {held.owner} to end, or stop it; its lease ends {_seconds(held, now_ms)} s from now.",
+        f"application {application!r}",
+        found=f"a rescale to {held.target} partitions by {held.owner} that has not ended",
+        expected="no other rescale of it",
+        remedy=f"Wait for {held.owner}, or stop it; `python -m kafka_rescale status FILE` shows what it does.",
     )
 
 
@@ -121,7 +121,3 @@ def _refuse_other_target(state: ControlState, target: int) -> None:
         expected=f"that target, not {target}",
         remedy=f"Roll back or finish first: run with {journal.plan.partitions} partitions again, or roll it back.",
     )
-
-
-def _seconds(held: Lease, now_ms: int) -> int:
-    return -(-(held.expires_at_ms - now_ms) // 1000)

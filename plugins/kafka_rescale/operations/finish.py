@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.callables import named
 from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.journal import Journal, Phase
+from kafka_rescale.core.verification import is_about
 from kafka_rescale.kafka import lease
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.operations.rescale import Rescale, blue
@@ -57,19 +57,13 @@ def on_partition_expansion(application: Application, old: int, new: int) -> None
 def _assert_passed(state: ControlState, journal: Journal) -> None:
     report = state.report
     # A report of an earlier expansion, or of one that was asked for before this promotion, proves nothing.
-    current = report.get("plan") == journal.plan.fingerprint and _as_of(report) >= journal.pause_started_ms
-    if not (current and report.get("passed")):
+    if not (is_about(report, journal, journal.pause_started_ms) and report.get("passed")):
         raise UnsafeState(
             f"expansion of {journal.plan.application}",
             found="no passed verification report",
             expected="verify to have passed",
             remedy="Look at the report: `python -m kafka_rescale status FILE`; then clear the verify task.",
         )
-
-
-def _as_of(report: Mapping[str, object]) -> int:
-    as_of = report.get("as_of_ms")
-    return as_of if isinstance(as_of, int) else 0
 
 
 def _assert_blue_is_still(rescale: Rescale, journal: Journal) -> None:

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+from kafka_rescale.core.application import Application
 from kafka_rescale.core.control_records import PartitionProgress
 from kafka_rescale.core.errors import Refused
 from kafka_rescale.core.lag import NO_POSITION
-from kafka_rescale.core.plan import Plan
+from kafka_rescale.core.plan import Plan, Stage
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.operations.rescale import Rescale
 
 
-def expand_stage(connection: KafkaConnection, plan: Plan, index: int) -> list[str]:
-    """Grow the stage's outputs and create green's topics with blue's own configs.
+def expand_stage(application: Application, connection: KafkaConnection, *, owner: str, stage: int) -> list[str]:
+    """Grow a stage's outputs and create green's topics with blue's own configs.
 
     Idempotent: only the difference is acted upon.
 
-    :param index: the stage, counting from 1 at the most downstream.
+    :param owner: the run that holds the lease.
+    :param stage: counting from 1 at the most downstream.
     :returns: what was changed, one line each.
+    :raises Fenced: another run has taken over.
     :raises UnsafeState: a green topic exists with another count.
     """
-    admin = ClusterAdmin(connection)
-    stage = plan.stage(index)
+    rescale = Rescale.open(application, connection, owner)
+    return _expand(rescale.admin, rescale.journal().plan.stage(stage))
+
+
+def _expand(admin: ClusterAdmin, stage: Stage) -> list[str]:
     changes = [
         f"grew output {g.topic} from {g.current} to {g.target}"
         for g in stage.grow_outputs

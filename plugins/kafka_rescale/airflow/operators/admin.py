@@ -12,7 +12,6 @@ from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
 from kafka_rescale.airflow.markdown import plan_markdown
 from kafka_rescale.airflow.runs import (
     PLAN_TABLE_KEY,
-    PLAN_TASK,
     PREFLIGHT_TASK,
     owner_is_finished,
     owner_of,
@@ -148,14 +147,11 @@ class ExpandStageOperator(RescaleOperator):
         super().__init__(**kwargs)
         self.stage = stage
 
-    def execute(self, context: Context) -> list[str]:
+    def execute(self, context: Context) -> Any:
         """Return what was changed, one line each."""
         from kafka_rescale.operations.stages import expand_stage
 
-        plan = Plan.model_validate(context["ti"].xcom_pull(task_ids=PLAN_TASK))
-        changes = expand_stage(self.connection(self.application()), plan, self.stage)
-        self.log.info("%s", "\n".join(changes) or "nothing to change")
-        return changes
+        return self.run_owned(expand_stage, context, stage=self.stage)
 
 
 class CutoverOperator(RescaleOperator):
