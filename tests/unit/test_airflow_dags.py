@@ -135,6 +135,51 @@ def test_retirement_has_to_be_confirmed_by_name(applications: Path) -> None:
     dag.params.validate()
 
 
+def write_link(directory: Path, name: str, reads: str, writes: str) -> None:
+    """An application of the chain ``shop``."""
+    write_application(
+        directory,
+        application_id=name,
+        chain="shop",
+        inputs=[{"topic": reads, "policy": "unkeyed"}],
+        outputs=[{"topic": writes}],
+        subtopologies=[
+            {"sources": [reads], "sinks": ["by-key-repartition"]},
+            {"sources": ["by-key-repartition"], "stores": ["sums"], "sinks": [writes]},
+        ],
+        stores=[{"name": "sums", "type": "timestamped-key-value"}],
+    )
+
+
+class TestChains:
+    @pytest.fixture
+    def chained(self, applications: Path) -> DagBag:
+        for name, reads, writes in (("up", "orders", "b"), ("middle", "b", "c"), ("down", "c", "d")):
+            write_link(applications, name, reads, writes)
+        return parsed()
+
+    def test_all_are_checked_before_the_most_downstream_is_expanded(self, chained: DagBag) -> None:
+        dag = chained.dags["expand_chain_shop"]
+        checks = {"preflight.up", "preflight.middle", "preflight.down"}
+        assert dag.get_task("down").upstream_task_ids == checks
+        assert dag.get_task("middle").upstream_task_ids == {"down"}
+        assert dag.get_task("up").upstream_task_ids == {"middle"}
+
+    def test_each_is_expanded_by_its_own_dag_in_a_run_that_can_be_continued(self, chained: DagBag) -> None:
+        task = chained.dags["expand_chain_shop"].get_task("middle")
+        assert task.trigger_dag_id == "expand_middle"
+        assert task.trigger_dag_id in chained.dags
+        assert (task.wait_for_completion, task.deferrable, task.reset_dag_run) == (True, True, True)
+        assert set(task.conf) <= set(chained.dags["expand_middle"].params)
+
+    def test_a_circle_shows_its_error(self, applications: Path) -> None:
+        for name, reads, writes in (("one", "b", "c"), ("two", "c", "b")):
+            write_link(applications, name, reads, writes)
+        dag = parsed().dags["expand_chain_shop"]
+        assert dag.task_ids == ["invalid"]
+        assert "feed each other" in (dag.doc_md or "")
+
+
 def test_a_file_that_cannot_be_used_shows_its_error_and_leaves_the_others_alone(applications: Path) -> None:
     (applications / "broken.yaml").write_text("application_id: [")
     dags = parsed().dags

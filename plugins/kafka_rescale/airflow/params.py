@@ -20,22 +20,8 @@ def expansion_params(application: Application) -> dict[str, Param]:
     defaults, so there it is off.
     """
     return {
-        "target": Param(
-            None,
-            type=["null", "integer"],
-            minimum=1,
-            maximum=100_000,
-            title="Target partitions",
-            section=WHAT,
-            description_md=f"Empty: `partitions` of the application file ({application.partitions} when parsed).",
-        ),
-        "dry_run": Param(
-            False,
-            type="boolean",
-            title="Dry run",
-            section=WHAT,
-            description_md="Only check and show the plan; nothing is changed and no lease is taken.",
-        ),
+        "target": _target(f"`partitions` of the application file ({application.partitions} when parsed)"),
+        "dry_run": _dry_run(),
         "approve_plan": Param(
             False,
             type="boolean",
@@ -43,13 +29,7 @@ def expansion_params(application: Application) -> dict[str, Param]:
             section=SAFETY,
             description_md="Wait for a person to approve the plan before anything is created.",
         ),
-        "approve_cutover": Param(
-            application.schedule is None,
-            type="boolean",
-            title="Approve the cutover",
-            section=SAFETY,
-            description_md="Wait for a person to approve the cutover, with the lag of every partition at hand.",
-        ),
+        "approve_cutover": _approve_cutover(application.schedule is None),
         "acceptable_recovery_lag": Param(
             None,
             type=["null", "integer"],
@@ -60,6 +40,47 @@ def expansion_params(application: Application) -> dict[str, Param]:
             f"({application.acceptable_recovery_lag} when parsed).",
         ),
     }
+
+
+def chain_params() -> dict[str, Param]:
+    """Return the params of a chain of expansions, which are handed to each of them."""
+    return {
+        "target": _target("`partitions` of each application file"),
+        "dry_run": _dry_run(),
+        "approve_cutover": _approve_cutover(True),
+    }
+
+
+def _target(otherwise: str) -> Param:
+    return Param(
+        None,
+        type=["null", "integer"],
+        minimum=1,
+        maximum=100_000,
+        title="Target partitions",
+        section=WHAT,
+        description_md=f"Empty: {otherwise}.",
+    )
+
+
+def _dry_run() -> Param:
+    return Param(
+        False,
+        type="boolean",
+        title="Dry run",
+        section=WHAT,
+        description_md="Only check and show the plan; nothing is changed and no lease is taken.",
+    )
+
+
+def _approve_cutover(asked: bool) -> Param:
+    return Param(
+        asked,
+        type="boolean",
+        title="Approve the cutover",
+        section=SAFETY,
+        description_md="Wait for a person to approve the cutover, with the lag of every partition at hand.",
+    )
 
 
 def retire_params(application: Application) -> dict[str, Param]:

@@ -135,6 +135,7 @@ class Application(Strict):
     :param topology: text printed by ``Topology#describe()`` (the loader resolves a file name to its text).
     :param acceptable_recovery_lag: offsets per partition within which the gate opens (KIP-441's default).
     :param max_pause_seconds: from the stop of the running generation to promotion; past it, it is started again.
+    :param chain: name of a chain of applications that are expanded by one trigger, downstream first.
     :param schedule: cron expression or preset of its expansion DAG; without one only a person or another program
         starts an expansion, and it can't be backfilled.
     """
@@ -156,6 +157,7 @@ class Application(Strict):
     max_pause_seconds: int = Field(default=300, ge=10)
     on_partition_expansion: Annotated[str, Field(pattern=r"^[\w.]+:\w+$")] | None = None
     spark_conf: dict[str, str] = Field(default_factory=dict)
+    chain: Name | None = None
     schedule: str | None = None
     tags: tuple[str, ...] = ()
 

@@ -1,0 +1,7 @@
+"""An Airflow DAG ``expand_chain_<name>`` per chain that application files name."""
+
+from __future__ import annotations
+
+from kafka_rescale.airflow.chain_dags import chain_dags
+
+globals().update(chain_dags())

@@ -1,0 +1,96 @@
+"""``expand_chain_<name>``: several applications by one trigger, the most downstream first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
+from airflow.sdk import DAG, TaskGroup, chain
+
+from kafka_rescale.airflow.operators.admin import PreflightOperator
+from kafka_rescale.airflow.params import chain_params
+from kafka_rescale.airflow.retries import DEFAULT_ARGS
+from kafka_rescale.core.application import Application
+from kafka_rescale.core.chain import expansion_order
+from kafka_rescale.core.errors import InvalidInput
+
+DOC = """
+Expands the applications {applications}, one after the other, each by its own DAG.
+
+First all of them are checked; a refusal ends the run before anything is touched. Then the most downstream is
+expanded and verified before the next one is begun. Where one fails, it is rolled back by its own run, and those
+upstream of it are not begun: they go on as they are. Clear the failed task to go on with the chain.
+"""
+POLL_SECONDS = 5
+Member = tuple[Application, Path]
+
+
+def chain_dags() -> dict[str, DAG]:
+    """Return the DAG of every chain that application files name, by DAG id."""
+    from kafka_rescale.airflow.dag_factory import invalid_dag
+
+    dags: dict[str, DAG] = {}
+    for name, members in _chains().items():
+        dag_id = f"expand_chain_{name}"
+        try:
+            dags[dag_id] = _dag(dag_id, name, members)
+        except InvalidInput as error:
+            dags[dag_id] = invalid_dag(dag_id, members[0][1].parent, str(error))
+    return dags
+
+
+def _chains() -> dict[str, list[Member]]:
+    """Return the members by chain; a file that can't be used has a DAG of its own that says so."""
+    from kafka_rescale.operations.load import application_files, load_application
+
+    found: dict[str, list[Member]] = {}
+    for file in application_files():
+        try:
+            application = load_application(file)
+        except InvalidInput:
+            continue
+        if application.chain is not None:
+            found.setdefault(application.chain, []).append((application, file))
+    return found
+
+
+def _dag(dag_id: str, name: str, members: list[Member]) -> DAG:
+    ordered = expansion_order(name, [application for application, _ in members])
+    files = {application.application_id: file for application, file in members}
+    with DAG(
+        dag_id=dag_id,
+        schedule=None,
+        max_active_runs=1,
+        params=chain_params(),
+        default_args=DEFAULT_ARGS,
+        render_template_as_native_obj=True,
+        doc_md=DOC.format(applications=", ".join(f"`{a.application_id}`" for a in ordered)),
+        tags=["kafka-rescale", "expand", "chain"],
+    ) as dag:
+        with TaskGroup("preflight", tooltip="refuses before anything is touched") as checked:
+            for application in ordered:
+                PreflightOperator(
+                    task_id=application.application_id,
+                    application_file=str(files[application.application_id]),
+                    target="{{ params.target or '' }}",
+                )
+        chain(checked, *map(_expansion, ordered))
+    return dag
+
+
+def _expansion(application: Application) -> TriggerDagRunOperator:
+    name = application.application_id
+    chosen = ("target", "dry_run", "approve_cutover")
+    return TriggerDagRunOperator(
+        task_id=name,
+        trigger_dag_id=f"expand_{name}",
+        # The same run for every attempt: it continues what it had begun.
+        trigger_run_id="{{ run_id }}__chained",
+        reset_dag_run=True,
+        conf={param: f"{{{{ params.{param} }}}}" for param in chosen},
+        wait_for_completion=True,
+        deferrable=True,
+        poke_interval=POLL_SECONDS,
+        fail_when_dag_is_paused=True,
+        retries=0,
+    )

@@ -1,0 +1,57 @@
+"""Chains of applications: which one is expanded first, and what is no chain."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from typing import Any
+
+import pytest
+from kafka_rescale.core.application import Application
+from kafka_rescale.core.chain import expansion_order
+from kafka_rescale.core.errors import InvalidInput
+
+from tests.support.application_files import CHAIN
+
+
+def application(name: str, reads: list[str], writes: list[str]) -> Application:
+    declared: dict[str, Any] = {
+        **CHAIN,
+        "application_id": name,
+        "inputs": [{"topic": topic, "policy": "unkeyed"} for topic in reads],
+        "outputs": [{"topic": topic} for topic in writes],
+    }
+    return Application.model_validate(declared)
+
+
+def names(*applications: Application) -> list[str]:
+    return [a.application_id for a in expansion_order("orders", applications)]
+
+
+def test_the_most_downstream_comes_first_however_they_are_listed() -> None:
+    members = [application("z", ["a"], ["b"]), application("y", ["b"], ["c"]), application("x", ["c"], ["d"])]
+    assert {tuple(names(*order)) for order in permutations(members)} == {("x", "y", "z")}
+
+
+def test_a_writer_waits_for_all_of_its_readers() -> None:
+    writer = application("writer", ["a"], ["b", "c"])
+    order = names(writer, application("one", ["b"], []), application("two", ["c", "b"], []))
+    assert order == ["one", "two", "writer"]
+
+
+def test_an_application_may_read_what_it_writes_itself() -> None:
+    assert names(application("loop", ["a", "b"], ["b", "c"]), application("reader", ["c"], [])) == [
+        "reader",
+        "loop",
+    ]
+
+
+def test_one_without_a_common_topic_is_named() -> None:
+    members = [application("z", ["a"], ["b"]), application("y", ["b"], []), application("lost", ["q"], ["r"])]
+    with pytest.raises(InvalidInput, match="found application lost, which shares no topic with y, z"):
+        expansion_order("orders", members)
+
+
+def test_a_circle_is_shown() -> None:
+    members = [application("z", ["a"], ["b"]), application("y", ["b"], ["a"])]
+    with pytest.raises(InvalidInput, match=r"feed each other: (y → z → y|z → y → z)"):
+        expansion_order("orders", members)
