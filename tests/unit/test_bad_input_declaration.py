@@ -137,3 +137,12 @@ def test_a_foreign_key_join_is_refused() -> None:
         f"topology: found the foreign-key join topic {topic}; expected a topology without foreign-key joins. "
         "Its records carry partition numbers inside their values, which this version does not rewrite."
     ]
+
+
+@pytest.mark.parametrize(
+    "producers", [{}, {"stop": "true"}, {"stop": "true", "start": "true", "application": "other"}]
+)
+def test_producers_are_held_in_one_way(producers: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match="Give one way"):
+        application("shop", inputs=[ORDERS, {**CUSTOMERS, "producers": producers}])
+    assert mistakes(inputs=[ORDERS, {**CUSTOMERS, "producers": {"application": "other"}}]) == []

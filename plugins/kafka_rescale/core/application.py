@@ -30,10 +30,25 @@ class InputPolicy(StrEnum):
 
 
 class Producers(Strict):
-    """Shell commands that hold and release the producers of a ``paused`` input."""
+    """How the producers of a ``paused`` input are held and released.
 
-    stop: str
-    start: str
+    :param stop: shell command; with ``start``.
+    :param start: shell command.
+    :param application: instead of commands, the application whose output the input is; its running generation is
+        stopped and started as its own file says.
+    """
+
+    stop: str = ""
+    start: str = ""
+    application: Name | None = None
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Producers:
+        if (self.application is None) != bool(self.stop and self.start) or bool(self.stop) != bool(self.start):
+            raise ValueError(
+                "found neither or both; expected `stop:` and `start:`, or `application:`. Give one way."
+            )
+        return self
 
 
 class Input(Strict):

@@ -21,7 +21,7 @@ from kafka_rescale.core.journal import Journal, PartitionOffsets, Phase
 from kafka_rescale.core.plan import Plan
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.waiting import now_ms, wait_until
-from kafka_rescale.operations import quiesce
+from kafka_rescale.operations import producers, quiesce
 from kafka_rescale.operations.rescale import Rescale, blue, green
 from kafka_rescale.operations.rollback import roll_back
 from kafka_rescale.operations.start_green import start_green
@@ -116,7 +116,7 @@ class Cutover:
     def _quiesce(self, journal: Journal) -> Journal:
         rescale, plan = self._rescale, journal.plan
         with self._timings.part("drain"):
-            quiesce.producers(rescale.application.inputs, "stop")
+            producers.hold(rescale)
             quiesce.drain(rescale, plan, self._seconds_left(journal))
         with self._timings.part("quiesce"):
             rescale.advance(Phase.QUIESCING, stop_asked=True)

@@ -18,6 +18,7 @@ from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.kafka.describe import describe
 from kafka_rescale.kafka.lease import refuse_if_held
 from kafka_rescale.kafka.sampling import Sampled, record_counts, sample
+from kafka_rescale.operations import producers
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,7 @@ def preflight(
     :raises LeaseHeld: another run that has not ended rescales this application.
     :raises PreflightRefused: with every finding.
     """
+    producers.check(application)
     connection.check()
     control = ControlTopic(connection, application.application_id).read()
     refuse_if_held(application.application_id, control.lease, owner, now_ms, owner_is_finished)

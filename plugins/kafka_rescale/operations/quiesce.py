@@ -2,44 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
-import subprocess
-
-from kafka_rescale.core.application import Input, InputPolicy
-from kafka_rescale.core.errors import Outage, UnsafeState
+from kafka_rescale.core.application import InputPolicy
+from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.journal import Captured, PartitionOffsets
 from kafka_rescale.core.plan import Plan
 from kafka_rescale.kafka.remaining import has_records
 from kafka_rescale.kafka.waiting import wait_until
-from kafka_rescale.lifecycle.shell import home
 from kafka_rescale.operations.rescale import Rescale, blue
-
-
-def producers(inputs: tuple[Input, ...], action: str) -> None:
-    """Run the ``stop`` or ``start`` command of every ``paused`` input's producers.
-
-    :param action: ``stop`` or ``start``.
-    :raises Outage: a command failed.
-    """
-    for declared in inputs:
-        if declared.policy is not InputPolicy.PAUSED or declared.producers is None:
-            continue
-        command = declared.producers.stop if action == "stop" else declared.producers.start
-        done = subprocess.run(
-            shlex.split(command),
-            cwd=home(),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            start_new_session=True,
-            check=False,
-        )
-        if done.returncode:
-            raise Outage(
-                f"{action} command of the producers of {declared.topic}",
-                found=f"exit code {done.returncode} ({done.stderr.decode(errors='replace')[-300:]})",
-                expected="0",
-                remedy=f"Run it by hand: {command}",
-            )
 
 
 def drain(rescale: Rescale, plan: Plan, seconds: float) -> None:

@@ -9,7 +9,7 @@ from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.kafka import lease
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.waiting import now_ms, wait_until
-from kafka_rescale.operations import quiesce
+from kafka_rescale.operations import producers
 from kafka_rescale.operations.rescale import Rescale, blue
 
 log = logging.getLogger(__name__)
@@ -53,7 +53,7 @@ def roll_back(
     if journal.stop_asked:
         _restart_blue(rescale, journal)
     if journal.pause_started_ms:
-        quiesce.producers(application.inputs, "start")
+        producers.release(rescale)
     rescale.advance(Phase.ROLLED_BACK)
     return f"rolled back; {journal.plan.blue} {'was started again' if journal.stop_asked else 'was never touched'}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kafka_rescale.core.journal import Journal, PartitionOffsets, Phase
 from kafka_rescale.core.plan import Plan
 from kafka_rescale.kafka.waiting import now_ms
-from kafka_rescale.operations import quiesce
+from kafka_rescale.operations import producers
 from kafka_rescale.operations.first_output import outputs_now, watch_first_output
 from kafka_rescale.operations.rescale import Rescale, green
 from kafka_rescale.operations.timings import Timings
@@ -30,7 +30,7 @@ def start_green(rescale: Rescale, journal: Journal) -> Journal:
             _commit_start(rescale, plan, journal.green_start)
         with timings.part("start"):
             rescale.lifecycle.start(green(plan))
-    quiesce.producers(rescale.application.inputs, "start")
+    producers.release(rescale)
     parts = watch_first_output(rescale, journal, outputs)
     total = (now_ms() - journal.pause_started_ms) / 1000 - parts.pop("watched_in_vain", 0.0)
     return rescale.advance(Phase.STARTED, timings={**timings, **parts, "total": round(total, 3)})

@@ -1,0 +1,40 @@
+import java.time.Duration;
+import java.util.Properties;
+import org.apache.kafka.common.serialization.Serdes;
+import org.apache.kafka.streams.KafkaStreams;
+import org.apache.kafka.streams.StreamsBuilder;
+import org.apache.kafka.streams.StreamsConfig;
+import org.apache.kafka.streams.kstream.Consumed;
+import org.apache.kafka.streams.kstream.Grouped;
+import org.apache.kafka.streams.kstream.Materialized;
+import org.apache.kafka.streams.kstream.Produced;
+
+/**
+ * A link of a chain of applications: keeps the sum or the largest value of every key and writes each change of it.
+ *
+ * <p>Arguments: application.id, bootstrap servers, input topic, output topic, state directory, {@code sum} or
+ * {@code max}. Keys are strings, values longs.
+ */
+public final class LinkApplication {
+    public static void main(String[] arguments) {
+        Properties properties = new Properties();
+        properties.put(StreamsConfig.APPLICATION_ID_CONFIG, arguments[0]);
+        properties.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, arguments[1]);
+        properties.put(StreamsConfig.STATE_DIR_CONFIG, arguments[4]);
+        properties.put(StreamsConfig.PROCESSING_GUARANTEE_CONFIG, StreamsConfig.EXACTLY_ONCE_V2);
+        properties.put("auto.offset.reset", "earliest");
+        // The number of partitions of the output may change while this runs.
+        properties.put("producer.metadata.max.age.ms", "1000");
+        boolean sum = arguments[5].equals("sum");
+
+        StreamsBuilder builder = new StreamsBuilder();
+        builder.stream(arguments[2], Consumed.with(Serdes.String(), Serdes.Long()))
+                .groupByKey(Grouped.with(Serdes.String(), Serdes.Long()))
+                .reduce((old, value) -> sum ? old + value : Math.max(old, value), Materialized.as("values"))
+                .toStream()
+                .to(arguments[3], Produced.with(Serdes.String(), Serdes.Long()));
+        KafkaStreams streams = new KafkaStreams(builder.build(), properties);
+        Runtime.getRuntime().addShutdownHook(new Thread(() -> streams.close(Duration.ofSeconds(30))));
+        streams.start();
+    }
+}
