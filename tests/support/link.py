@@ -1,6 +1,6 @@
 """The lifecycle commands of a link of a chain: ``link.py start|stop|status APPLICATION_ID``.
 
-``LINKS`` names a directory with ``links.json``: per base name, what ``LinkApplication`` reads, writes and computes.
+``LINKS`` names a directory with ``links.json``: per base name, what the application reads, writes and computes.
 While there is a file ``APPLICATION_ID.unstoppable``, ``stop`` fails.
 """
 
