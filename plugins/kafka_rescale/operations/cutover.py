@@ -84,7 +84,7 @@ class Cutover:
         """Run everything after the promotion; only forward, so every step is retried until it succeeds."""
         journal = self._rescale.journal()
         if journal.phase is Phase.PROMOTED:
-            journal = start_green(self._rescale, journal)
+            journal = start_green(self._rescale, journal, Timings({**journal.timings, **self._timings}))
         return dict(journal.timings)
 
     def _prepare(self, journal: Journal) -> Journal:

@@ -11,15 +11,16 @@ from kafka_rescale.operations.rescale import Rescale, green
 from kafka_rescale.operations.timings import Timings
 
 
-def start_green(rescale: Rescale, journal: Journal) -> Journal:
+def start_green(rescale: Rescale, journal: Journal, timings: Timings) -> Journal:
     """Grow the inputs, commit green's start, start it and release the producers.
 
     Every step may be killed at any instruction and called again until it succeeds.
 
     :param journal: in phase ``PROMOTED``.
+    :param timings: the parts so far.
     :returns: the journal in phase ``STARTED``, with the downtime in its parts.
     """
-    plan, timings = journal.plan, Timings(journal.timings)
+    plan = journal.plan
     with timings.part("grow"):
         for growth in plan.inputs:
             if growth.target > growth.current:
