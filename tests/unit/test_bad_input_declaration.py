@@ -111,18 +111,88 @@ def test_two_joined_inputs_of_which_one_grows() -> None:
 
 
 def test_a_global_store_is_not_moved() -> None:
-    text = FIELDS["topology"] + (
-        "  Sub-topology: 2 for global store (will not generate tasks)\n"
-        "    Source: rates-source (topics: [rates])\n"
-        "      --> rates-update\n"
-        "    Processor: rates-update (stores: [rates])\n"
-        "      --> none\n"
-        "      <-- rates-source\n"
-    )
-    assert mistakes(topology=text) == []
-    assert mistakes(topology=text, stores=[*STORES, {"name": "rates", "type": "key-value"}]) == [
+    assert mistakes(topology=GLOBAL) == []
+    assert mistakes(topology=GLOBAL, stores=[*STORES, {"name": "rates", "type": "key-value"}]) == [
         "stores.4.name: found the global store rates; expected stores with a changelog. Delete it: every "
         "instance reads a global store from its source topic, nothing has to be moved."
+    ]
+
+
+GLOBAL = FIELDS["topology"] + (
+    "  Sub-topology: 2 for global store (will not generate tasks)\n"
+    "    Source: rates-source (topics: [rates])\n"
+    "      --> rates-update\n"
+    "    Processor: rates-update (stores: [rates])\n"
+    "      --> none\n"
+    "      <-- rates-source\n"
+)
+RATES_AS_OUTPUT = GLOBAL.replace("(topic: shop-totals)", "(topic: rates)")
+
+
+def test_the_topic_of_a_global_store_is_left_alone() -> None:
+    assert mistakes(topology=GLOBAL, inputs=[ORDERS, CUSTOMERS, {"topic": "rates", "policy": "paused"}]) == [
+        "inputs.2.topic: found rates, which only a global store reads; expected topics that tasks read. Delete "
+        "it: every instance reads all partitions of it, whatever the parallelism."
+    ]
+    assert mistakes(topology=RATES_AS_OUTPUT, outputs=[{"topic": "rates"}]) == []
+    assert mistakes(topology=RATES_AS_OUTPUT, outputs=[{"topic": "rates", "partitions": 8}]) == [
+        "outputs.0.partitions: found the output rates, which a global store of the application reads; expected a "
+        "count for outputs that only others read: they grow while the application runs. Delete `partitions:` "
+        "here: the running application would not read the new partitions."
+    ]
+
+
+def test_an_output_that_the_application_reads_itself_does_not_grow_under_it() -> None:
+    text = FIELDS["topology"].replace("(topic: shop-totals)", "(topic: shop-customers)")
+    assert mistakes(topology=text, outputs=[{"topic": "shop-customers"}]) == []
+    assert mistakes(topology=text, outputs=[{"topic": "shop-customers", "partitions": 8}]) == [
+        "outputs.0.partitions: found the output shop-customers, which the application itself reads; expected a "
+        "count for outputs that only others read: they grow while the application runs. Delete `partitions:` "
+        "here, and let it grow as an input: `policy: paused`."
+    ]
+
+
+def test_a_sink_that_chooses_its_topic_may_write_any_output() -> None:
+    text = FIELDS["topology"].replace(
+        "(topic: shop-totals)", "(extractor class: shop.Router$$Lambda/0x1@5a39699c)"
+    )
+    assert mistakes(topology=text, outputs=[{"topic": "totals-de"}, {"topic": "totals-fr"}]) == []
+
+
+SOURCE_TABLE = [{**STORES[0], "changelog": "source"}, *STORES[1:]]
+
+
+def test_a_table_whose_input_is_its_changelog_can_not_grow() -> None:
+    fixed = [{**ORDERS, "policy": "fixed"}, {**CUSTOMERS, "policy": "fixed"}]
+    assert mistakes(stores=SOURCE_TABLE, inputs=fixed) == []
+    assert mistakes(stores=SOURCE_TABLE) == [
+        "stores.0.changelog: found paused for shop-customers, which is the changelog of customers; expected "
+        "fixed: after a growth a key's old entry stays in the old partition and its updates go to another. "
+        "Declare `policy: fixed`, or run the program without `topology.optimization` (reuse.ktable.source.topics) "
+        "first, so that the store has a changelog of its own."
+    ]
+
+
+def test_names_of_the_next_generation_must_be_unambiguous() -> None:
+    assert mistakes(green_names={"totals": "totals-2", "by-customer": "by-customer-2"}) == []
+    assert mistakes(green_names={"total": "totals-2"}) == [
+        "green_names.total: found the store or repartition total, which the topology does not have; expected one "
+        "of by-customer, customers, hourly, totals, visits. Did you mean totals?"
+    ]
+    assert mistakes(green_names={"totals": "visits"}) == [
+        "green_names.totals: found visits for more than one store or repartition; expected a name of its own for "
+        "each in the next generation. Compare what Topology#describe() prints for the program before and after."
+    ]
+    assert mistakes(green_names={"totals": "visits", "visits": "totals"}) == []
+
+
+def test_another_prefix_needs_a_place_in_the_start_command() -> None:
+    lifecycle = {**FIELDS["lifecycle"], "start": "run {application_id} {internal_topic_prefix}"}
+    assert mistakes(internal_topic_prefix="shared", lifecycle=lifecycle) == []
+    assert mistakes(internal_topic_prefix="shared") == [
+        "lifecycle.start: found no {internal_topic_prefix} in the start command; expected the prefix of each "
+        "generation's own internal topics. Let the program set __internal.override.topic.prefix__ from "
+        "{internal_topic_prefix}; else both generations would write the same topics."
     ]
 
 

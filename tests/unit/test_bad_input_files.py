@@ -120,7 +120,8 @@ FIELDS: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "unknown partitioner": (
         {"inputs": [INPUTS[0], {**INPUTS[1], "partitioner": "md5"}]},
-        "inputs[1].partitioner: found 'md5'; expected one of crc32, murmur2. Java producers and Kafka Streams "
+        "inputs[1].partitioner: found 'md5'; expected one of crc32, murmur2, linear-hashing:<initial count>, "
+        "module:function, static:module:function. Java producers and Kafka Streams "
         "use murmur2, librdkafka's default is crc32.",
     ),
     "unknown store type": (

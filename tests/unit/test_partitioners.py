@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kafka_rescale.core.errors import InvalidInput
-from kafka_rescale.core.partitioners import PARTITIONERS, Murmur2, murmur2, partitioner_named
+from kafka_rescale.core.murmur2 import murmur2
+from kafka_rescale.core.partitioners import PARTITIONERS, Murmur2, partitioner_named
 
 # UtilsTest.testMurmur2: the Java hash is signed.
 OFFICIAL = {
@@ -69,10 +70,12 @@ def test_the_share_of_keys_that_move(before: int, after: int, moved: float) -> N
     assert sum(a != b for a, b in pairs) / 5000 == pytest.approx(moved, abs=0.02)
 
 
-def test_an_unknown_partitioner_is_refused() -> None:
+@pytest.mark.parametrize("name", ["fnv1a", "linear-hashing", "linear-hashing:0", "linear-hashing:x", "static:f"])
+def test_an_unknown_partitioner_is_refused(name: str) -> None:
     with pytest.raises(InvalidInput) as error:
-        partitioner_named("fnv1a")
+        partitioner_named(name)
     assert str(error.value) == (
-        "partitioner: found 'fnv1a'; expected one of crc32, murmur2. "
+        f"partitioner: found '{name}'; expected one of crc32, murmur2, linear-hashing:<initial count>, "
+        "module:function, static:module:function. "
         "Java producers and Kafka Streams use murmur2, librdkafka's default is crc32."
     )

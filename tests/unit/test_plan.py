@@ -97,3 +97,56 @@ def test_a_plan_is_a_value_that_survives_json_and_has_one_fingerprint() -> None:
     assert Plan.model_validate_json(first.model_dump_json()) == first
     assert first.fingerprint == plan(4, 8).fingerprint
     assert first.fingerprint not in {plan(4, 6).fingerprint, plan(4, 8, generation=3).fingerprint}
+
+
+def test_internal_topics_carry_another_prefix_where_the_program_overrides_it() -> None:
+    declared, topology = application(internal_topic_prefix="shared")
+    counts = {"orders": 4, "totals": 4} | {
+        f"shared-g2-{name}": 4
+        for name in ("by-customer-repartition", "by-region-repartition", "per-customer-changelog")
+    }
+    counts["shared-g2-per-region-changelog"] = 4
+    made = build_plan(declared, topology, blue="orders-app-g2", generation=3, current=counts, target=8)
+    assert (made.blue, made.green) == ("orders-app-g2", "orders-app-g3")
+    assert {(m.source, m.target) for m in made.changelogs} == {
+        (f"shared-g2-per-{x}-changelog", f"shared-g3-per-{x}-changelog") for x in ("customer", "region")
+    }
+
+
+def test_the_next_generation_may_have_other_names() -> None:
+    made = plan(4, 8, green_names={"per-region": "KSTREAM-5", "by-region": "KSTREAM-5"})
+    assert [(m.store, m.source, m.target) for m in made.stages[0].moves] == [
+        ("per-region", "orders-app-per-region-changelog", "orders-app-g2-KSTREAM-5-changelog"),
+        ("by-region-repartition", "orders-app-by-region-repartition", "orders-app-g2-KSTREAM-5-repartition"),
+    ]
+
+
+def test_a_changelog_is_placed_by_what_its_sub_topology_reads() -> None:
+    assert {m.store: m.key_topic for m in plan(4, 8).moves} == {
+        "per-customer": "by-customer-repartition",
+        "by-customer-repartition": "by-customer-repartition",
+        "per-region": "by-region-repartition",
+        "by-region-repartition": "by-region-repartition",
+    }
+
+
+def test_a_table_whose_changelog_is_its_input_is_not_moved() -> None:
+    stores = [{**CHAIN["stores"][0], "changelog": "source"}, CHAIN["stores"][1]]
+    assert [m.store for m in plan(4, 8, stores=stores).changelogs] == ["per-region"]
+
+
+def test_an_output_that_is_chosen_per_record_grows_with_the_sink_that_chooses() -> None:
+    text = """
+    Sub-topology: 0
+      Source: s (topics: [orders])
+        --> k
+      Sink: k (extractor class: app.Router@1)
+        <-- s
+    """
+    changes = {
+        "topology": text,
+        "subtopologies": [],
+        "stores": [],
+        "outputs": [{"topic": "totals", "partitions": 8}],
+    }
+    assert [g.topic for g in plan(4, 8, **changes).stages[0].grow_outputs] == ["totals"]

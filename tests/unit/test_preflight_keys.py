@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from kafka_rescale.core.preflight import messages
-from kafka_rescale.core.situation import Sample
+from kafka_rescale.core.situation import Sample, Situation
+from kafka_rescale.core.topology import SubTopology, Topology
 
 from tests.support.situations import (
     CUSTOMERS_CHANGELOG,
@@ -17,6 +20,17 @@ from tests.support.situations import (
     situation,
 )
 from tests.support.small_application import KEYS, application
+
+MODULE = "tests.support.user_partitioners"
+REPARTITION = "shop-by-customer-repartition"
+
+
+def pinned(function: str) -> Situation:
+    """A repartition topic whose keys a static partitioner has placed in four partitions."""
+    made = [Sample(REPARTITION, i % 4, i, key) for i, key in enumerate(KEYS)]
+    repartitions = [{"name": "by-customer", "partitioner": f"static:{MODULE}:{function}"}]
+    return situation(samples=samples(**{REPARTITION: made}), repartitions=repartitions)
+
 
 DATA_REFUSALS: Refusals = {
     "librdkafka's producers": (
@@ -46,6 +60,45 @@ DATA_REFUSALS: Refusals = {
             "topic 'shop-customers-changelog': found 18 of 24 sampled records elsewhere, first at partition "
             "3, offset 1: key 'customer-1' belongs to partition 1 of 4; expected every key where murmur2 puts "
             "it. No known partitioner fits: the producer sets partitions itself, or the state has another key."
+        ],
+    ),
+    "another partitioner of Kafka": (
+        lambda: situation(samples=samples(**misplaced("shop-customers", "linear-hashing:3"))),
+        [
+            "topic 'shop-customers': found 15 of 24 sampled records elsewhere, first at partition 1, offset 0: "
+            "key 'customer-0' belongs to partition 3 of 4; expected every key where murmur2 puts it. All of them "
+            "fit linear-hashing:3: declare `partitioner: linear-hashing:3`."
+        ],
+    ),
+    "multicast": (
+        lambda: situation(
+            samples=samples(
+                **{REPARTITION: [Sample(REPARTITION, p, i, k) for p in (0, 1) for i, k in enumerate(KEYS)]}
+            )
+        ),
+        [
+            "topic 'shop-by-customer-repartition': found 37 of 48 sampled records elsewhere, first at partition "
+            "0, offset 0: key 'customer-0' belongs to partition 3 of 4; expected every key where murmur2 puts it. "
+            "Key 'customer-0' is in partitions 0 and 1: a partitioner that sends one record to several partitions "
+            "(multicast) can't be followed. Send it to one."
+        ],
+    ),
+    "a user's function that fails": (
+        lambda: situation(repartitions=[{"name": "by-customer", "partitioner": f"{MODULE}:fails"}]),
+        [
+            "topic 'shop-by-customer-repartition', partitioner tests.support.user_partitioners:fails for key "
+            "0x637573746f6d65722d30 of topic 'by-customer-repartition': found ValueError: invalid literal for "
+            "int() with base 10: b'customer-0'; expected one partition of 0 to 3, and always the same. Mend the "
+            "function, so that it does exactly what the program's own partitioner does."
+        ],
+    ),
+    "static in name only": (
+        lambda: pinned("claims_to_be_static"),
+        [
+            "topic 'shop-by-customer-repartition' with 8 partitions: found key 'customer-4' moved from partition "
+            "0 to 4 by static:tests.support.user_partitioners:claims_to_be_static; expected the partition that a "
+            "static partitioner has once given it, whatever the count (KIP-878). Mend the function, or declare it "
+            "without `static:` so that state moves with its keys."
         ],
     ),
     "no keys": (
@@ -107,6 +160,28 @@ def test_a_declared_partitioner_is_the_one_that_is_checked(topic: str) -> None:
     assert len(found(situation(samples=samples(**misplaced(topic))))) == 1
     assert found(situation(samples=samples(**misplaced(topic)), **declared)) == []
     assert len(found(situation(**declared))) == 1
+
+
+def test_a_static_partitioner_that_keeps_its_word_is_accepted() -> None:
+    assert found(pinned("pinned")) == []
+
+
+def test_a_target_below_the_initial_count_of_linear_hashing_is_refused() -> None:
+    fixed = application(
+        NAME,
+        inputs=[{**i, "policy": "fixed"} for i in INPUTS],
+        repartitions=[{"name": "by-customer", "count": "start_command", "partitioner": "linear-hashing:4"}],
+    )
+    by_customer = SubTopology(1, ("by-customer-repartition",), ("totals", "hourly", "visits"), ("shop-totals",))
+    orders = SubTopology(0, ("shop-orders",), (), ("by-customer-repartition",))
+    customers = SubTopology(2, ("shop-customers",), ("customers",), ())
+    given = replace(situation(2), application=fixed, topology=Topology((orders, by_customer, customers)))
+    assert found(given) == [
+        "topic 'shop-by-customer-repartition' with 2 partitions, partitioner linear-hashing:4: found 2 "
+        "partitions; expected at least the initial 4. Declare the count that the topic was created with: below it "
+        "linear hashing has no meaning."
+    ]
+    assert found(replace(given, target=4)) == []
 
 
 def test_keys_of_an_unkeyed_input_may_lie_anywhere() -> None:

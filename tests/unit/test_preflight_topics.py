@@ -6,9 +6,14 @@ from dataclasses import replace
 
 import pytest
 from kafka_rescale.core.cluster import GroupDescription, TopicDescription
+from kafka_rescale.core.control_records import ControlState, Generations
 from kafka_rescale.core.journal import Phase
 
 from tests.support.situations import (
+    CUSTOMERS_CHANGELOG,
+    FIXED,
+    SET_BY_PROGRAM,
+    STORES,
     TOPICS,
     Refusals,
     found,
@@ -43,9 +48,9 @@ TOPIC_REFUSALS: Refusals = {
         lambda: situation(topics={"shop-customers-changelog": None}),
         [
             "topic 'shop-customers-changelog': found no such topic; expected the changelog of store "
-            "customers. Either `topology.optimization` makes an input (by-customer-repartition, "
-            "shop-customers) serve as its changelog, or the store has no logging. Neither can be moved: run "
-            "without that optimisation, or with logging, first."
+            "customers. If `topology.optimization` makes an input (by-customer-repartition, shop-customers) "
+            "serve as its changelog, declare `changelog: source`: with `policy: fixed` it needs no other. If the "
+            "store has no logging, its content is nowhere but on local disks: run it with logging first."
         ],
     ),
     "has never run": (
@@ -132,3 +137,30 @@ def test_own_leftovers_are_kept_unless_they_have_another_count() -> None:
         "expected 6 partitions or no such topic. Delete it (`kafka-topics.sh --delete --topic "
         "shop-g2-totals-changelog`); blue does not use it."
     ]
+
+
+def test_a_table_declared_to_have_no_changelog_of_its_own() -> None:
+    stores = [{**STORES[0], "changelog": "source"}, *STORES[1:]]
+    given = situation(inputs=FIXED, stores=stores, repartitions=SET_BY_PROGRAM, target=4)
+    without = replace(given, topology=given.topology.with_source_tables({"customers"}))
+    assert found(without) == [
+        "topic 'shop-customers-changelog': found a changelog of store customers, declared with `changelog: "
+        "source`; expected no such topic: its source topic would serve as one. Delete `changelog: source`; if the "
+        "program was optimised since, delete the topic instead."
+    ]
+    topics = {name: t for name, t in given.cluster.topics.items() if name != CUSTOMERS_CHANGELOG}
+    assert found(replace(without, cluster=replace(given.cluster, topics=topics))) == []
+
+
+def test_names_that_were_those_of_the_next_generation_are_remembered() -> None:
+    generations = Generations(running="shop-g2", generation=2, partitions=4, previous="shop")
+    topics = {
+        t.replace("shop-", "shop-g2-", 1): d for t, d in TOPICS.items() if t.endswith(("changelog", "repartition"))
+    }
+    topics.pop("shop-g2-by-customer-repartition")
+    given = situation(topics=topics, control=ControlState(generations=generations))
+    renamed = given.application.model_copy(update={"green_names": {"by-customer": "KSTREAM-5"}})
+    assert found(replace(given, application=renamed))[0].endswith(
+        "Paste the topology that the running program prints. `green_names:` spoke of the generation that runs "
+        "now: delete them."
+    )

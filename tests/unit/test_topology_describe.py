@@ -127,8 +127,16 @@ def test_windows_line_ends_are_parsed() -> None:
 def test_global_stores_are_named_but_have_no_tasks() -> None:
     topology = parse_describe(GLOBAL_TABLE)
     assert topology.global_stores == ("rates-store",)
+    assert topology.global_topics == ("rates",)
     assert topology.subtopologies == (SubTopology(1, ("b", "a"), (), ("out",)),)
     assert topology.inputs == ("b", "a")
+
+
+def test_a_sink_that_chooses_its_topic_is_known_by_its_name() -> None:
+    text = WORD_COUNT.replace("topic: totals", "extractor class: app.Router$$Lambda/0x1@5a39699c")
+    topology = parse_describe(text)
+    assert topology.subtopologies[1].dynamic_sinks == ("KSTREAM-SINK-0000000008",)
+    assert topology.outputs == ()
 
 
 def test_named_topologies_prefix_stores_and_repartition_topics_but_no_external_topic() -> None:
@@ -149,11 +157,6 @@ BAD = {
         WORD_COUNT.replace("[lines]", "lines-.*"),
         "topology, line 3: found a source that reads the pattern lines-.*; expected sources that read named "
         "topics. What matches can change during an expansion: name the topics in the program.",
-    ),
-    "topic extractor": (
-        WORD_COUNT.replace("topic: totals", "extractor class: app.Router$$Lambda/0x1@5a39699c"),
-        "topology, line 20: found sink KSTREAM-SINK-0000000008 with a topic name extractor; expected sinks with a "
-        "fixed topic. Its topics are known at run time only: spell the topology out in `subtopologies:` instead.",
     ),
     "first sub-topology cut off": (
         WORD_COUNT[WORD_COUNT.index("  Sub-topology: 1") :],

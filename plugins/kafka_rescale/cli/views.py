@@ -8,8 +8,9 @@ from kafka_rescale.cli.output import Document, Rows
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.cluster import ClusterDescription
 from kafka_rescale.core.control_records import ControlState, PartitionProgress
+from kafka_rescale.core.generation_names import blue_names
 from kafka_rescale.core.plan import Plan
-from kafka_rescale.core.topology import Topology, changelog_topic, internal_topic
+from kafka_rescale.core.topology import Topology
 
 
 def application_view(application: Application, topology: Topology) -> Document:
@@ -35,9 +36,10 @@ def cluster_view(
     :param running: its ``application.id``.
     """
     roles = dict.fromkeys(topology.inputs, "input") | dict.fromkeys(topology.outputs, "output")
-    roles |= {internal_topic(running, t): "repartition" for t in sorted(topology.repartitions)}
+    names = blue_names(application, running)
+    roles |= {names.repartition(t): "repartition" for t in sorted(topology.repartitions)}
     types = {s.name: s.type for s in application.stores}
-    roles |= {changelog_topic(running, s): f"changelog, {types[s]}" for s in topology.stores}
+    roles |= {names.changelog(s): f"changelog, {types[s]}" for s in topology.stores}
     rows = [
         (name, role, *_counts(found, name, is_read=role in {"input", "repartition"}))
         for name, role in roles.items()

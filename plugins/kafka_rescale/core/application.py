@@ -73,11 +73,16 @@ class Output(Strict):
 
 
 class Store(Strict):
-    """A state store as the topology names it."""
+    """A state store as the topology names it.
+
+    ``changelog: source`` is what ``topology.optimization`` makes of a table that is read from a topic: the topic
+    itself serves as its changelog, and can't be rewritten.
+    """
 
     name: Name
     type: str
     partitioner: str = "murmur2"
+    changelog: Literal["own", "source"] = "own"
 
     @field_validator("type")
     @classmethod
@@ -101,6 +106,11 @@ class Repartition(Strict):
     count: Literal["derived", "start_command"] = "derived"
     partitioner: str = "murmur2"
 
+    @field_validator("partitioner")
+    @classmethod
+    def _known_partitioner(cls, value: str) -> str:
+        return _named(value, partitioner_named)
+
 
 class SubTopologySpec(Strict):
     """A sub-topology spelled out, for applications whose ``Topology#describe()`` is not at hand."""
@@ -111,7 +121,8 @@ class SubTopologySpec(Strict):
 
 
 class ShellLifecycle(Strict):
-    """Commands with ``{application_id}``, ``{partitions}`` and ``{generation}`` filled in.
+    """Commands with ``{application_id}``, ``{partitions}``, ``{generation}`` and ``{internal_topic_prefix}``
+    filled in.
 
     ``start`` and ``stop`` must return when done and may be called twice. ``status`` exits with 0 (running) or
     3 (stopped), as LSB init scripts do.
@@ -151,6 +162,10 @@ class Application(Strict):
     :param acceptable_recovery_lag: offsets per partition within which the gate opens (KIP-441's default).
     :param max_pause_seconds: from the stop of the running generation to promotion; past it, it is started again.
     :param chain: name of a chain of applications that are expanded by one trigger, downstream first.
+    :param internal_topic_prefix: what ``__internal.override.topic.prefix__`` puts in the place of the
+        ``application.id`` in the names of internal topics; generations add their suffix to it.
+    :param green_names: the next generation's name of a store or repartition (without suffix), by its present name:
+        generated indexes shift when the program has changed.
     :param schedule: cron expression or preset of its expansion DAG; without one only a person or another program
         starts an expansion, and it can't be backfilled.
     """
@@ -167,6 +182,8 @@ class Application(Strict):
     subtopologies: tuple[SubTopologySpec, ...] = ()
     stores: tuple[Store, ...] = ()
     repartitions: tuple[Repartition, ...] = ()
+    internal_topic_prefix: Name | None = None
+    green_names: dict[Name, Name] = Field(default_factory=dict)
     lifecycle: Lifecycle
     acceptable_recovery_lag: int = Field(default=10_000, ge=0)
     max_pause_seconds: int = Field(default=300, ge=10)
@@ -189,6 +206,20 @@ class Application(Strict):
     def store_named(self, name: str) -> Store:
         """Return the declaration of a store."""
         return next(s for s in self.stores if s.name == name)
+
+    def repartition_partitioner(self, topic: str) -> str:
+        """Return the partitioner of a repartition topic, named with its suffix."""
+        declared = {f"{r.name}-repartition": r.partitioner for r in self.repartitions}
+        return declared.get(topic, "murmur2")
+
+    def internal_prefix(self, application_id: str) -> str:
+        """Return what the names of a generation's internal topics begin with.
+
+        :param application_id: the generation's.
+        """
+        if self.internal_topic_prefix is None:
+            return application_id
+        return self.internal_topic_prefix + application_id.removeprefix(self.application_id)
 
     def enforced_counts(self, partitions: int) -> dict[str, int]:
         """Return the counts that the program sets itself when started with ``{partitions}``.

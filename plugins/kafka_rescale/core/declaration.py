@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from kafka_rescale.core.application import Application, Input, InputPolicy
+from kafka_rescale.core.application import Application, Input, InputPolicy, ShellLifecycle
 from kafka_rescale.core.errors import Finding
 from kafka_rescale.core.topology import REPARTITION_SUFFIX, SubTopology, Topology
 
@@ -40,6 +40,9 @@ def check_declaration(application: Application, topology: Topology) -> list[Mist
         *_inputs(application, topology),
         *_outputs(application, topology),
         *_repartitions(application, topology),
+        *_green_names(application, topology),
+        *_internal_topic_prefix(application),
+        *_source_tables(application, topology),
         *_policies(application, topology),
         *_copartitioned_policies(application, topology),
     ]
@@ -60,6 +63,7 @@ def _duplicates(application: Application) -> Iterator[Mistake]:
 
 def _stores(application: Application, topology: Topology) -> Iterator[Mistake]:
     declared = [s.name for s in application.stores]
+    all_stores = [*topology.stores, *(table for s in topology.subtopologies for table in s.source_tables)]
     for index, name in enumerate(declared):
         if name in topology.global_stores:
             yield Mistake(
@@ -68,8 +72,8 @@ def _stores(application: Application, topology: Topology) -> Iterator[Mistake]:
                 "stores with a changelog",
                 "Delete it: every instance reads a global store from its source topic, nothing has to be moved.",
             )
-        elif name not in topology.stores:
-            yield _unknown(("stores", index, "name"), "store", name, topology.stores)
+        elif name not in all_stores:
+            yield _unknown(("stores", index, "name"), "store", name, all_stores)
     for store in topology.stores:
         if store not in declared:
             yield Mistake(
@@ -83,7 +87,14 @@ def _stores(application: Application, topology: Topology) -> Iterator[Mistake]:
 def _inputs(application: Application, topology: Topology) -> Iterator[Mistake]:
     declared = [i.topic for i in application.inputs]
     for index, topic in enumerate(declared):
-        if topic not in topology.inputs:
+        if topic in topology.global_topics and topic not in topology.inputs:
+            yield Mistake(
+                ("inputs", index, "topic"),
+                f"{topic}, which only a global store reads",
+                "topics that tasks read",
+                "Delete it: every instance reads all partitions of it, whatever the parallelism.",
+            )
+        elif topic not in topology.inputs:
             yield _unknown(("inputs", index, "topic"), "input topic", topic, topology.inputs)
     for topic in topology.inputs:
         if topic.endswith(_FOREIGN_KEY_JOIN):
@@ -103,9 +114,26 @@ def _inputs(application: Application, topology: Topology) -> Iterator[Mistake]:
 
 
 def _outputs(application: Application, topology: Topology) -> Iterator[Mistake]:
+    chooses = any(s.dynamic_sinks for s in topology.subtopologies)
     for index, output in enumerate(application.outputs):
-        if output.topic not in topology.outputs:
+        if output.topic not in topology.outputs and not chooses:
             yield _unknown(("outputs", index, "topic"), "output topic", output.topic, topology.outputs)
+        if output.partitions is not None and output.topic in {*topology.inputs, *topology.global_topics}:
+            yield _read_by_itself(index, output.topic, is_global=output.topic in topology.global_topics)
+
+
+def _read_by_itself(index: int, topic: str, *, is_global: bool) -> Mistake:
+    """Outputs grow first of all, under the running application."""
+    return Mistake(
+        ("outputs", index, "partitions"),
+        f"the output {topic}, which a global store of the application reads"
+        if is_global
+        else f"the output {topic}, which the application itself reads",
+        "a count for outputs that only others read: they grow while the application runs",
+        "Delete `partitions:` here: the running application would not read the new partitions."
+        if is_global
+        else "Delete `partitions:` here, and let it grow as an input: `policy: paused`.",
+    )
 
 
 def _repartitions(application: Application, topology: Topology) -> Iterator[Mistake]:
@@ -113,6 +141,51 @@ def _repartitions(application: Application, topology: Topology) -> Iterator[Mist
     for index, repartition in enumerate(application.repartitions):
         if repartition.name not in known:
             yield _unknown(("repartitions", index, "name"), "repartition", repartition.name, known)
+
+
+def _green_names(application: Application, topology: Topology) -> Iterator[Mistake]:
+    known = sorted({*topology.stores, *(t.removesuffix(REPARTITION_SUFFIX) for t in topology.repartitions)})
+    names = [application.green_names.get(name, name) for name in known]
+    for now, then in application.green_names.items():
+        if now not in known:
+            yield _unknown(("green_names", now), "store or repartition", now, known)
+        elif names.count(then) > 1:
+            yield Mistake(
+                ("green_names", now),
+                f"{then} for more than one store or repartition",
+                "a name of its own for each in the next generation",
+                "Compare what Topology#describe() prints for the program before and after.",
+            )
+
+
+def _internal_topic_prefix(application: Application) -> Iterator[Mistake]:
+    lifecycle, placeholder = application.lifecycle, "{internal_topic_prefix}"
+    if application.internal_topic_prefix is None or not isinstance(lifecycle, ShellLifecycle):
+        return
+    if placeholder not in lifecycle.start:
+        yield Mistake(
+            ("lifecycle", "start"),
+            f"no {placeholder} in the start command",
+            "the prefix of each generation's own internal topics",
+            f"Let the program set __internal.override.topic.prefix__ from {placeholder}; else both generations "
+            "would write the same topics.",
+        )
+
+
+def _source_tables(application: Application, topology: Topology) -> Iterator[Mistake]:
+    for index, store in enumerate(application.stores):
+        if store.changelog != "source":
+            continue
+        sources = next((s.sources for s in topology.subtopologies if store.name in s.source_tables), ())
+        growing = [i for i in application.inputs if i.topic in sources and i.policy is not InputPolicy.FIXED]
+        for declared in growing[:1]:
+            yield Mistake(
+                ("stores", index, "changelog"),
+                f"{declared.policy} for {declared.topic}, which is the changelog of {store.name}",
+                "fixed: after a growth a key's old entry stays in the old partition and its updates go to another",
+                "Declare `policy: fixed`, or run the program without `topology.optimization` "
+                "(reuse.ktable.source.topics) first, so that the store has a changelog of its own.",
+            )
 
 
 def _unknown(location: Location, kind: str, name: str, known: Iterable[str]) -> Mistake:
@@ -135,12 +208,12 @@ def _policies(application: Application, topology: Topology) -> Iterator[Mistake]
                 "`producers:` with policy paused only",
                 "Delete them, or declare `policy: paused`.",
             )
-        keyed_by_it = [s for s in topology.subtopologies if declared.topic in s.sources and s.stores]
+        keyed_by_it = [s for s in topology.subtopologies if declared.topic in s.sources and s.is_stateful]
         if declared.policy is InputPolicy.UNKEYED and keyed_by_it:
             yield Mistake(
                 ("inputs", index, "policy"),
                 f"unkeyed, while sub-topology {keyed_by_it[0].id} reads {declared.topic} and keeps "
-                f"{', '.join(keyed_by_it[0].stores)}",
+                f"{', '.join(keyed_by_it[0].stores + keyed_by_it[0].source_tables)}",
                 "paused or fixed for an input whose keys decide where state is",
                 "Declare `policy: paused` (with `producers:` to hold them), or `fixed` if its count shall stay.",
             )
@@ -151,7 +224,7 @@ def _copartitioned_policies(application: Application, topology: Topology) -> Ite
     for subtopology in topology.subtopologies:
         group = [by_topic[t] for t in subtopology.sources if t in by_topic]
         fixed = [i for i in group if i.policy is InputPolicy.FIXED]
-        if subtopology.stores and fixed and len(fixed) < len(group):
+        if subtopology.is_stateful and fixed and len(fixed) < len(group):
             yield _one_grows(application, subtopology, fixed[0], next(i for i in group if i not in fixed))
 
 

@@ -34,7 +34,7 @@ MEANING: dict[Oracle, str] = {
     Oracle.ONE_PARTITION: "no key is in two partitions of one log",
     Oracle.TOMBSTONES: "a key that is deleted or unknown in blue is not live in green",
     Oracle.START_OFFSETS: "green started where blue stopped, and at 0 in new partitions",
-    Oracle.RESIDUE: "green's partition modulo blue's count is blue's partition",
+    Oracle.RESIDUE: "green's partition modulo blue's count is blue's partition (static partitioners: is blue's)",
     Oracle.SEQUENCE: "the records of a key have the same order on both sides",
     Oracle.DUPLICATES: "green has no record more often than blue's log",
 }

@@ -1,29 +1,35 @@
 """Key bytes to partition number, one by one and in batches.
 
-Sources: ``org.apache.kafka.common.utils.Utils.murmur2`` and ``BuiltInPartitioner.partitionForKey`` (the Java
-clients' default), librdkafka's ``consistent`` (CRC32, the default of every librdkafka producer).
+Sources: ``BuiltInPartitioner.partitionForKey`` (the Java clients' default), librdkafka's ``consistent`` (CRC32,
+the default of every librdkafka producer), KIP-287's linear hashing, KIP-878's static partitioners.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from kafka_rescale.core.declared_partitioners import Declared, Static
 from kafka_rescale.core.errors import InvalidInput
-
-_SEED = 0x9747B28C
-_M = 0x5BD1E995
-_MASK = 0xFFFFFFFF
+from kafka_rescale.core.linear_hashing import LinearHashing, doubled
+from kafka_rescale.core.murmur2 import murmur2, murmur2_batch
 
 
 class Partitioner(Protocol):
-    """Maps a partitioning key to a partition of ``n``."""
+    """Maps a partitioning key to a partition of ``n``, for the records of one topic.
+
+    ``is_modulo``: a hash modulo ``n``, so that ``k * n`` partitions split every partition and mix none.
+    ``is_static``: a key keeps its partition whatever ``n`` becomes (KIP-878).
+    ``fewest_partitions``: the smallest ``n`` that it is defined for.
+    """
 
     name: str
+    is_modulo: bool
+    is_static: bool
+    fewest_partitions: int
 
     def partition(self, key: bytes, n: int) -> int:
         """Return the partition in ``[0, n)`` of one key."""
@@ -34,64 +40,15 @@ class Partitioner(Protocol):
         ...
 
 
-def murmur2(data: bytes) -> int:
-    """Return Kafka's murmur2 hash as an unsigned 32-bit integer."""
-    length = len(data)
-    h = _SEED ^ length
-    whole = length & ~3
-    for i in range(0, whole, 4):
-        k = int.from_bytes(data[i : i + 4], "little")
-        k = (k * _M) & _MASK
-        k ^= k >> 24
-        k = (k * _M) & _MASK
-        h = ((h * _M) & _MASK) ^ k
-    tail = length - whole
-    if tail:
-        h ^= int.from_bytes(data[whole:], "little")
-        h = (h * _M) & _MASK
-    h ^= h >> 13
-    h = (h * _M) & _MASK
-    return h ^ (h >> 15)
+class Modulo:
+    """What the partitioners that take a hash modulo ``n`` have in common."""
+
+    is_modulo = True
+    is_static = False
+    fewest_partitions = 1
 
 
-def murmur2_batch(keys: Sequence[bytes]) -> npt.NDArray[np.uint32]:
-    """Return murmur2 of many keys; numpy works on all keys of one length at a time.
-
-    Per-key Python costs microseconds and would be the slowest stage of the copy; grouping by length makes each
-    step of the hash one array operation.
-    """
-    hashes = np.empty(len(keys), dtype=np.uint32)
-    by_length: dict[int, list[int]] = {}
-    for index, key in enumerate(keys):
-        by_length.setdefault(len(key), []).append(index)
-    for length, indexes in by_length.items():
-        packed = np.frombuffer(b"".join([keys[i] for i in indexes]), dtype=np.uint8)
-        hashes[indexes] = _murmur2_equal_length(packed.reshape(len(indexes), length), length)
-    return hashes
-
-
-def _murmur2_equal_length(rows: npt.NDArray[np.uint8], length: int) -> npt.NDArray[np.uint32]:
-    m = np.uint32(_M)
-    h = np.full(rows.shape[0], (_SEED ^ length) & _MASK, dtype=np.uint32)
-    whole = length & ~3
-    words = np.ascontiguousarray(rows[:, :whole]).view("<u4")
-    with np.errstate(over="ignore"):
-        for column in range(whole // 4):
-            k = words[:, column] * m
-            k ^= k >> np.uint32(24)
-            k *= m
-            h = (h * m) ^ k
-        if length > whole:
-            for position in range(length - whole - 1, -1, -1):
-                h ^= rows[:, whole + position].astype(np.uint32) << np.uint32(8 * position)
-            h *= m
-        h ^= h >> np.uint32(13)
-        h *= m
-        h ^= h >> np.uint32(15)
-    return h
-
-
-class Murmur2:
+class Murmur2(Modulo):
     """The Java clients' and Kafka Streams' default for keyed records."""
 
     name = "murmur2"
@@ -106,7 +63,7 @@ class Murmur2:
         return partitions
 
 
-class Crc32:
+class Crc32(Modulo):
     """librdkafka's ``consistent`` and ``consistent_random``, the default of every librdkafka producer."""
 
     name = "crc32"
@@ -121,19 +78,44 @@ class Crc32:
 
 
 PARTITIONERS: dict[str, Partitioner] = {p.name: p for p in (Murmur2(), Crc32())}
+"""Those that need nothing but their name."""
 
 
-def partitioner_named(name: str) -> Partitioner:
-    """Return the partitioner of that name.
+def known_partitioners(partitions: int) -> Iterator[Partitioner]:
+    """Yield every partitioner that a topic of this many partitions could have, but for a user's own function.
 
-    :raises InvalidInput: no partitioner has that name.
+    Initial counts that are powers of two apart address alike; where the count is such a multiple itself, linear
+    hashing places as murmur2 does.
     """
-    try:
+    yield from PARTITIONERS.values()
+    seen = {partitions}
+    for initial in range(partitions - 1, 0, -1):
+        if (whole := doubled(initial, partitions)) not in seen:
+            seen.add(whole)
+            yield LinearHashing(initial)
+
+
+def partitioner_named(name: str, topic: str = "") -> Partitioner:
+    """Return what an application file declares.
+
+    :param name: ``murmur2``, ``crc32``, ``linear-hashing:<initial count>``, ``module:function`` (with topic, key
+        and count) or ``static:module:function`` (KIP-878).
+    :param topic: handed to a user's function: an input's name, or a repartition topic's without application id.
+    :raises InvalidInput: there is no such partitioner, or the function can't be imported.
+    """
+    kind, _, rest = name.partition(":")
+    if name in PARTITIONERS:
         return PARTITIONERS[name]
-    except KeyError:
-        raise InvalidInput(
-            "partitioner",
-            found=repr(name),
-            expected=f"one of {', '.join(sorted(PARTITIONERS))}",
-            remedy="Java producers and Kafka Streams use murmur2, librdkafka's default is crc32.",
-        ) from None
+    if kind == "linear-hashing" and rest.isdecimal() and int(rest) > 0:
+        return LinearHashing(int(rest))
+    if kind == "static" and ":" in rest:
+        return Static.imported(rest, topic)
+    if rest and kind not in {"static", "linear-hashing"}:
+        return Declared.imported(name, topic)
+    raise InvalidInput(
+        "partitioner",
+        found=repr(name),
+        expected=f"one of {', '.join(sorted(PARTITIONERS))}, linear-hashing:<initial count>, module:function, "
+        "static:module:function",
+        remedy="Java producers and Kafka Streams use murmur2, librdkafka's default is crc32.",
+    )

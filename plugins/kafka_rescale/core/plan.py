@@ -30,6 +30,8 @@ class Move(Value):
 
     :param store: the store's name for a changelog, the repartition's (with suffix) otherwise.
     :param store_type: for a changelog, the declared store type.
+    :param key_topic: the topic by whose name a user's partitioner is asked, as the topology names it: the
+        repartition topic itself; for a changelog, what its sub-topology reads.
     """
 
     kind: MoveKind
@@ -38,6 +40,7 @@ class Move(Value):
     store: str
     store_type: str = ""
     partitioner: str = "murmur2"
+    key_topic: str = ""
     source_partitions: int
     target_partitions: int
 

@@ -5,14 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kafka_rescale.core.application import Application, InputPolicy
+from kafka_rescale.core.generation_names import GenerationNames, blue_names, green_names
 from kafka_rescale.core.plan import Growth, InputPlan, Move, MoveKind, Plan, Stage
-from kafka_rescale.core.topology import (
-    SubTopology,
-    Topology,
-    changelog_topic,
-    internal_topic,
-    partition_counts,
-)
+from kafka_rescale.core.topology import SubTopology, Topology, partition_counts
 
 
 def stage_name(index: int, subtopology: SubTopology) -> str:
@@ -55,13 +50,14 @@ def build_plan(
     repartitions_after = partition_counts(topology, inputs_after, application.enforced_counts(target))
     counts = {**inputs_after, **repartitions_after}
     green = green_application_id(application.application_id, generation)
+    names = blue_names(application, blue), green_names(application, green)
     stages = tuple(
         Stage(
             index=index,
             name=stage_name(index, subtopology),
             subtopology=subtopology.id,
-            grow_outputs=_grown_outputs(application, subtopology, current),
-            moves=_moves(application, topology, subtopology, blue, green, current, counts),
+            grow_outputs=_grown_outputs(application, topology, subtopology, current),
+            moves=_moves(application, topology, subtopology, names, current, counts),
         )
         for index, subtopology in enumerate(topology.downstream_first(), start=1)
     )
@@ -86,12 +82,16 @@ def build_plan(
 
 
 def _grown_outputs(
-    application: Application, subtopology: SubTopology, current: Mapping[str, int]
+    application: Application, topology: Topology, subtopology: SubTopology, current: Mapping[str, int]
 ) -> tuple[Growth, ...]:
+    # A sink that chooses its topic at run time may write every output that no other sink names.
+    chosen = {o.topic for o in application.outputs} - set(topology.outputs) if subtopology.dynamic_sinks else set()
     return tuple(
         Growth(topic=o.topic, current=current[o.topic], target=o.partitions)
         for o in application.outputs
-        if o.topic in subtopology.sinks and o.partitions is not None and o.partitions > current[o.topic]
+        if (o.topic in subtopology.sinks or o.topic in chosen)
+        and o.partitions is not None
+        and o.partitions > current[o.topic]
     )
 
 
@@ -99,34 +99,35 @@ def _moves(
     application: Application,
     topology: Topology,
     subtopology: SubTopology,
-    blue: str,
-    green: str,
+    names: tuple[GenerationNames, GenerationNames],
     current: Mapping[str, int],
     counts: Mapping[str, int],
 ) -> tuple[Move, ...]:
+    blue, green = names
     tasks_after = max(counts[t] for t in subtopology.sources)
     changelogs = (
         Move(
             kind=MoveKind.CHANGELOG,
-            source=changelog_topic(blue, store),
-            target=changelog_topic(green, store),
+            source=blue.changelog(store),
+            target=green.changelog(store),
             store=store,
             store_type=application.store_named(store).type,
             partitioner=application.store_named(store).partitioner,
-            source_partitions=current[changelog_topic(blue, store)],
+            key_topic=topology.source_of(store),
+            source_partitions=current[blue.changelog(store)],
             target_partitions=tasks_after,
         )
         for store in subtopology.stores
     )
-    partitioners = {f"{r.name}-repartition": r.partitioner for r in application.repartitions}
     repartitions = (
         Move(
             kind=MoveKind.REPARTITION,
-            source=internal_topic(blue, topic),
-            target=internal_topic(green, topic),
+            source=blue.repartition(topic),
+            target=green.repartition(topic),
             store=topic,
-            partitioner=partitioners.get(topic, "murmur2"),
-            source_partitions=current[internal_topic(blue, topic)],
+            partitioner=application.repartition_partitioner(topic),
+            key_topic=topic,
+            source_partitions=current[blue.repartition(topic)],
             target_partitions=counts[topic],
         )
         for topic in subtopology.sources

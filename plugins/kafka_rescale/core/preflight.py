@@ -12,11 +12,13 @@ from kafka_rescale.core.preflight_counts import (
     shrinking_inputs,
 )
 from kafka_rescale.core.preflight_keys import history_messages, misplaced_keys, null_keys, store_key_shapes
+from kafka_rescale.core.preflight_partitioners import future_placement
 from kafka_rescale.core.preflight_running import conflicting_target, lag_messages, running_as_expected
 from kafka_rescale.core.preflight_topics import (
     green_names,
     missing_topics,
     retention_warnings,
+    source_tables,
     store_types,
     topic_configs,
 )
@@ -38,11 +40,11 @@ def check(situation: Situation) -> list[Finding]:
     if situation.control.journal is not None and situation.control.journal.in_progress:
         return findings
     missing = list(missing_topics(situation))
-    findings += [*missing, *store_types(situation), *topic_configs(situation)]
+    findings += [*missing, *source_tables(situation), *store_types(situation), *topic_configs(situation)]
     if not missing:
         findings += _counts(situation)
     findings += [*null_keys(situation), *store_key_shapes(situation), *misplaced_keys(situation)]
-    return findings
+    return findings or list(future_placement(situation))
 
 
 def _counts(situation: Situation) -> list[Finding]:

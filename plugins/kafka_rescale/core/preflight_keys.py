@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kafka_rescale.core.changelog_formats import FORMATS, ChangelogFormat, format_of
-from kafka_rescale.core.errors import Finding
-from kafka_rescale.core.partitioners import PARTITIONERS, Partitioner, partitioner_named
+from kafka_rescale.core.errors import Finding, UnsafeState
+from kafka_rescale.core.partitioners import Partitioner, known_partitioners, partitioner_named
 from kafka_rescale.core.situation import Sample, Situation, counted
 
 LATEST_PLAUSIBLE_MS = 1 << 43
@@ -37,8 +37,25 @@ class _Placed:
     def earlier_count(self) -> int | None:
         """Return the largest smaller count that explains every misplaced sample: the topic was grown since."""
         misplaced = replace(self, samples=[s for s, _ in self.wrong(self.partitioner, self.partitions)])
-        counts = range(self.partitions - 1, 0, -1)
-        return next((n for n in counts if not misplaced.wrong(self.partitioner, n)), None)
+        counts = range(self.partitions - 1, self.partitioner.fewest_partitions - 1, -1)
+        return next((n for n in counts if misplaced.fits(self.partitioner, n)), None)
+
+    def fits(self, partitioner: Partitioner, partitions: int) -> bool:
+        """Whether every sample is where a partitioner puts it."""
+        try:
+            return not self.wrong(partitioner, partitions)
+        except UnsafeState:
+            return False  # a user's function that knows nothing of so few partitions
+
+    def in_two_partitions(self) -> tuple[Sample, Sample] | None:
+        """Return two samples of one key in different partitions, if there are any."""
+        first: dict[bytes, Sample] = {}
+        for sample in self.samples:
+            if sample.key is not None:
+                other = first.setdefault(self.partitioning_key(sample.key), sample)
+                if other.partition != sample.partition:
+                    return other, sample
+        return None
 
     def is_history(self) -> bool:
         """Whether what is misplaced was placed before the topic was grown, and has been processed.
@@ -113,7 +130,11 @@ def _types_that_fit(samples: Sequence[Sample], declared: ChangelogFormat) -> lis
 def misplaced_keys(situation: Situation) -> Iterator[Finding]:
     """Yield topics with sampled records that are not where the declared partitioner puts their keys."""
     for placed in _placed_topics(situation):
-        wrong = placed.wrong(placed.partitioner, placed.partitions)
+        try:
+            wrong = placed.wrong(placed.partitioner, placed.partitions)
+        except UnsafeState as error:
+            yield Finding(f"topic {placed.topic!r}, {error.what}", error.found, error.expected, error.remedy)
+            continue
         if wrong and not placed.is_history():
             sample, home = wrong[0]
             yield Finding(
@@ -128,6 +149,7 @@ def misplaced_keys(situation: Situation) -> Iterator[Finding]:
 def history_messages(situation: Situation) -> Iterator[str]:
     """Yield inputs that hold processed records of an earlier layout."""
     for placed in _placed_topics(situation):
+        # Only called once nothing was found: every partitioner has placed every sample.
         if placed.is_history():
             earlier = placed.earlier_count()
             yield f"{placed.topic}: what lies as with {earlier} partitions is processed, as far as sampled."
@@ -136,37 +158,44 @@ def history_messages(situation: Situation) -> Iterator[str]:
 def _placed_topics(situation: Situation) -> Iterator[_Placed]:
     application = situation.application
     for topic in situation.keyed_inputs():
-        for placed in _placed(situation, topic, application.input_named(topic).partitioner):
+        partitioner = partitioner_named(application.input_named(topic).partitioner, topic)
+        for placed in _placed(situation, topic, partitioner):
             yield replace(placed, processed=situation.cluster.committed)
-    repartitioners = {f"{r.name}-repartition": r.partitioner for r in application.repartitions}
     for topic in sorted(situation.topology.repartitions):
-        yield from _placed(situation, situation.full_name(topic), repartitioners.get(topic, "murmur2"))
+        partitioner = partitioner_named(application.repartition_partitioner(topic), topic)
+        yield from _placed(situation, situation.full_name(topic), partitioner)
     for store in application.stores:
         form = format_of(store.type)
         samples = _samples(situation, situation.changelog(store.name))
         if all(fits(form, s.key or b"") for s in samples):
-            yield from _placed(
-                situation, situation.changelog(store.name), store.partitioner, form.partitioning_key
-            )
+            read = situation.topology.source_of(store.name)
+            partitioner = partitioner_named(store.partitioner, read)
+            yield from _placed(situation, situation.changelog(store.name), partitioner, form.partitioning_key)
 
 
 def _placed(
-    situation: Situation, topic: str, partitioner: str, key: Callable[[bytes], bytes] = bytes
+    situation: Situation, topic: str, partitioner: Partitioner, key: Callable[[bytes], bytes] = bytes
 ) -> Iterator[_Placed]:
     if topic in situation.cluster.topics:
         count = situation.cluster.topics[topic].partitions
-        yield _Placed(topic, count, partitioner_named(partitioner), _samples(situation, topic), key)
+        yield _Placed(topic, count, partitioner, _samples(situation, topic), key)
 
 
 def _remedy(placed: _Placed) -> str:
-    for other in PARTITIONERS.values():
-        if other is not placed.partitioner and not placed.wrong(other, placed.partitions):
+    for other in known_partitioners(placed.partitions):
+        if placed.fits(other, placed.partitions):
             hint = ", the default of librdkafka producers" if other.name == "crc32" else ""
             return f"All of them fit {other.name}{hint}: declare `partitioner: {other.name}`."
     if (earlier := placed.earlier_count()) is not None:
         return (
             f"These fit {placed.partitioner.name} with {earlier} partitions: the topic was grown with records in "
             "it, and one key may be in two partitions. They have to be processed, or moved, first."
+        )
+    if (twice := placed.in_two_partitions()) is not None:
+        return (
+            f"Key {shown(twice[0].key)} is in partitions {twice[0].partition} and {twice[1].partition}: a "
+            "partitioner that sends one record to several partitions (multicast) can't be followed. "
+            "Send it to one."
         )
     return "No known partitioner fits: the producer sets partitions itself, or the state has another key."
 

@@ -33,10 +33,30 @@ def missing_topics(situation: Situation) -> Iterator[Finding]:
         return
     for topic in internal:
         if topic not in topics:
-            yield _missing(topic, "the repartition topic", "Paste the topology that the running program prints.")
+            yield _missing(topic, "the repartition topic", _paste_again(situation))
     for topic, store in changelogs.items():
         if topic not in topics:
             yield _missing_changelog(situation, topic, store)
+
+
+def _paste_again(situation: Situation) -> str:
+    remedy = "Paste the topology that the running program prints."
+    if situation.application.green_names and situation.blue != situation.application.application_id:
+        return f"{remedy} `green_names:` spoke of the generation that runs now: delete them."
+    return remedy
+
+
+def source_tables(situation: Situation) -> Iterator[Finding]:
+    """Yield changelogs of stores that are declared to have none of their own."""
+    for store in situation.application.stores:
+        topic = situation.changelog(store.name)
+        if store.changelog == "source" and topic in situation.cluster.topics:
+            yield Finding(
+                f"topic {topic!r}",
+                f"a changelog of store {store.name}, declared with `changelog: source`",
+                "no such topic: its source topic would serve as one",
+                "Delete `changelog: source`; if the program was optimised since, delete the topic instead.",
+            )
 
 
 def _missing(topic: str, kind: str, remedy: str) -> Finding:
@@ -49,8 +69,9 @@ def _missing_changelog(situation: Situation, topic: str, store: str) -> Finding:
         f"topic {topic!r}",
         "no such topic",
         f"the changelog of store {store}",
-        f"Either `topology.optimization` makes an input ({', '.join(sources)}) serve as its changelog, or the "
-        "store has no logging. Neither can be moved: run without that optimisation, or with logging, first.",
+        f"If `topology.optimization` makes an input ({', '.join(sources)}) serve as its changelog, declare "
+        "`changelog: source`: with `policy: fixed` it needs no other. If the store has no logging, its content "
+        "is nowhere but on local disks: run it with logging first.",
     )
 
 

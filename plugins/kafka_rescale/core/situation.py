@@ -9,10 +9,11 @@ from functools import cached_property
 from kafka_rescale.core.application import Application, InputPolicy
 from kafka_rescale.core.cluster import ClusterDescription, GroupDescription, TopicDescription
 from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.generation_names import GenerationNames, blue_names
 from kafka_rescale.core.journal import Journal
 from kafka_rescale.core.plan import Plan
 from kafka_rescale.core.planning import build_plan, green_application_id
-from kafka_rescale.core.topology import SubTopology, Topology, changelog_topic, internal_topic
+from kafka_rescale.core.topology import SubTopology, Topology
 
 
 def counted(number: int, thing: str) -> str:
@@ -77,13 +78,18 @@ class Situation:
         journal = self.control.journal
         return journal if journal is not None and journal.plan.green == self.green else None
 
+    @property
+    def names(self) -> GenerationNames:
+        """What the running generation's internal topics are called."""
+        return blue_names(self.application, self.blue)
+
     def changelog(self, store: str) -> str:
         """Return the full name of the running generation's changelog."""
-        return changelog_topic(self.blue, store)
+        return self.names.changelog(store)
 
     def full_name(self, topic: str) -> str:
         """Return a topic's name on the cluster; repartition topics get the application id."""
-        return internal_topic(self.blue, topic) if topic in self.topology.repartitions else topic
+        return self.names.repartition(topic) if topic in self.topology.repartitions else topic
 
     def topic(self, name: str) -> TopicDescription | None:
         """Return the description of a topic as the topology names it."""
@@ -108,7 +114,7 @@ class Situation:
 
     def keyed_inputs(self) -> list[str]:
         """Return the inputs whose keys decide where state is."""
-        stateful = {t for s in self.topology.subtopologies if s.stores for t in s.sources}
+        stateful = {t for s in self.stateful_subtopologies() for t in s.sources}
         return [
             i.topic
             for i in self.application.inputs
@@ -117,7 +123,7 @@ class Situation:
 
     def stateful_subtopologies(self) -> list[SubTopology]:
         """Return the sub-topologies that keep state."""
-        return [s for s in self.topology.subtopologies if s.stores]
+        return [s for s in self.topology.subtopologies if s.is_stateful]
 
     @cached_property
     def plan(self) -> Plan:

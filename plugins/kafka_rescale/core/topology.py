@@ -6,8 +6,8 @@ Topic names of repartition topics and stores are written here without the applic
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 
 from kafka_rescale.core.errors import InvalidInput
 
@@ -21,20 +21,34 @@ class SubTopology:
     :param sources: topics read, external or repartition (without application id).
     :param stores: names of the state stores, global stores excluded.
     :param sinks: topics written, external or repartition (without application id).
+    :param source_tables: stores whose changelog is a source topic itself (``topology.optimization``).
+    :param dynamic_sinks: names of sinks that choose their topic per record (``TopicNameExtractor``).
     """
 
     id: int
     sources: tuple[str, ...]
     stores: tuple[str, ...]
     sinks: tuple[str, ...]
+    source_tables: tuple[str, ...] = ()
+    dynamic_sinks: tuple[str, ...] = ()
+
+    @property
+    def is_stateful(self) -> bool:
+        """Whether its keys decide where state is."""
+        return bool(self.stores or self.source_tables)
 
 
 @dataclass(frozen=True)
 class Topology:
-    """All sub-topologies of one application; ``global_stores`` have no changelog and are not moved."""
+    """All sub-topologies of one application.
+
+    ``global_stores`` have no changelog: every instance reads all of their ``global_topics``. Nothing is moved, and
+    no client that runs would read a partition that is added to such a topic.
+    """
 
     subtopologies: tuple[SubTopology, ...]
     global_stores: tuple[str, ...] = ()
+    global_topics: tuple[str, ...] = ()
 
     @property
     def repartitions(self) -> frozenset[str]:
@@ -60,9 +74,27 @@ class Topology:
         """All stores that have a changelog."""
         return tuple(store for s in self.subtopologies for store in s.stores)
 
+    def with_source_tables(self, names: Collection[str]) -> Topology:
+        """Return the topology with some stores taken for tables whose source topic is their changelog."""
+        return replace(
+            self,
+            subtopologies=tuple(
+                replace(
+                    s,
+                    stores=tuple(store for store in s.stores if store not in names),
+                    source_tables=tuple(store for store in s.stores if store in names),
+                )
+                for s in self.subtopologies
+            ),
+        )
+
     def subtopology_of(self, store: str) -> SubTopology:
         """Return the sub-topology that owns a store."""
         return next(s for s in self.subtopologies if store in s.stores)
+
+    def source_of(self, store: str) -> str:
+        """Return the first topic that a store's sub-topology reads: its partitions are the store's tasks."""
+        return next(s.sources[0] for s in self.subtopologies if store in {*s.stores, *s.source_tables})
 
     def downstream_first(self) -> tuple[SubTopology, ...]:
         """Return the sub-topologies, the most downstream first; equals keep the higher id first.

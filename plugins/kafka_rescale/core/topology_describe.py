@@ -46,6 +46,7 @@ class _Section:
     sources: dict[str, None] = field(default_factory=dict)
     stores: dict[str, None] = field(default_factory=dict)
     sinks: dict[str, None] = field(default_factory=dict)
+    dynamic_sinks: dict[str, None] = field(default_factory=dict)
     nodes: set[str] = field(default_factory=set)
     arrows: list[tuple[_Statement, str]] = field(default_factory=list)
 
@@ -74,6 +75,7 @@ def parse_describe(text: str) -> Topology:
     return Topology(
         subtopologies=tuple(_to_subtopology(number, s) for number, s in _numbered(streams)),
         global_stores=tuple(store for s in sections if s.is_global for store in s.stores),
+        global_topics=tuple(dict.fromkeys(topic for s in sections if s.is_global for topic in s.sources)),
     )
 
 
@@ -133,11 +135,7 @@ def _add(section: _Section, statement: _Statement) -> None:
     elif node["label"] == "topic":
         section.sinks |= dict.fromkeys(_names(statement, node["value"]))
     else:
-        raise statement.wrong(
-            f"sink {node['name']} with a topic name extractor",
-            "sinks with a fixed topic",
-            "Its topics are known at run time only: spell the topology out in `subtopologies:` instead.",
-        )
+        section.dynamic_sinks[node["name"]] = None
 
 
 def _topics(statement: _Statement, value: str) -> list[str]:
@@ -196,4 +194,5 @@ def _to_subtopology(number: int, section: _Section) -> SubTopology:
         sources=tuple(named(t) for t in section.sources),
         stores=tuple(f"{prefix}{s}" for s in section.stores),
         sinks=tuple(named(t) for t in section.sinks),
+        dynamic_sinks=tuple(section.dynamic_sinks),
     )

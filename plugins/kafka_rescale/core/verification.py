@@ -60,6 +60,7 @@ class StorePair(Value):
     store: str
     store_type: str
     partitioner: str = "murmur2"
+    key_topic: str = ""
     blue: LogRange
     green: LogRange
     expires_before_ms: int | None = None
@@ -169,6 +170,7 @@ def expansion_pair(
         store=move.store,
         store_type=move.store_type,
         partitioner=move.partitioner,
+        key_topic=move.key_topic,
         blue=LogRange.of(move.source, begins[move.source], ends[move.source]),
         green=LogRange.of(move.target, begins[move.target], ends[move.target]),
         expires_before_ms=now_ms + CLOCK_SKEW_MS - min(kept) if kept else None,

@@ -22,7 +22,7 @@ class Router:
         self._move = move
         self._is_changelog = move.kind is MoveKind.CHANGELOG
         self._format: ChangelogFormat = format_of(move.store_type) if self._is_changelog else _WHOLE_KEY
-        self._partitioner = partitioner_named(move.partitioner)
+        self._partitioner = partitioner_named(move.partitioner, move.key_topic)
 
     def targets(self, keys: Sequence[bytes | None], partition: int) -> list[int]:
         """Return the target partition of every key, in their order.
@@ -53,7 +53,15 @@ class Router:
                 f"key 0x{keys[at].hex()}, which {self._partitioner.name} puts into partition {homes[at]}",
                 "keys of this partition only",
             )
-        return self._partitioner.partition_batch(inner, self._move.target_partitions)
+        targets = self._partitioner.partition_batch(inner, self._move.target_partitions)
+        if self._partitioner.is_static and targets != homes:
+            at = next(i for i, target in enumerate(targets) if target != homes[i])
+            raise self._unsafe(
+                partition,
+                f"key 0x{keys[at].hex()}, which {self._partitioner.name} would move to partition {targets[at]}",
+                "a static partitioner, with which every key stays where it is",
+            )
+        return targets
 
     def _partitioning_keys(self, keys: Sequence[bytes]) -> Sequence[bytes]:
         suffix = self._format.suffix_bytes

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.cluster import ClusterDescription, TopicPartition
+from kafka_rescale.core.generation_names import blue_names
 from kafka_rescale.core.journal import PartitionOffsets
-from kafka_rescale.core.topology import Topology, changelog_topic, internal_topic
+from kafka_rescale.core.topology import Topology
 from kafka_rescale.kafka.admin import ClusterAdmin
 
 
@@ -16,9 +17,10 @@ def topics_of(application: Application, topology: Topology, blue: str) -> tuple[
     """
     external = [i.topic for i in application.inputs] + [o.topic for o in application.outputs]
     external += [*topology.inputs, *topology.outputs]
-    internal = [internal_topic(blue, topic) for topic in sorted(topology.repartitions)]
-    internal += [changelog_topic(blue, store) for store in topology.stores]
-    return tuple(dict.fromkeys(external + internal))
+    # A table whose source topic is said to be its changelog must have no other.
+    names = blue_names(application, blue)
+    tables = [names.changelog(t) for s in topology.subtopologies for t in s.source_tables]
+    return tuple(dict.fromkeys([*external, *names.all_of(topology), *tables]))
 
 
 def describe(admin: ClusterAdmin, application: Application, topology: Topology, blue: str) -> ClusterDescription:

@@ -18,7 +18,7 @@ def lifecycle_of(application: Application, has_members: Callable[[str], bool]) -
     """
     spec = application.lifecycle
     if isinstance(spec, ShellLifecycle):
-        return ShellCommands(spec)
+        return ShellCommands(spec, application.internal_prefix)
     if isinstance(spec, ManualLifecycle):
         return Person(spec, has_members)
     return python.load(spec)

@@ -6,6 +6,7 @@ import logging
 import os
 import shlex
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 from kafka_rescale.core.application import ShellLifecycle
@@ -22,9 +23,10 @@ def home() -> Path:
     return Path(os.environ.get("KAFKA_RESCALE_HOME") or Path(__file__).resolve().parents[3])
 
 
-def command_line(template: str, instance: Instance) -> list[str]:
+def command_line(template: str, instance: Instance, internal_topic_prefix: str = "") -> list[str]:
     """Return the argument vector of a command with its placeholders filled in; no shell takes part.
 
+    :param internal_topic_prefix: what the names of the instance set's internal topics begin with.
     :raises InvalidInput: the template names an unknown placeholder.
     """
     try:
@@ -32,12 +34,13 @@ def command_line(template: str, instance: Instance) -> list[str]:
             application_id=instance.application_id,
             partitions=instance.partitions,
             generation=instance.generation,
+            internal_topic_prefix=internal_topic_prefix or instance.application_id,
         )
     except (KeyError, IndexError, ValueError) as error:
         raise InvalidInput(
             f"lifecycle command {template!r}",
             found=f"placeholder {error}",
-            expected="only {application_id}, {partitions} and {generation}",
+            expected="only {application_id}, {partitions}, {generation} and {internal_topic_prefix}",
             remedy="Mend the command in the application file; write {{ and }} for plain braces.",
         ) from None
     return shlex.split(filled)
@@ -47,10 +50,11 @@ class ShellCommands:
     """Runs the commands of a ``lifecycle: {type: shell}`` section.
 
     :param spec: the section of the application file.
+    :param prefix_of: what the names of internal topics begin with, by ``application.id``.
     """
 
-    def __init__(self, spec: ShellLifecycle) -> None:
-        self._spec = spec
+    def __init__(self, spec: ShellLifecycle, prefix_of: Callable[[str], str] = str) -> None:
+        self._spec, self._prefix_of = spec, prefix_of
 
     def start(self, instance: Instance) -> None:
         """Run ``start``; see :class:`~kafka_rescale.lifecycle.instance.Lifecycle`."""
@@ -86,7 +90,7 @@ class ShellCommands:
         # A session of its own: a killed Airflow task must not take the application down with it.
         try:
             done = subprocess.run(
-                command_line(template, instance),
+                command_line(template, instance, self._prefix_of(instance.application_id)),
                 cwd=home(),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,

@@ -63,13 +63,15 @@ def topology_of(application: Application) -> Topology:
     :raises InvalidInput: the text is not what ``Topology#describe()`` prints.
     """
     if application.topology is not None:
-        return parse_describe(application.topology)
-    return Topology(
-        tuple(
-            SubTopology(id=number, sources=s.sources, stores=s.stores, sinks=s.sinks)
-            for number, s in enumerate(application.subtopologies)
+        topology = parse_describe(application.topology)
+    else:
+        topology = Topology(
+            tuple(
+                SubTopology(id=number, sources=s.sources, stores=s.stores, sinks=s.sinks)
+                for number, s in enumerate(application.subtopologies)
+            )
         )
-    )
+    return topology.with_source_tables({s.name for s in application.stores if s.changelog == "source"})
 
 
 def _text_of(path: Path) -> str:

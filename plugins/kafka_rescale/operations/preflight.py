@@ -9,9 +9,10 @@ from kafka_rescale.core import preflight as checks
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.errors import PreflightRefused
+from kafka_rescale.core.generation_names import green_names
 from kafka_rescale.core.plan import Plan
 from kafka_rescale.core.situation import Situation
-from kafka_rescale.core.topology import Topology, changelog_topic, internal_topic
+from kafka_rescale.core.topology import Topology
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
@@ -93,9 +94,7 @@ def look_around(
     blue = control.generations.running if control.generations else application.application_id
     cluster = describe(admin, application, topology, blue)
     situation = Situation(application, topology, target, cluster, control)
-    names = [changelog_topic(situation.green, s) for s in topology.stores]
-    names += [internal_topic(situation.green, t) for t in sorted(topology.repartitions)]
-    green = admin.describe_topics(names)
+    green = admin.describe_topics(green_names(application, situation.green).all_of(topology))
     sampled = _sample(situation, admin, connection)
     situation = replace(
         situation,

@@ -52,8 +52,8 @@ def _placed(aligned: DataFrame, pair: StorePair) -> DataFrame:
     is_whole = sf.length("key") >= suffix
     partitioning_key = sf.expr(f"substring(key, 1, length(key) - {suffix})") if suffix else sf.col("key")
     hashed = sf.when(is_whole, partitioning_key).otherwise(sf.lit(b""))
-    source = partition_udf(pair.partitioner, pair.blue.partitions)(hashed)
-    target = partition_udf(pair.partitioner, pair.green.partitions)(hashed)
+    source = partition_udf(pair, pair.blue.partitions)(hashed)
+    target = partition_udf(pair, pair.green.partitions)(hashed)
     malformed = sf.lit(MALFORMED)
     return aligned.withColumns(
         {
@@ -63,11 +63,13 @@ def _placed(aligned: DataFrame, pair: StorePair) -> DataFrame:
     )
 
 
-def partition_udf(partitioner: str, partitions: int) -> Callable[[Column], Column]:
+def partition_udf(pair: StorePair, partitions: int) -> Callable[[Column], Column]:
     """Return a vectorised function of partitioning keys; only the key column travels to Python."""
-    partition_batch = partitioner_named(partitioner).partition_batch
+    # Names, not the partitioner: a user's function is imported where it runs, and never pickled.
+    name, topic = pair.partitioner, pair.key_topic
 
     def partition_of(keys: pa.Array) -> pa.Array:
+        partition_batch = partitioner_named(name, topic).partition_batch
         return pa.array(partition_batch(keys.to_pylist(), partitions), pa.int32())
 
     udf: Callable[[Column], Column] = sf.arrow_udf(partition_of, "int")

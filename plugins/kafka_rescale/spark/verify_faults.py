@@ -6,6 +6,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from kafka_rescale.core.oracles import Oracle
+from kafka_rescale.core.partitioners import partitioner_named
 from kafka_rescale.core.verification import LogRange, StorePair
 
 
@@ -49,14 +50,23 @@ def _content(pair: StorePair) -> dict[Oracle, Column]:
     blue_live, green_live = sf.col("blue_live"), sf.col("green_live")
     is_state = blue_live | green_live
     copied = sf.lit(pair.copied)
-    multiple = pair.green.partitions % pair.blue.partitions == 0
-    residue = sf.col("green_partition") % pair.blue.partitions
     return {
         Oracle.STATE: blue_live & ~(green_live & _same()),
         Oracle.TOMBSTONES: green_live & ~blue_live,
         Oracle.SEQUENCE: copied & both & ~is_state & ~_same(),
-        Oracle.RESIDUE: copied & sf.lit(multiple) & both & ~residue.eqNullSafe(sf.col("blue_partition")),
+        Oracle.RESIDUE: copied & both & _elsewhere(pair),
     }
+
+
+def _elsewhere(pair: StorePair) -> Column:
+    """Green's partition against blue's: the same under a static partitioner, a residue for k times the count."""
+    partitioner = partitioner_named(pair.partitioner, pair.key_topic)
+    blue, green = sf.col("blue_partition"), sf.col("green_partition")
+    if partitioner.is_static:
+        return ~green.eqNullSafe(blue)
+    if partitioner.is_modulo and pair.green.partitions % pair.blue.partitions == 0:
+        return ~(green % pair.blue.partitions).eqNullSafe(blue)
+    return sf.lit(False)
 
 
 def _same() -> Column:

@@ -1,0 +1,97 @@
+"""A user's own function ``(topic, key, n) -> partition``: the Python twin of a ``StreamPartitioner``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import index
+from typing import Any, Self
+
+from kafka_rescale.core.callables import named
+from kafka_rescale.core.errors import InvalidInput, UnsafeState
+
+ASKED_TWICE = 4
+"""Keys per batch that are asked for again, to find a function whose answer changes."""
+
+Function = Callable[[str, bytes, int], Any]
+
+
+class Declared:
+    """A function that Kafka's producers, or Kafka Streams, have a twin of.
+
+    :param name: as the application file writes it.
+    :param function: ``(topic, key, n) -> partition``.
+    :param topic: what it is called with.
+    """
+
+    is_modulo = False
+    is_static = False
+    fewest_partitions = 1
+
+    def __init__(self, name: str, function: Function, topic: str) -> None:
+        self.name, self._function, self._topic = name, function, topic
+
+    @classmethod
+    def imported(cls, name: str, topic: str) -> Self:
+        """Return the partitioner of ``module:function``.
+
+        :raises InvalidInput: it can't be imported or called.
+        """
+        found = named("partitioner", name, "an importable function (topic, key, n) -> partition")
+        if not callable(found):
+            raise InvalidInput(
+                f"partitioner {name!r}",
+                found=f"a {type(found).__name__}",
+                expected="a function (topic, key, n) -> partition",
+                remedy="Name the function itself.",
+            )
+        return cls(f"static:{name}" if cls.is_static else name, found, topic)
+
+    def partition(self, key: bytes, n: int) -> int:
+        """Return the partition in ``[0, n)`` of one key.
+
+        :raises UnsafeState: the function fails, or returns something else.
+        """
+        try:
+            answer = self._function(self._topic, key, n)
+        except Exception as error:
+            raise self._wrong(key, n, f"{type(error).__name__}: {error}") from error
+        try:
+            partition = index(answer)
+        except TypeError:
+            raise self._wrong(key, n, _described(answer)) from None
+        if isinstance(answer, bool) or not 0 <= partition < n:
+            raise self._wrong(key, n, str(answer))
+        return partition
+
+    def partition_batch(self, keys: Sequence[bytes], n: int) -> list[int]:
+        """Return the partitions of many keys, in their order.
+
+        :raises UnsafeState: the function fails, returns something else, or another answer when asked again.
+        """
+        partitions = [self.partition(key, n) for key in keys]
+        for key, first in zip(keys[:ASKED_TWICE], partitions, strict=False):
+            if (second := self.partition(key, n)) != first:
+                raise self._wrong(key, n, f"{first}, and {second} when asked again")
+        return partitions
+
+    def _wrong(self, key: bytes, n: int, found: str) -> UnsafeState:
+        return UnsafeState(
+            f"partitioner {self.name} for key 0x{key.hex()} of topic {self._topic!r}",
+            found=found,
+            expected=f"one partition of 0 to {n - 1}, and always the same",
+            remedy="Mend the function, so that it does exactly what the program's own partitioner does.",
+        )
+
+
+class Static(Declared):
+    """KIP-878's ``staticPartition(topic, key, n)``: every key keeps the partition that it has been given."""
+
+    is_static = True
+
+
+def _described(answer: object) -> str:
+    if answer is None:
+        return "None, with which a StreamPartitioner leaves the choice to the producer"
+    if isinstance(answer, set | frozenset | list | tuple):
+        return f"{answer!r}: a multicast, of which one key's state would be in several partitions"
+    return repr(answer)

@@ -1,0 +1,54 @@
+"""What one generation's internal topics are called on the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kafka_rescale.core.application import Application
+from kafka_rescale.core.topology import REPARTITION_SUFFIX, Topology, changelog_topic, internal_topic
+
+
+@dataclass(frozen=True)
+class GenerationNames:
+    """Full names of the topics of stores and repartitions, which are given as blue's topology names them.
+
+    :param prefix: ``application.id``, or what ``__internal.override.topic.prefix__`` replaces it by.
+    :param renamed: this generation's name of a store or repartition, where it differs from blue's.
+    """
+
+    prefix: str
+    renamed: Mapping[str, str] = field(default_factory=dict)
+
+    def changelog(self, store: str) -> str:
+        """Return the changelog of a store."""
+        return changelog_topic(self.prefix, self.renamed.get(store, store))
+
+    def repartition(self, topic: str) -> str:
+        """Return the full name of a repartition topic.
+
+        :param topic: with the suffix ``-repartition``.
+        """
+        name = topic.removesuffix(REPARTITION_SUFFIX)
+        return internal_topic(self.prefix, f"{self.renamed.get(name, name)}{REPARTITION_SUFFIX}")
+
+    def all_of(self, topology: Topology) -> list[str]:
+        """Return every internal topic."""
+        repartitions = [self.repartition(t) for t in sorted(topology.repartitions)]
+        return repartitions + [self.changelog(store) for store in topology.stores]
+
+
+def blue_names(application: Application, blue: str) -> GenerationNames:
+    """Return the names of the running generation, as the topology has them.
+
+    :param blue: its ``application.id``.
+    """
+    return GenerationNames(application.internal_prefix(blue))
+
+
+def green_names(application: Application, green: str) -> GenerationNames:
+    """Return the names of the generation to build, whose generated indexes may differ.
+
+    :param green: its ``application.id``.
+    """
+    return GenerationNames(application.internal_prefix(green), application.green_names)

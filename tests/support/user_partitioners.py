@@ -1,0 +1,51 @@
+"""Functions such as users declare: ``(topic, key, n) -> partition``."""
+
+from __future__ import annotations
+
+from itertools import count
+from zlib import adler32
+
+_CALLS = count()
+
+
+def by_adler(topic: str, key: bytes, n: int) -> int:
+    """A partitioner that no client knows by name; it depends on the topic, too."""
+    return adler32(topic.encode() + key) % n
+
+
+def pinned(topic: str, key: bytes, n: int) -> int:
+    """Static (KIP-878): by the digits at a key's end, whatever the count."""
+    return int(key.rpartition(b"-")[2]) % 4
+
+
+def claims_to_be_static(topic: str, key: bytes, n: int) -> int:
+    """Moves with the count all the same."""
+    return int(key.rpartition(b"-")[2]) % n
+
+
+def one_too_high(topic: str, key: bytes, n: int) -> int:
+    """Outside of the topic."""
+    return n
+
+
+def changes_its_mind(topic: str, key: bytes, n: int) -> int:
+    """Another partition at every call."""
+    return next(_CALLS) % n
+
+
+def multicast(topic: str, key: bytes, n: int) -> set[int]:
+    """What ``StreamPartitioner#partitions`` may return."""
+    return {0, n - 1}
+
+
+def undecided(topic: str, key: bytes, n: int) -> int | None:
+    """Leaves it to the producer."""
+    return None
+
+
+def fails(topic: str, key: bytes, n: int) -> int:
+    """Expects another key."""
+    return int(key)
+
+
+NOT_A_FUNCTION = 3
