@@ -1,47 +1,77 @@
-"""A Kafka Streams instance of the streams protocol (KIP-1071), as small as can be."""
+"""A real Kafka Streams instance in a process of its own: every state that it enters can be waited for."""
 
 from __future__ import annotations
 
+import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Thread
 
-from kafka_rescale.embedded.jars import java_command
+from kafka_rescale.embedded.jars import JVM_DIRECTORY, java_command
+from kafka_rescale.embedded.processes import wait_until
 
-SOURCE = """
-import java.util.Map;
-import java.util.Properties;
-import org.apache.kafka.common.serialization.Serdes;
-import org.apache.kafka.streams.KafkaStreams;
-import org.apache.kafka.streams.StreamsBuilder;
-public class Member {
-    public static void main(String[] args) {
-        var settings = new Properties();
-        settings.putAll(Map.of("bootstrap.servers", args[0], "application.id", args[1], "state.dir", args[3],
-            "group.protocol", "streams", "default.key.serde", Serdes.ByteArraySerde.class.getName(),
-            "default.value.serde", Serdes.ByteArraySerde.class.getName()));
-        var builder = new StreamsBuilder();
-        builder.stream(args[2]).foreach((key, value) -> { });
-        var streams = new KafkaStreams(builder.build(), settings);
-        streams.setStateListener((state, before) -> System.out.println(state));
-        streams.start();
-    }
-}
-"""
+SOURCE = JVM_DIRECTORY / "tests" / "CountingMember.java"
+
+
+@dataclass
+class StreamsMember:
+    """A running instance of ``CountingMember``.
+
+    :param states: those that it has entered, in their order.
+    """
+
+    process: subprocess.Popen[str]
+    states: list[str] = field(default_factory=list)
+
+    def await_state(self, state: str, timeout: float = 90) -> None:
+        """Wait until it has entered a state."""
+        wait_until(
+            lambda: state in self.states or self.process.poll() is not None,
+            timeout=timeout,
+            what=f"{state}, after {self.states}",
+        )
+        assert state in self.states, f"it has ended: {self.states}"
+
+    def close(self, timeout: float = 90) -> None:
+        """Let it close cleanly."""
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(timeout)
+
+    def kill(self) -> None:
+        """End it without warning."""
+        self.process.kill()
+        self.process.wait()
 
 
 @contextmanager
-def streams_member(servers: str, application_id: str, topic: str, directory: Path) -> Iterator[None]:
-    """A running instance while the block lasts; killed at its end."""
-    source = directory / "Member.java"
-    source.write_text(SOURCE)
-    command = java_command(str(source), servers, application_id, topic, str(directory / "state"))
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+def streams_member(
+    servers: str, application_id: str, topic: str, directory: Path, settings: Mapping[str, str] | None = None
+) -> Iterator[StreamsMember]:
+    """An instance that reads ``topic`` and writes ``<topic>-counts``; killed at the end of the block.
+
+    :param settings: of Kafka Streams, on top of its defaults.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    options = [f"{name}={value}" for name, value in (settings or {}).items()]
+    arguments = [servers, application_id, topic, f"{topic}-counts", str(directory), *options]
+    with (directory / "log").open("ab") as log:
+        process = subprocess.Popen(
+            java_command(str(SOURCE), *arguments), stdout=subprocess.PIPE, stderr=log, text=True
+        )
+    member = StreamsMember(process)
+    reader = Thread(target=_read, args=(member,), daemon=True)
+    reader.start()
     try:
-        assert process.stdout is not None
-        assert any(line.strip() == "RUNNING" for line in process.stdout)
-        yield
+        yield member
     finally:
-        process.kill()
-        process.wait()
+        member.kill()
+        reader.join(10)
+
+
+def _read(member: StreamsMember) -> None:
+    assert member.process.stdout is not None
+    for line in member.process.stdout:
+        member.states.append(line.strip())
