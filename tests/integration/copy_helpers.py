@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from kafka_rescale.core.plan import Move, MoveKind, Plan, Stage
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.in_flight import wait_until_visible
+from kafka_rescale.kafka.transactions import wait_until_complete
 
 SUFFIXES = {"window": 12, "timestamped-window": 12, "session": 16}
 T0 = 1_700_000_000_000
@@ -137,7 +137,7 @@ def read(connection: KafkaConnection, topic: str, *, committed: bool = True) -> 
     consumer = Consumer(connection.client(**settings))
     partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
     if committed:
-        wait_until_visible(ClusterAdmin(connection), [topic])
+        wait_until_complete(ClusterAdmin(connection), [topic])
     found: dict[int, list[Record]] = {p: [] for p in partitions}
     consumer.assign(
         [

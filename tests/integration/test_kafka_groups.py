@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from kafka_rescale.core.errors import UnsafeState
@@ -12,7 +10,6 @@ from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.waiting import poll_until
 
 from tests.support.group_member import group_member
-from tests.support.streams_member import streams_member
 
 pytestmark = pytest.mark.integration
 
@@ -67,17 +64,6 @@ def test_members_that_stay_after_all_are_returned(
     with group_member(client, topic, topic):
         monkeypatch.setattr("kafka_rescale.kafka.admin.leave_group", lambda *_: None)
         assert admin.remove_members(topic) == admin.describe_group(topic).members != ()
-
-
-def test_a_group_of_the_streams_protocol_is_not_taken_for_dead(
-    admin: ClusterAdmin, client: dict[str, str], topic: str, tmp_path: Path
-) -> None:
-    """Its describe request says ``Dead``, without members, while it is running: blue would seem to be gone."""
-    with (
-        streams_member(client["bootstrap.servers"], topic, topic, tmp_path),
-        pytest.raises(UnsafeState, match=r"a group of the streams protocol.*group\.protocol=classic"),
-    ):
-        admin.describe_group(topic)
 
 
 def test_offsets_of_a_group_with_members_are_not_overwritten(

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from kafka_rescale.core.oracles import Oracle
 from kafka_rescale.core.verification import LogRange, StorePair, StoreReport
 from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.spark.verify import compare_store
 from pyspark.sql import SparkSession
 
 from tests.support.changelogs import (
+    KEY_TOPIC,
     Record,
     append,
     changelog_key,
@@ -70,6 +72,43 @@ def test_any_other_count_passes(spark: SparkSession, client: Client, unique: str
     green = write_log(client, f"{unique}-green", after, placed(copied(records), "session", after))
 
     assert compare(spark, client, pair_of(blue, green, "session")).findings == ()
+
+
+@pytest.mark.parametrize(
+    ("partitioner", "before", "after"),
+    [
+        ("crc32", 4, 8),
+        ("linear-hashing:3", 5, 10),
+        ("static:tests.support.user_partitioners:pinned", 4, 8),
+        ("tests.support.user_partitioners:by_adler", 4, 8),
+    ],
+)
+def test_any_other_partitioner_passes_and_murmur2_does_not(
+    spark: SparkSession, client: Client, unique: str, partitioner: str, before: int, after: int
+) -> None:
+    records, kind = history("key-value", SINCE), "key-value"
+    blue = write_log(client, f"{unique}-blue", before, placed(records, kind, before, partitioner))
+    green = write_log(client, f"{unique}-green", after, placed(copied(records), kind, after, partitioner))
+    pair = pair_of(blue, green, kind)
+
+    declared = pair.model_copy(update={"partitioner": partitioner, "key_topic": KEY_TOPIC})
+    assert compare(spark, client, declared).findings == ()
+    assert Oracle.PLACEMENT in compare(spark, client, pair).failures
+
+
+def test_a_static_partitioner_that_moves_keys_breaks_its_promise(
+    spark: SparkSession, client: Client, unique: str
+) -> None:
+    """Every record is where the function puts it; only the promise of KIP-878 is broken."""
+    partitioner, records = (
+        "static:tests.support.user_partitioners:claims_to_be_static",
+        history("key-value", SINCE),
+    )
+    blue = write_log(client, f"{unique}-blue", 4, placed(records, "key-value", 4, partitioner))
+    green = write_log(client, f"{unique}-green", 8, placed(copied(records), "key-value", 8, partitioner))
+    pair = pair_of(blue, green, "key-value", partitioner=partitioner, key_topic=KEY_TOPIC)
+
+    assert set(compare(spark, client, pair).failures) == {Oracle.RESIDUE}
 
 
 def test_an_empty_store_passes(spark: SparkSession, client: Client, unique: str) -> None:

@@ -8,12 +8,15 @@ from dataclasses import dataclass, replace
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from kafka_rescale.core.changelog_formats import format_of
-from kafka_rescale.core.partitioners import PARTITIONERS
+from kafka_rescale.core.partitioners import partitioner_named
 from kafka_rescale.core.verification import LogRange
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 
 Headers = tuple[tuple[str, bytes | None], ...]
+KEY_TOPIC = "orders"
+"""By whose name a user's partitioner is asked."""
+
 POSITION: Headers = (("v", b"\x00"), ("c", b"position"))
 """What Kafka Streams adds to records when consistency vectors are on; a copy leaves it out."""
 
@@ -60,9 +63,11 @@ def changelog_key(store_type: str, number: int) -> bytes:
     )
 
 
-def placed(records: Iterable[Record], store_type: str, partitions: int) -> list[Placed]:
+def placed(
+    records: Iterable[Record], store_type: str, partitions: int, partitioner: str = "murmur2"
+) -> list[Placed]:
     """Return the records with the partitions of their partitioning keys."""
-    of, partition = format_of(store_type).partitioning_key, PARTITIONERS["murmur2"].partition
+    of, partition = format_of(store_type).partitioning_key, partitioner_named(partitioner, KEY_TOPIC).partition
     return [(partition(of(r.key), partitions), r) for r in records]
 
 

@@ -54,21 +54,27 @@ def streams_member(
 
     :param settings: of Kafka Streams, on top of its defaults.
     """
+    member = launch(servers, application_id, topic, directory, settings or {})
+    try:
+        yield member
+    finally:
+        member.kill()
+
+
+def launch(
+    servers: str, application_id: str, topic: str, directory: Path, settings: Mapping[str, str]
+) -> StreamsMember:
+    """Start an instance; whoever calls this ends it."""
     directory.mkdir(parents=True, exist_ok=True)
-    options = [f"{name}={value}" for name, value in (settings or {}).items()]
+    options = [f"{name}={value}" for name, value in settings.items()]
     arguments = [servers, application_id, topic, f"{topic}-counts", str(directory), *options]
     with (directory / "log").open("ab") as log:
         process = subprocess.Popen(
             java_command(str(SOURCE), *arguments), stdout=subprocess.PIPE, stderr=log, text=True
         )
     member = StreamsMember(process)
-    reader = Thread(target=_read, args=(member,), daemon=True)
-    reader.start()
-    try:
-        yield member
-    finally:
-        member.kill()
-        reader.join(10)
+    Thread(target=_read, args=(member,), daemon=True).start()
+    return member
 
 
 def _read(member: StreamsMember) -> None:

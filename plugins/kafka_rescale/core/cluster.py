@@ -32,11 +32,16 @@ class TopicDescription:
 
 @dataclass(frozen=True)
 class GroupDescription:
-    """A consumer group: ``state`` is Kafka's word (Stable, Empty, Dead, PreparingRebalance, …)."""
+    """The group of an application.
+
+    :param state: Kafka's word (Stable, Empty, Dead, PreparingRebalance, NotReady, …).
+    :param protocol: ``streams`` for KIP-1071's, else ``classic``: the consumer protocol behaves like it here.
+    """
 
     group_id: str
     state: str
     members: tuple[str, ...] = ()
+    protocol: str = "classic"
 
     @property
     def is_live(self) -> bool:

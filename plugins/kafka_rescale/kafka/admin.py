@@ -7,9 +7,8 @@ from typing import Any
 from confluent_kafka import ConsumerGroupState
 
 from kafka_rescale.core.cluster import GroupDescription
-from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.kafka.admin_calls import REQUEST_SECONDS
-from kafka_rescale.kafka.group_members import group_type, leave_group
+from kafka_rescale.kafka.group_members import describe_unseen, leave_group
 from kafka_rescale.kafka.offsets import OffsetAdmin
 from kafka_rescale.kafka.topics import TopicAdmin
 
@@ -38,7 +37,7 @@ class ClusterAdmin(TopicAdmin, OffsetAdmin):
         return len(self._cluster().nodes)
 
     def describe_group(self, group: str) -> GroupDescription:
-        """Return state and members of a group, of the classic or the consumer protocol.
+        """Return state and members of a group, of the classic, the consumer or the streams protocol.
 
         :returns: state ``Dead`` and no members for a group that doesn't exist.
         :raises UnsafeState: a group of another kind, whose members can't be seen here.
@@ -47,15 +46,7 @@ class ClusterAdmin(TopicAdmin, OffsetAdmin):
             lambda: self._client.describe_consumer_groups([group], request_timeout=REQUEST_SECONDS), "group"
         )[group]
         if found.state is ConsumerGroupState.DEAD:
-            # Groups of the streams (KIP-1071) and share protocols are reported so, too, whatever lives in them.
-            kind = group_type(self.connection, group)
-            if kind not in {None, "classic", "consumer"}:
-                raise UnsafeState(
-                    f"group {group!r}",
-                    found=f"a group of the {kind} protocol",
-                    expected="a group of the classic or the consumer protocol",
-                    remedy="Run the application with group.protocol=classic.",
-                )
+            return describe_unseen(self.connection, group)
         members = tuple(sorted(member.member_id for member in found.members))
         state = _STATES.get(found.state, found.state.name.capitalize())
         return GroupDescription(group_id=group, state=state, members=members)
@@ -64,12 +55,13 @@ class ClusterAdmin(TopicAdmin, OffsetAdmin):
         """Remove all members of a group, for instances that are known to be stopped.
 
         A member that still lives comes back by itself. Measured: brokers of Kafka 4.3 remove members of the
-        consumer protocol, too; older ones may not.
+        consumer and the streams protocol, too; older ones may not.
 
         :returns: the members that are left.
         :raises Outage: the coordinator doesn't answer.
         """
-        leave_group(self.connection, group, self.describe_group(group).members)
+        found = self.describe_group(group)
+        leave_group(self.connection, group, found.members, found.protocol)
         return self.describe_group(group).members
 
     def _cluster(self) -> Any:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from kafka_rescale.core.cluster import TopicPartition
-from kafka_rescale.core.errors import Outage, UnsafeState
+from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.journal import Captured
 from kafka_rescale.core.plan import Move, Plan
 from kafka_rescale.core.sequences import Sequences, differences
@@ -17,11 +17,8 @@ from kafka_rescale.kafka.copy_records import Router
 from kafka_rescale.kafka.copy_reset import restart
 from kafka_rescale.kafka.copy_units import units_of
 from kafka_rescale.kafka.range_reader import read_ranges
-from kafka_rescale.kafka.waiting import poll_until
 
 log = logging.getLogger(__name__)
-
-VISIBLE_SECONDS = 60.0
 
 
 def prepare(connection: KafkaConnection, plan: Plan, moves: Iterable[Move], attempt: int) -> None:
@@ -43,29 +40,6 @@ def prepare(connection: KafkaConnection, plan: Plan, moves: Iterable[Move], atte
                 log.info("%s is empty for attempt %d", move.target, attempt)
     finally:
         consumer.close()
-
-
-def wait_until_visible(admin: ClusterAdmin, topics: Sequence[str]) -> None:
-    """Wait until ``read_committed`` ends are the real ends.
-
-    A commit returns when the coordinator has decided; the markers that show it to readers follow (seen: some ms).
-
-    :raises Outage: a transaction stays open.
-    """
-
-    def visible() -> bool:
-        return admin.end_offsets(topics) == admin.end_offsets(topics, read_committed=False)
-
-    poll_until(
-        visible,
-        seconds=VISIBLE_SECONDS,
-        otherwise=lambda: Outage(
-            f"topics {', '.join(topics)}",
-            found="an open transaction",
-            expected="only finished ones",
-            remedy="Run again; if it stays, find it with `kafka-transactions.sh find-hanging`.",
-        ),
-    )
 
 
 def starts_and_ends(

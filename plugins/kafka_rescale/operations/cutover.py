@@ -20,6 +20,7 @@ from kafka_rescale.core.errors import Outage, RescaleError, UnsafeState
 from kafka_rescale.core.journal import Journal, PartitionOffsets, Phase
 from kafka_rescale.core.plan import Plan
 from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.transactions import wait_until_complete
 from kafka_rescale.kafka.waiting import now_ms, wait_until
 from kafka_rescale.operations import producers, quiesce
 from kafka_rescale.operations.rescale import Rescale, blue, green
@@ -141,13 +142,7 @@ class Cutover:
         with self._timings.part("promote"):
             targets = [m.target for m in plan.moves]
             # A commit's markers may arrive after it has been answered: until then the end is too low.
-            wait_until(
-                lambda: admin.end_offsets(targets) == admin.end_offsets(targets, read_committed=False),
-                seconds=self._seconds_left(journal),
-                what=f"the last transactions on topics of {plan.green} to be complete",
-                remedy="Look for a writer other than catch_up; blue has been started again.",
-                longest_pause=0.02,
-            )
+            wait_until_complete(admin, targets, seconds=self._seconds_left(journal), longest_pause=0.02)
             green_ends = admin.end_offsets(targets)
             inputs = [i.topic for i in plan.inputs]
             return self._rescale.advance(

@@ -7,6 +7,7 @@ from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.journal import Captured, PartitionOffsets
 from kafka_rescale.core.plan import Plan
 from kafka_rescale.kafka.remaining import has_records
+from kafka_rescale.kafka.transactions import wait_until_complete
 from kafka_rescale.kafka.waiting import wait_until
 from kafka_rescale.operations.rescale import Rescale, blue
 
@@ -40,11 +41,13 @@ def drain(rescale: Rescale, plan: Plan, seconds: float) -> None:
 def prove_gone(rescale: Rescale, plan: Plan, seconds: float) -> Captured:
     """Prove that blue has stopped for good and return what it left.
 
-    The proof: the deployment says stopped; the group has no members (dead ones are removed, a classic member
-    lingers for its session timeout after a clean close); no transaction is open on its topics; and offsets and
-    ends do not move between two readings with an empty group after each.
+    The proof: the deployment says stopped; the group has no members (dead ones are removed: of the classic
+    protocol they linger for their session timeout after a clean close, of the streams protocol if they were
+    killed); no transaction is open on its topics; and offsets and ends do not move between two readings with an
+    empty group after each.
 
     :raises UnsafeState: something of blue is still alive.
+    :raises Outage: a transaction stays open; it is named.
     """
     if rescale.lifecycle.is_running(blue(plan)):
         raise UnsafeState(
@@ -54,17 +57,7 @@ def prove_gone(rescale: Rescale, plan: Plan, seconds: float) -> Captured:
             remedy="Mend the `stop` command: it must return only when all instances have ended.",
         )
     rescale.admin.remove_members(plan.blue)
-    topics = [m.source for m in plan.moves]
-
-    def no_open_transaction() -> bool:
-        return rescale.admin.end_offsets(topics) == rescale.admin.end_offsets(topics, read_committed=False)
-
-    wait_until(
-        no_open_transaction,
-        seconds=seconds,
-        what=f"open transactions on topics of {plan.blue} to end",
-        remedy="A hanging transaction holds them; find it with `kafka-transactions.sh find-hanging`.",
-    )
+    wait_until_complete(rescale.admin, [m.source for m in plan.moves], seconds=seconds)
     first = _left_behind(rescale, plan)
     _assert_no_members(rescale, plan)
     second = _left_behind(rescale, plan)

@@ -9,7 +9,8 @@ from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.copy_progress import CopyProgress, Snapshot
 from kafka_rescale.kafka.copy_reset import restart_stale
 from kafka_rescale.kafka.copy_units import divided, units_of
-from kafka_rescale.kafka.in_flight import prove, wait_until_visible
+from kafka_rescale.kafka.in_flight import prove
+from kafka_rescale.kafka.transactions import wait_until_complete
 from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.spark.copy_tasks import FINISHED, STOPPED, Follow
 from kafka_rescale.spark.job import Job, say
@@ -50,7 +51,7 @@ def catch_up(job: Job) -> None:
         job.put("stopped", detail=f"attempt {follow.attempt}")
         return
     # The cutover captures green's ends as soon as this job is done.
-    wait_until_visible(ClusterAdmin(job.connection), [m.target for m in plan.moves])
+    wait_until_complete(ClusterAdmin(job.connection), [m.target for m in plan.moves])
     _prove_all(job, journal)
     job.put("done", progress.read(), detail=f"attempt {follow.attempt}")
     say(f"{job.key}: everything of attempt {follow.attempt} is in green")

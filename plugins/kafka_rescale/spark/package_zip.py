@@ -9,6 +9,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1]
 NAME = "kafka_rescale.zip"
+KINDS = ("*.py", "*.json")
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
@@ -30,7 +31,7 @@ def build(directory: Path) -> Path:
 def _content() -> bytes:
     buffer = BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for file in sorted(PACKAGE.rglob("*.py")):
+        for file in sorted(file for kind in KINDS for file in PACKAGE.rglob(kind)):
             entry = zipfile.ZipInfo(file.relative_to(PACKAGE.parent).as_posix(), _EPOCH)
             entry.compress_type = zipfile.ZIP_DEFLATED
             entry.external_attr = 0o644 << 16

@@ -1,0 +1,115 @@
+"""A live application of the streams protocol (KIP-1071), partitioned by a function of its own, from 4 to 6."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from confluent_kafka import Producer
+from kafka_rescale.embedded.broker import EmbeddedBroker
+from kafka_rescale.embedded.expansion import ROOT, Expansion
+from kafka_rescale.embedded.processes import wait_until
+from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.lifecycle.instance import Instance
+
+from tests.support.counting_lifecycle import VARIABLE, Counting
+from tests.support.stores import live_entries
+from tests.support.user_partitioners import by_adler
+
+pytestmark = pytest.mark.integration
+
+BEFORE, AFTER, KEYS = 4, 6, 300
+PARTITIONER = "tests.support.user_partitioners:by_adler"
+SETTINGS = {
+    "group.protocol": "streams",
+    "processing.guarantee": "exactly_once_v2",
+    "statestore.cache.max.bytes": "0",
+    "commit.interval.ms": "100",
+}
+
+
+@pytest.fixture
+def own_broker(tmp_path: Path) -> Iterator[EmbeddedBroker]:
+    """A broker of this test alone: an expansion needs the machine's memory."""
+    with EmbeddedBroker(tmp_path / "broker", heap="512m") as running:
+        yield running
+
+
+@pytest.fixture
+def file(
+    own_broker: EmbeddedBroker, tmp_path: Path, unique: str, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Path]:
+    """The application file; its instances end with the test."""
+    given = {
+        "servers": own_broker.bootstrap_servers,
+        "topic": unique,
+        "directory": str(tmp_path / "state"),
+        "settings": SETTINGS,
+    }
+    monkeypatch.setenv(VARIABLE, json.dumps(given))
+    # What the documentation asks of a user: the function's module where Spark's Python workers find it.
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
+    declared = {
+        "application_id": unique,
+        "partitions": AFTER,
+        "inputs": [{"topic": unique, "policy": "paused", "partitioner": PARTITIONER}],
+        "outputs": [{"topic": f"{unique}-counts"}],
+        "subtopologies": [{"sources": [unique], "stores": ["counts"], "sinks": [f"{unique}-counts"]}],
+        "stores": [{"name": "counts", "type": "timestamped-key-value", "partitioner": PARTITIONER}],
+        "lifecycle": {"type": "python", "callable": "tests.support.counting_lifecycle:Counting"},
+    }
+    path = tmp_path / "application.yaml"
+    path.write_text(yaml.safe_dump(declared))
+    yield path
+    for member in Counting.members.values():
+        member.kill()
+
+
+def test_every_record_is_counted_once(own_broker: EmbeddedBroker, tmp_path: Path, unique: str, file: Path) -> None:
+    client, servers = own_broker.client_config(), own_broker.bootstrap_servers
+    admin = ClusterAdmin(KafkaConnection(client))
+    for topic in (unique, f"{unique}-counts"):
+        admin.ensure_topic(topic, BEFORE, 1, {})
+    expected = _send(client, unique, BEFORE, rounds=3)
+    blue = Instance(unique, 1, BEFORE)
+    Counting().start(blue)
+    Counting.members[unique].await_state("RUNNING")
+    _await_processed(admin, unique, unique)
+
+    expansion = Expansion.of_file(file, servers, tmp_path / "run")
+    timings = expansion.run()
+
+    assert admin.describe_group(f"{unique}-g2").protocol == "streams"
+    assert not admin.describe_group(unique).is_live
+    assert admin.describe_topics([unique])[unique].partitions == AFTER
+    expected += _send(client, unique, AFTER, rounds=2)
+    _await_processed(admin, f"{unique}-g2", unique)
+    Counting().stop(Instance(f"{unique}-g2", 2, AFTER))
+    found = live_entries(servers, f"{unique}-g2-counts-changelog")
+    assert {key: int.from_bytes(value, "big") for key, (value, _) in found.items()} == expected
+    print(f"{BEFORE}→{AFTER}, streams protocol: {timings}")
+
+
+def _send(client: dict[str, str], topic: str, partitions: int, rounds: int) -> Counter[bytes]:
+    """Write every key ``rounds`` times, placed as the function says; returns how often each was written."""
+    producer = Producer(client)
+    sent: Counter[bytes] = Counter()
+    for key in (f"key-{i % KEYS}".encode() for i in range(rounds * KEYS)):
+        producer.produce(topic, b"v", key, by_adler(topic, key, partitions))
+        sent[key] += 1
+    assert producer.flush(20) == 0
+    return sent
+
+
+def _await_processed(admin: ClusterAdmin, group: str, topic: str) -> None:
+    def processed() -> bool:
+        committed = admin.committed(group).get(topic, {})
+        return all(committed.get(p, 0) >= end for p, end in admin.end_offsets([topic])[topic].items())
+
+    wait_until(processed, timeout=90, what=f"{group} to process {topic}")

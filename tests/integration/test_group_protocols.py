@@ -1,0 +1,122 @@
+"""Real Kafka Streams instances of every group protocol: seen, proven gone, and started without a wait."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from kafka_rescale.core.errors import Outage, UnsafeState
+from kafka_rescale.embedded.processes import wait_until
+from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.transactions import open_transactions, wait_until_complete
+
+from tests.support.streams_member import streams_member
+
+pytestmark = pytest.mark.integration
+
+PARTITIONS, RECORDS = 2, 20
+LONG_SESSION = {"session.timeout.ms": "1200000", "max.poll.interval.ms": "1200000"}
+CLASSIC = {"group.protocol": "classic", "processing.guarantee": "at_least_once", **LONG_SESSION}
+STATIC = {**CLASSIC, "group.instance.id": "pod-0", "processing.guarantee": "exactly_once_v2"}
+STREAMS = {"group.protocol": "streams", "processing.guarantee": "exactly_once_v2"}
+SOON = 40.0
+"""Seconds in which an instance must run: less than any session here, of which KIP-1071's is the broker's 45 s."""
+
+
+@pytest.fixture
+def admin(client: dict[str, str]) -> ClusterAdmin:
+    return ClusterAdmin(KafkaConnection(client))
+
+
+@pytest.fixture
+def topic(admin: ClusterAdmin, client: dict[str, str], unique: str) -> str:
+    """An input with records, and its output topic."""
+    admin.ensure_topic(unique, PARTITIONS, 1, {})
+    admin.ensure_topic(f"{unique}-counts", PARTITIONS, 1, {})
+    producer = Producer(client)
+    for i in range(RECORDS):
+        producer.produce(unique, b"v", str(i).encode(), i % PARTITIONS)
+    assert producer.flush(20) == 0
+    return unique
+
+
+def processed(admin: ClusterAdmin, topic: str) -> int:
+    """The sum of the group's committed offsets, which is no less than the records that it has processed."""
+    return sum(admin.committed(topic).get(topic, {}).values())
+
+
+@pytest.mark.parametrize("settings", [CLASSIC, STATIC, STREAMS], ids=["classic", "classic static", "streams"])
+def test_after_a_stop_no_start_waits_for_a_session_timeout(
+    admin: ClusterAdmin, client: dict[str, str], topic: str, tmp_path: Path, settings: dict[str, str]
+) -> None:
+    servers = client["bootstrap.servers"]
+    with streams_member(servers, topic, topic, tmp_path / "1", settings) as first:
+        first.await_state("RUNNING", SOON)
+        assert admin.describe_group(topic).is_live
+        with pytest.raises(UnsafeState, match="live members"):
+            admin.commit(topic, {topic: {0: 0}})
+        first.close(SOON)
+    lingers = settings["group.protocol"] == "classic"
+    assert admin.describe_group(topic).is_live == lingers, (
+        "a clean close leaves a group of the streams protocol only"
+    )
+    assert admin.remove_members(topic) == ()
+    assert admin.describe_group(topic).state == "Empty"
+    admin.commit(topic, {topic: dict.fromkeys(range(PARTITIONS), 1)})
+
+    with streams_member(servers, topic, topic, tmp_path / "2", settings) as second:
+        second.await_state("RUNNING", SOON)
+        wait_until(lambda: processed(admin, topic) >= RECORDS, timeout=60, what="the input to be processed")
+        second.kill()
+    assert admin.describe_group(topic).is_live, "the coordinator can't know yet"
+    assert admin.remove_members(topic) == ()
+    assert admin.describe_group(topic).state == "Empty"
+    admin.delete_group(topic)
+    assert admin.describe_group(topic).state == "Dead"
+
+
+def test_offsets_that_a_streams_group_is_given_before_its_first_start_are_where_it_begins(
+    admin: ClusterAdmin, client: dict[str, str], topic: str, tmp_path: Path
+) -> None:
+    """The commit makes a group of the classic protocol; the first member turns it into one of its own."""
+    half = RECORDS // PARTITIONS // 2
+    admin.commit(topic, {topic: dict.fromkeys(range(PARTITIONS), half)})
+    settings = {**STREAMS, "statestore.cache.max.bytes": "0"}
+    with streams_member(client["bootstrap.servers"], topic, topic, tmp_path, settings) as member:
+        member.await_state("RUNNING", SOON)
+        assert admin.describe_group(topic).protocol == "streams"
+        wait_until(lambda: processed(admin, topic) >= RECORDS, timeout=60, what="the input to be processed")
+        member.close(SOON)
+    ends = admin.end_offsets([f"{topic}-counts"])[f"{topic}-counts"]
+    begins = admin.begin_offsets([f"{topic}-counts"])[f"{topic}-counts"]
+    markers = PARTITIONS * 20
+    assert half * PARTITIONS <= sum(ends[p] - begins[p] for p in ends) <= half * PARTITIONS + markers
+
+
+@pytest.fixture
+def hanging(client: dict[str, str], topic: str) -> str:
+    """A transaction whose producer has vanished; its coordinator waits for a quarter of an hour."""
+    settings = {"transactional.id": f"{topic}-1", "transaction.timeout.ms": 900_000, "message.timeout.ms": 60_000}
+    producer = Producer({**client, **settings})
+    producer.init_transactions(20)
+    producer.begin_transaction()
+    producer.produce(topic, b"v", b"k", 1)
+    assert producer.flush(20) == 0
+    return f"{topic}-1"
+
+
+def test_a_transaction_that_stays_open_is_named(admin: ClusterAdmin, topic: str, hanging: str) -> None:
+    [found] = open_transactions(admin, [topic])
+    assert (found.transactional_id, found.state, found.hangs) == (hanging, "Ongoing", False)
+    assert (found.topic, found.partition, found.offset) == (topic, 1, RECORDS // PARTITIONS)
+    with pytest.raises(Outage) as error:
+        wait_until_complete(admin, [topic], seconds=0.1)
+    assert str(error.value) == (
+        f"topics {topic}: found transaction '{hanging}' (Ongoing at coordinator {found.coordinator}, producer id "
+        f"{found.producer_id}, epoch {found.producer_epoch}) on {topic}-1 since offset {found.offset}; expected "
+        "none that is open for 0 s. Stop its producer; the coordinator aborts it after the producer's "
+        "transaction.timeout.ms."
+    )
+    assert open_transactions(admin, [f"{topic}-counts"]) == []

@@ -1,0 +1,40 @@
+"""A Python lifecycle, as a user would write one, for instances of ``CountingMember``."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any, ClassVar
+
+from kafka_rescale.lifecycle.instance import Instance
+
+from tests.support.streams_member import StreamsMember, launch
+
+VARIABLE = "TESTS_COUNTING_LIFECYCLE"
+"""JSON with ``servers``, ``topic``, ``directory`` and ``settings``."""
+
+
+class Counting:
+    """One instance per generation, in this process's care."""
+
+    members: ClassVar[dict[str, StreamsMember]] = {}
+
+    def start(self, instance: Instance) -> None:
+        """Start it unless it runs."""
+        if not self.is_running(instance):
+            given: dict[str, Any] = json.loads(os.environ[VARIABLE])
+            directory = Path(given["directory"]) / instance.application_id
+            self.members[instance.application_id] = launch(
+                given["servers"], instance.application_id, given["topic"], directory, given["settings"]
+            )
+
+    def stop(self, instance: Instance) -> None:
+        """Stop it cleanly if it runs."""
+        if self.is_running(instance):
+            self.members[instance.application_id].close()
+
+    def is_running(self, instance: Instance) -> bool:
+        """Return whether its process lives."""
+        member = self.members.get(instance.application_id)
+        return member is not None and member.process.poll() is None
