@@ -120,3 +120,15 @@ def test_a_transaction_that_stays_open_is_named(admin: ClusterAdmin, topic: str,
         "transaction.timeout.ms."
     )
     assert open_transactions(admin, [f"{topic}-counts"]) == []
+
+
+@pytest.mark.parametrize("settings", [CLASSIC, STREAMS], ids=["classic", "streams"])
+def test_an_over_partitioned_internal_topic_keeps_the_application_from_running(
+    admin: ClusterAdmin, client: dict[str, str], topic: str, tmp_path: Path, settings: dict[str, str]
+) -> None:
+    """Why preflight refuses it, and why a running generation's internal topics are never grown."""
+    admin.ensure_topic(f"{topic}-counts-changelog", PARTITIONS + 1, 1, {"cleanup.policy": "compact"})
+    with streams_member(client["bootstrap.servers"], topic, topic, tmp_path, settings) as member:
+        member.await_state("ERROR", SOON)
+        assert "RUNNING" not in member.states
+    assert processed(admin, topic) == 0

@@ -1,0 +1,98 @@
+"""Why the refusals are right: what would come of each case if it were let through."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import pytest
+from kafka_rescale.core.partitioners import Murmur2, partitioner_named
+from kafka_rescale.core.planning import build_plan
+from kafka_rescale.core.topology import partition_counts
+from kafka_rescale.operations.load import topology_of
+
+from tests.support.situations import situation
+from tests.support.small_application import application
+
+KEYS = [f"key-{i}".encode() for i in range(1000)]
+BEFORE, AFTER = 4, 8
+
+
+def test_a_pattern_source_would_start_at_a_guess_in_topics_that_match_later() -> None:
+    """Green is given offsets for what the plan names; what matches later begins at ``auto.offset.reset``."""
+    subtopologies = [{"sources": ["orders-de"], "stores": [], "sinks": ["totals"]}]
+    declared = application(
+        "shop",
+        topology=None,
+        subtopologies=subtopologies,
+        stores=[],
+        outputs=[],
+        inputs=[{"topic": "orders-de", "policy": "unkeyed"}],
+    )
+    plan = build_plan(
+        declared,
+        topology_of(declared),
+        blue="shop",
+        generation=2,
+        current={"orders-de": BEFORE, "orders-fr": BEFORE},
+        target=AFTER,
+    )
+    matching = {topic for topic in ("orders-de", "orders-fr") if re.fullmatch("orders-.*", topic)}
+    assert matching - {i.topic for i in plan.inputs} == {"orders-fr"}
+
+
+def test_a_multicast_record_would_be_processed_twice_by_one_task() -> None:
+    """Blue has a copy in every partition; all copies of a key go to one partition of green."""
+    copies = [key for key in KEYS for _ in range(BEFORE)]
+    arrived = Counter(zip(copies, Murmur2().partition_batch(copies, AFTER), strict=True))
+    assert set(arrived.values()) == {BEFORE}
+
+
+def test_a_table_whose_input_is_its_changelog_would_be_split_by_a_growth() -> None:
+    """A key's last entry stays where it is, its next update goes elsewhere: two tasks have the key."""
+    topic = {(key, p) for key, p in zip(KEYS, Murmur2().partition_batch(KEYS, BEFORE), strict=True)}
+    topic |= {(key, p) for key, p in zip(KEYS, Murmur2().partition_batch(KEYS, AFTER), strict=True)}
+    in_two_tasks = [key for key, tasks in Counter(key for key, _ in topic).items() if tasks == 2]
+    assert 0.4 < len(in_two_tasks) / len(KEYS) < 0.6
+
+
+@pytest.mark.parametrize(
+    ("declared", "real"),
+    [
+        ("murmur2", "crc32"),
+        ("murmur2", "linear-hashing:3"),
+        ("linear-hashing:3", "murmur2"),
+        (
+            "static:tests.support.user_partitioners:pinned",
+            "static:tests.support.user_partitioners:claims_to_be_static",
+        ),
+    ],
+)
+def test_with_the_wrong_partitioner_records_would_miss_their_state(declared: str, real: str) -> None:
+    """The copy puts state where the declared one says, the program's records arrive where the real one does."""
+    state, records = (partitioner_named(name).partition_batch(KEYS, AFTER - 1) for name in (declared, real))
+    assert sum(a != b for a, b in zip(state, records, strict=True)) > len(KEYS) / 4
+
+
+def test_an_enforced_count_would_be_planned_as_another() -> None:
+    """Kafka Streams refuses to start on a repartition topic with another count than the program sets."""
+    given = situation(AFTER)
+    external = {"shop-orders": AFTER, "shop-customers": AFTER}
+    assert partition_counts(given.topology, external, {}) == {"by-customer-repartition": AFTER}
+    assert partition_counts(given.topology, external, {"by-customer-repartition": BEFORE}) == {
+        "by-customer-repartition": BEFORE
+    }
+
+
+def test_a_store_without_a_changelog_would_begin_empty() -> None:
+    given = situation(AFTER)
+    without = given.topology.with_source_tables({"totals"})
+    plan = build_plan(
+        given.application,
+        without,
+        blue="shop",
+        generation=2,
+        current={name: t.partitions for name, t in given.cluster.topics.items()},
+        target=AFTER,
+    )
+    assert {m.store for m in given.plan.changelogs} - {m.store for m in plan.changelogs} == {"totals"}
