@@ -18,7 +18,7 @@ pytestmark = pytest.mark.integration
 
 PARTITIONS, RECORDS = 2, 20
 LONG_SESSION = {"session.timeout.ms": "1200000", "max.poll.interval.ms": "1200000"}
-CLASSIC = {"group.protocol": "classic", "processing.guarantee": "at_least_once", **LONG_SESSION}
+CLASSIC = {"group.protocol": "classic", "commit.interval.ms": "100", **LONG_SESSION}
 STATIC = {**CLASSIC, "group.instance.id": "pod-0", "processing.guarantee": "exactly_once_v2"}
 STREAMS = {"group.protocol": "streams", "processing.guarantee": "exactly_once_v2"}
 SOON = 40.0
@@ -75,24 +75,6 @@ def test_after_a_stop_no_start_waits_for_a_session_timeout(
     assert admin.describe_group(topic).state == "Empty"
     admin.delete_group(topic)
     assert admin.describe_group(topic).state == "Dead"
-
-
-def test_offsets_that_a_streams_group_is_given_before_its_first_start_are_where_it_begins(
-    admin: ClusterAdmin, client: dict[str, str], topic: str, tmp_path: Path
-) -> None:
-    """The commit makes a group of the classic protocol; the first member turns it into one of its own."""
-    half = RECORDS // PARTITIONS // 2
-    admin.commit(topic, {topic: dict.fromkeys(range(PARTITIONS), half)})
-    settings = {**STREAMS, "statestore.cache.max.bytes": "0"}
-    with streams_member(client["bootstrap.servers"], topic, topic, tmp_path, settings) as member:
-        member.await_state("RUNNING", SOON)
-        assert admin.describe_group(topic).protocol == "streams"
-        wait_until(lambda: processed(admin, topic) >= RECORDS, timeout=60, what="the input to be processed")
-        member.close(SOON)
-    ends = admin.end_offsets([f"{topic}-counts"])[f"{topic}-counts"]
-    begins = admin.begin_offsets([f"{topic}-counts"])[f"{topic}-counts"]
-    markers = PARTITIONS * 20
-    assert half * PARTITIONS <= sum(ends[p] - begins[p] for p in ends) <= half * PARTITIONS + markers
 
 
 @pytest.fixture
