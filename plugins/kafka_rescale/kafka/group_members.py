@@ -7,7 +7,8 @@ has no call to remove members, hence kafka-python.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from kafka.admin import KafkaAdminClient, MemberToRemove
 from kafka.errors import KafkaError
@@ -15,11 +16,15 @@ from kafka.errors import KafkaError
 from kafka_rescale.core.cluster import GroupDescription
 from kafka_rescale.core.errors import InvalidInput, Outage, UnsafeState
 from kafka_rescale.kafka import streams_groups
+from kafka_rescale.kafka.admin_calls import SETTLE_SECONDS
 from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.waiting import poll_until
 
 STREAMS = "streams"
 REASON = "kafka-rescale: the instance has been stopped"
 TIMEOUT_MS = 10_000
+
+T = TypeVar("T")
 
 
 def leave_group(
@@ -35,15 +40,15 @@ def leave_group(
     """
     if not members:
         return
-    try:
-        with admin_client(connection) as client:
-            if protocol == STREAMS:
-                streams_groups.leave(client, group, members)
-            else:
-                leaving = [MemberToRemove(member_id=m, reason=REASON) for m in members]
-                client.remove_group_members(group, leaving)
-    except KafkaError as error:
-        raise _failed(f"members of group {group!r}", error) from None
+
+    def remove(client: Any) -> None:
+        if protocol == STREAMS:
+            streams_groups.leave(client, group, members)
+        else:
+            leaving = [MemberToRemove(member_id=m, reason=REASON) for m in members]
+            client.remove_group_members(group, leaving)
+
+    _asked(connection, f"members of group {group!r}", remove)
 
 
 def describe_unseen(connection: KafkaConnection, group: str) -> GroupDescription:
@@ -55,28 +60,47 @@ def describe_unseen(connection: KafkaConnection, group: str) -> GroupDescription
     :raises UnsafeState: a group of another kind, whose members can't be seen here.
     :raises Outage: the brokers don't answer.
     """
-    try:
-        with admin_client(connection) as client:
-            listed = {g["group_id"]: str(g.get("group_type") or "classic") for g in client.list_groups()}
-            protocol = listed.get(group, "classic")
-            if protocol == STREAMS:
-                return streams_groups.describe(client, group)
-    except KafkaError as error:
-        raise _failed(f"group {group!r}", error) from None
-    if protocol not in {"classic", "consumer"}:
-        raise UnsafeState(
-            f"group {group!r}",
-            found=f"a group of the {protocol} protocol",
-            expected="a group of the classic, the consumer or the streams protocol",
-            remedy="Choose another application.id, or delete that group.",
-        )
-    return GroupDescription(group_id=group, state="Dead")
+
+    def describe(client: Any) -> GroupDescription:
+        listed = {g["group_id"]: str(g.get("group_type") or "classic") for g in client.list_groups()}
+        protocol = listed.get(group, "classic")
+        if protocol == STREAMS:
+            return streams_groups.describe(client, group)
+        if protocol not in {"classic", "consumer"}:
+            raise UnsafeState(
+                f"group {group!r}",
+                found=f"a group of the {protocol} protocol",
+                expected="a group of the classic, the consumer or the streams protocol",
+                remedy="Choose another application.id, or delete that group.",
+            )
+        return GroupDescription(group_id=group, state="Dead")
+
+    return _asked(connection, f"group {group!r}", describe)
 
 
 def admin_client(connection: KafkaConnection) -> Any:
     """Return kafka-python's admin client, for what confluent-kafka can't ask."""
     timeouts = {"request_timeout_ms": TIMEOUT_MS, "bootstrap_timeout_ms": TIMEOUT_MS}
     return KafkaAdminClient(client_id="kafka-rescale", **timeouts, **connection.kafka_python())
+
+
+def _asked(connection: KafkaConnection, what: str, ask: Callable[[Any], T]) -> T:
+    """Ask, for requests that may be repeated, until no error says to ask again: coordinators move."""
+    answers: list[T] = []
+    failures: list[KafkaError] = []
+
+    def answered() -> bool:
+        try:
+            with admin_client(connection) as client:
+                answers.append(ask(client))
+        except KafkaError as error:
+            if not error.retriable:
+                raise _failed(what, error) from None
+            failures.append(error)
+        return bool(answers)
+
+    poll_until(answered, seconds=SETTLE_SECONDS, otherwise=lambda: _failed(what, failures[-1]))
+    return answers[0]
 
 
 def _failed(what: str, error: KafkaError) -> InvalidInput | Outage:
