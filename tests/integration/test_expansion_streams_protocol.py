@@ -22,7 +22,7 @@ from tests.support.counting_lifecycle import VARIABLE, Counting
 from tests.support.stores import live_entries
 from tests.support.user_partitioners import by_adler
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 BEFORE, AFTER, KEYS = 4, 6, 300
 PARTITIONER = "tests.support.user_partitioners:by_adler"

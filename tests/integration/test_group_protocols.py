@@ -52,9 +52,13 @@ def test_after_a_stop_no_start_waits_for_a_session_timeout(
     admin: ClusterAdmin, client: dict[str, str], topic: str, tmp_path: Path, settings: dict[str, str]
 ) -> None:
     servers = client["bootstrap.servers"]
+    # As for green before its first start: the coordinator makes of it what its first member is.
+    admin.commit(topic, {topic: dict.fromkeys(range(PARTITIONS), 1)})
     with streams_member(servers, topic, topic, tmp_path / "1", settings) as first:
         first.await_state("RUNNING", SOON)
-        assert admin.describe_group(topic).is_live
+        found = admin.describe_group(topic)
+        assert found.is_live
+        assert found.protocol == settings["group.protocol"]
         with pytest.raises(UnsafeState, match="live members"):
             admin.commit(topic, {topic: {0: 0}})
         first.close(SOON)
