@@ -118,3 +118,16 @@ def test_an_over_partitioned_internal_topic_keeps_the_application_from_running(
         member.await_state("ERROR", SOON)
         assert "RUNNING" not in member.states
     assert processed(admin, topic) == 0
+
+
+@pytest.mark.parametrize("settings", [CLASSIC, STREAMS], ids=["classic", "streams"])
+def test_growing_what_a_running_application_reads_ends_it(
+    admin: ClusterAdmin, client: dict[str, str], topic: str, tmp_path: Path, settings: dict[str, str]
+) -> None:
+    """Why inputs grow only once the old generation has stopped, and outputs that it reads itself not at all."""
+    settings = {**settings, "metadata.max.age.ms": "500"}
+    with streams_member(client["bootstrap.servers"], topic, topic, tmp_path, settings) as member:
+        member.await_state("RUNNING", SOON)
+        wait_until(lambda: processed(admin, topic) >= RECORDS, timeout=60, what="the input to be processed")
+        admin.grow_topic(topic, PARTITIONS + 1)
+        member.await_state("ERROR", SOON)
