@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from kafka_rescale.core.application import Application
+from kafka_rescale.core.generation_names import GenerationNames
 from kafka_rescale.core.plan import MoveKind, Plan
 from kafka_rescale.core.planning import build_plan, green_application_id
 from kafka_rescale.core.topology import Topology
@@ -150,3 +151,10 @@ def test_an_output_that_is_chosen_per_record_grows_with_the_sink_that_chooses() 
         "outputs": [{"topic": "totals", "partitions": 8}],
     }
     assert [g.topic for g in plan(4, 8, **changes).stages[0].grow_outputs] == ["totals"]
+
+
+def test_only_the_suffix_of_repartition_topics_is_kept_apart_from_their_names() -> None:
+    names = GenerationNames("app", {"by-region": "KSTREAM-5", "JOIN-06-topic": "JOIN-08-topic"})
+    assert names.repartition("by-region-repartition") == "app-KSTREAM-5-repartition"
+    assert names.repartition("JOIN-06-topic") == "app-JOIN-08-topic"
+    assert names.repartition("JOIN-07-topic") == "app-JOIN-07-topic"

@@ -25,12 +25,12 @@ class GenerationNames:
         return changelog_topic(self.prefix, self.renamed.get(store, store))
 
     def repartition(self, topic: str) -> str:
-        """Return the full name of a repartition topic.
+        """Return the full name of a topic between sub-topologies.
 
-        :param topic: with the suffix ``-repartition``.
+        :param topic: as ``Topology#describe()`` prints it; what is renamed is its name without ``-repartition``.
         """
         name = topic.removesuffix(REPARTITION_SUFFIX)
-        return internal_topic(self.prefix, f"{self.renamed.get(name, name)}{REPARTITION_SUFFIX}")
+        return internal_topic(self.prefix, self.renamed.get(name, name) + topic[len(name) :])
 
     def all_of(self, topology: Topology) -> list[str]:
         """Return every internal topic."""
