@@ -1,0 +1,138 @@
+"""Green restores its stores ahead of the pause, and does nothing else behind the warm-up gate."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.journal import Journal, PartitionOffsets, Phase
+from kafka_rescale.core.plan import Plan
+from kafka_rescale.core.prewarming import gate_group
+from kafka_rescale.embedded.expansion import ROOT, Expansion
+from kafka_rescale.embedded.flights_stack import FlightsStack
+from kafka_rescale.embedded.jars import ensure_gate_jar, ensure_jars
+from kafka_rescale.embedded.processes import wait_until
+from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.range_reader import read_ranges
+from kafka_rescale.operations.cutover import run_cutover
+
+from tests.support.kills import kill_session
+from tests.support.live_expansion import live_application, operation_process
+
+pytestmark = pytest.mark.integration
+GREEN = "flights-g2"
+# Output would leave the cache every 30 s only, and the cutover waits for the first.
+PROMPT = {"FLIGHTS_OPTIONS": "--commit-interval-ms 1000"}
+Restored = Counter[str]
+
+
+def journal_of(expansion: Expansion) -> Journal:
+    journal = expansion.state().journal
+    assert journal is not None
+    return journal
+
+
+def restored_by(stack: FlightsStack, since: int = 0) -> Restored:
+    """Records that the application has restored per changelog, by its own log from a position on."""
+    text = (stack.directory / f"{GREEN}.log").read_text()[since:]
+    found: Restored = Counter()
+    for records, topic in re.findall(r"restored (\d+) records of (\S+)-\d+$", text, re.MULTILINE):
+        found[topic] += int(records)
+    return +found
+
+
+def records_between(
+    expansion: Expansion, plan: Plan, starts: PartitionOffsets, ends: PartitionOffsets
+) -> Restored:
+    """Records in green's changelogs from one set of offsets to another."""
+    found: Restored = Counter()
+    for move in plan.changelogs:
+        ranges = {p: (starts[move.target][p], end) for p, end in ends[move.target].items()}
+        found[move.target] = sum(1 for _ in read_ranges(expansion.connection, move.target, ranges))
+    return +found
+
+
+@pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
+def test_what_was_restored_behind_the_gate_is_not_restored_again(guarantee: str, tmp_path: Path) -> None:
+    with live_application(tmp_path, rate=20, guarantee=guarantee, settings=PROMPT) as (stack, expansion):
+        # Given copies that are warm
+        plan, admin = expansion.begin(), ClusterAdmin(expansion.connection)
+        expansion.warm(plan)
+        targets = [m.target for m in plan.changelogs]
+        begins, ends = admin.begin_offsets(targets), admin.end_offsets(targets)
+
+        # When green is pre-warmed
+        timings = expansion.prewarm()
+
+        # Then it has restored every record, and is gone without a trace in any group
+        assert timings is not None
+        assert restored_by(stack) == records_between(expansion, plan, begins, ends)
+        assert stack.run("status", GREEN) == 3
+        assert not admin.describe_group(GREEN).is_live
+        assert admin.committed(GREEN) == {}
+        assert admin.committed(gate_group(GREEN)) == {}
+        # and it has written nothing, though there was input all the time
+        assert admin.end_offsets(targets, read_committed=False) == ends
+        assert stack.run("status") == 0
+
+        # When it is started for good, it restores only what was copied since
+        since = len((stack.directory / f"{GREEN}.log").read_text())
+        parts = expansion.cut_over()
+        journal = journal_of(expansion)
+        assert "restore" in parts
+        assert restored_by(stack, since) == records_between(expansion, plan, ends, journal.green_ends)
+        assert journal.prewarmed["restore"] > 0
+
+        # and ends with the right state
+        stack.finish_replay()
+        stack.await_equal(GREEN)
+
+
+def test_what_a_killed_pre_warming_left_is_stopped_and_a_gate_that_leaks_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with live_application(tmp_path, rate=20, settings=PROMPT) as (stack, expansion):
+        plan, admin = expansion.begin(), ClusterAdmin(expansion.connection)
+        expansion.warm(plan)
+
+        # Given a pre-warming that was killed while green was behind the gate
+        process = operation_process(expansion, "prewarm:prewarm")
+        wait_until(
+            lambda: admin.describe_group(GREEN).is_live, timeout=120, what="green to be a member of its group"
+        )
+        kill_session(process.pid)
+        assert stack.run("status", GREEN) == 0
+
+        # When somebody cuts over, then it is refused, and the rollback stops green
+        with pytest.raises(UnsafeState, match="a running instance"):
+            run_cutover(expansion.application, expansion.connection, owner=expansion.owner)
+        assert journal_of(expansion).phase is Phase.ROLLED_BACK
+        assert stack.run("status", GREEN) == 3
+        assert stack.run("status") == 0
+        assert not admin.describe_group(GREEN).is_live
+
+        # When the gate of the next run lets records through, then its traces are found, and undone
+        expansion.begin()
+        expansion.warm(plan)
+        for name, value in leaking(tmp_path).items():
+            monkeypatch.setenv(name, value)
+        with pytest.raises(UnsafeState, match=r"committed offsets of flights.* and records in flights-g2-"):
+            expansion.prewarm()
+        assert stack.run("status", GREEN) == 3
+        assert stack.run("status") == 0
+        assert admin.committed(GREEN) == {}
+        assert journal_of(expansion).gate_ends == {}
+        repartitions = [m.target for m in plan.repartitions]
+        assert admin.begin_offsets(repartitions) == admin.end_offsets(repartitions, read_committed=False)
+
+
+def leaking(directory: Path) -> dict[str, str]:
+    """Compile a gate that stands open, and return the environment with which ``run.sh`` uses it."""
+    source, classes = ROOT / "tests" / "java" / "LeakyGate.java", directory / "leaky"
+    class_path = f"{ensure_gate_jar()}:{ensure_jars('kafka')}/*"
+    subprocess.run(["javac", "-cp", class_path, "-d", str(classes), str(source)], check=True, timeout=60)
+    return {"FLIGHTS_GATE": "LeakyGate", "FLIGHTS_CLASSPATH": str(classes)}
