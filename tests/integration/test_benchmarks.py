@@ -9,10 +9,11 @@ import pytest
 
 from benchmarks.names import CONTESTANTS, RESET_PARTS
 from benchmarks.run import main
+from benchmarks.sizes import GROWTH
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
-TINY = ["--scale", "0.01", "--repeats", "1", "--states", "1"]
+TINY = ["--scale", "0.01", "--repeats", "1", "--states", "1", "--keys", "500"]
 
 
 def test_the_whole_run_measures_everything_and_leaves_page_and_pictures(tmp_path: Path) -> None:
@@ -29,11 +30,16 @@ def test_the_whole_run_measures_everything_and_leaves_page_and_pictures(tmp_path
     for row in results["full_reset"]:
         assert row["equal"]
         assert row["parts"].keys() == {*RESET_PARTS, "total"}
+    assert [(row["keys"], row["gated"]) for row in results["prewarming"]] == [
+        (500 * growth, gated) for growth in GROWTH for gated in (True, False)
+    ]
+    assert all(row["verified"] for row in results["prewarming"])
+    assert all(("prewarm" in row["around"]) is row["gated"] for row in results["prewarming"])
     contestants = results["copying"]["contestants"]
     assert contestants.keys() == CONTESTANTS.keys()
     assert all(found["records_per_second"]["median"] > 0 for found in contestants.values())
 
     page = (out / "README.md").read_text()
-    for picture in ("pause.svg", "outage.svg", "copying.svg"):
+    for picture in ("pause.svg", "outage.svg", "copying.svg", "prewarming.svg"):
         assert picture in page
         assert (out / picture).read_text().rstrip().endswith("</svg>")
