@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from collections import Counter
@@ -20,6 +21,7 @@ from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.range_reader import read_ranges
 from kafka_rescale.operations.cutover import run_cutover
 
+from benchmarks.cutover_trace import new_processes, process_starts, traced_cutover
 from tests.support.kills import kill_session
 from tests.support.live_expansion import live_application, operation_process
 
@@ -56,7 +58,7 @@ def records_between(
     return +found
 
 
-@pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
+@pytest.mark.parametrize("guarantee", ["exactly_once_v2", pytest.param("at_least_once", marks=pytest.mark.slow)])
 def test_what_was_restored_behind_the_gate_is_not_restored_again(guarantee: str, tmp_path: Path) -> None:
     with live_application(tmp_path, rate=20, guarantee=guarantee, settings=PROMPT) as (stack, expansion):
         # Given copies that are warm
@@ -81,13 +83,20 @@ def test_what_was_restored_behind_the_gate_is_not_restored_again(guarantee: str,
 
         # When it is started for good, it restores only what was copied since
         since = len((stack.directory / f"{GREEN}.log").read_text())
-        parts = expansion.cut_over()
+        trace = traced_cutover(expansion)
         journal = journal_of(expansion)
-        assert "restore" in parts
+        assert "restore" in trace.timings
         assert restored_by(stack, since) == records_between(expansion, plan, ends, journal.green_ends)
         assert journal.prewarmed["restore"] > 0
 
-        # and ends with the right state
+        # and within the pause, nothing but the application's own commands is started
+        assert [e.what for e in trace.within("journal")] == ["quiesced", "caught_up", "promoted", "started"]
+        commands = [e.what for e in trace.within("process")]
+        assert {command.split()[1] for command in commands} == {"stop", "status", "start"}
+        assert all(command.startswith("jvm/demo/run.sh ") for command in commands)
+        assert trace.within("driver") == []
+
+        # and it ends with the right state
         stack.finish_replay()
         stack.await_equal(GREEN)
 
@@ -99,15 +108,13 @@ def test_what_a_killed_pre_warming_left_is_stopped_and_a_gate_that_leaks_is_foun
         plan, admin = expansion.begin(), ClusterAdmin(expansion.connection)
         expansion.warm(plan)
 
-        # Given a pre-warming that was killed while green was behind the gate
-        process = operation_process(expansion, "prewarm:prewarm")
-        wait_until(
-            lambda: admin.describe_group(GREEN).is_live, timeout=120, what="green to be a member of its group"
-        )
-        kill_session(process.pid)
-        assert stack.run("status", GREEN) == 0
+        # Given a pre-warming that was killed while green was behind the gate, the next run stops green
+        kill_prewarming(stack, expansion)
+        expansion.begin()
+        assert stack.run("status", GREEN) == 3
 
-        # When somebody cuts over, then it is refused, and the rollback stops green
+        # Given another, when somebody cuts over, then it is refused, and the rollback stops green
+        kill_prewarming(stack, expansion)
         with pytest.raises(UnsafeState, match="a running instance"):
             run_cutover(expansion.application, expansion.connection, owner=expansion.owner)
         assert journal_of(expansion).phase is Phase.ROLLED_BACK
@@ -117,7 +124,6 @@ def test_what_a_killed_pre_warming_left_is_stopped_and_a_gate_that_leaks_is_foun
 
         # When the gate of the next run lets records through, then its traces are found, and undone
         expansion.begin()
-        expansion.warm(plan)
         for name, value in leaking(tmp_path).items():
             monkeypatch.setenv(name, value)
         with pytest.raises(UnsafeState, match=r"committed offsets of flights.* and records in flights-g2-"):
@@ -130,9 +136,30 @@ def test_what_a_killed_pre_warming_left_is_stopped_and_a_gate_that_leaks_is_foun
         assert admin.begin_offsets(repartitions) == admin.end_offsets(repartitions, read_committed=False)
 
 
+def kill_prewarming(stack: FlightsStack, expansion: Expansion) -> None:
+    """Kill the operation while green is behind the gate, and leave green alone."""
+    admin = ClusterAdmin(expansion.connection)
+    process = operation_process(expansion, "prewarm:prewarm")
+    wait_until(lambda: admin.describe_group(GREEN).is_live, timeout=120, what=f"{GREEN} to join its group")
+    kill_session(process.pid)
+    assert stack.run("status", GREEN) == 0
+    assert journal_of(expansion).gate_ends
+
+
 def leaking(directory: Path) -> dict[str, str]:
     """Compile a gate that stands open, and return the environment with which ``run.sh`` uses it."""
     source, classes = ROOT / "tests" / "java" / "LeakyGate.java", directory / "leaky"
     class_path = f"{ensure_gate_jar()}:{ensure_jars('kafka')}/*"
     subprocess.run(["javac", "-cp", class_path, "-d", str(classes), str(source)], check=True, timeout=60)
     return {"FLIGHTS_GATE": "LeakyGate", "FLIGHTS_CLASSPATH": str(classes)}
+
+
+def test_the_trace_sees_what_is_started() -> None:
+    with process_starts() as started, new_processes(os.getpid()) as below:
+        process = subprocess.Popen(["sleep", "60"])
+        wait_until(lambda: len(below) == 1, timeout=30, what="the process to be seen")
+        process.kill()
+        process.wait()
+    assert [e.what for e in started] == ["sleep 60"]
+    subprocess.run(["true"], check=True)
+    assert len(started) == 1

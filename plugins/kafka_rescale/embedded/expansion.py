@@ -108,7 +108,10 @@ class Expansion:
 
     def cut_over(self) -> dict[str, float]:
         """Run the cutover with its catch_up beside it."""
-        catch_up = self.submit("catch_up")
+        return self.cut_over_beside(self.submit("catch_up"))
+
+    def cut_over_beside(self, catch_up: subprocess.Popen[bytes]) -> dict[str, float]:
+        """Run the cutover beside a catch_up that has been submitted."""
         timings = run_cutover(self.application, self.connection, owner=self.owner)
         assert catch_up.wait(120) == 0, self.log_of("catch_up")
         return timings
