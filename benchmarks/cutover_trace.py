@@ -116,7 +116,7 @@ def traced_cutover(expansion: Expansion) -> CutoverTrace:
     journals = journal_writes(expansion.connection, expansion.application.application_id)
     begun = [j for _, j in journals if j.pause_started_ms]
     trace.began_ms = begun[-1].pause_started_ms
-    trace.ended_ms = trace.began_ms + round(trace.timings["total"] * 1000)
+    trace.ended_ms = max(at_ms for at_ms, journal in journals if journal.phase is Phase.STARTED)
     phases: list[Event] = []
     for at_ms, journal in journals:
         if not phases or phases[-1].what != journal.phase:

@@ -36,10 +36,11 @@ class Run:
 
     :param directory: everything that is not a result; emptied first.
     :param states: multiples of the state to measure with.
+    :param growth: multiples of the entries to measure with, pre-warmed and not.
     """
 
-    def __init__(self, directory: Path, sizes: Sizes, states: Sequence[int]) -> None:
-        self._directory, self._sizes, self._states = directory, sizes, states
+    def __init__(self, directory: Path, sizes: Sizes, states: Sequence[int], growth: Sequence[int]) -> None:
+        self._directory, self._sizes, self._states, self._growth = directory, sizes, states, growth
         self._began = time.monotonic()
 
     @property
@@ -66,7 +67,7 @@ class Run:
                 measure_prewarming(
                     self._empty("prewarming"), self._sizes, self._sizes.keys * growth, gated, self._tell
                 )
-                for growth in GROWTH
+                for growth in self._growth
                 for gated in (True, False)
             ]
         return found
@@ -88,7 +89,7 @@ def run(options: argparse.Namespace) -> int:
     ensure_demo_classes()
     sizes = Sizes.scaled(options.scale, options.repeats, options.keys)
     before = machine()
-    measuring = Run(options.directory.resolve(), sizes, options.states)
+    measuring = Run(options.directory.resolve(), sizes, options.states, options.growth)
     results: dict[str, Any] = measuring.measure(options.only or MEASUREMENTS)
     results |= {"measured": datetime.now(UTC).date().isoformat(), "machine": before, "scale": options.scale}
     results |= {"sizes": asdict(sizes), "took_minutes": measuring.minutes}
@@ -128,6 +129,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--keys", type=int, help="entries of the smallest state pre-warmed; 625000: up to 10 million"
     )
+    parser.add_argument("--growth", type=int, nargs="+", default=GROWTH, help="multiples of those entries")
     parser.add_argument("--only", nargs="+", choices=MEASUREMENTS, help="leave the others out")
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "benchmarks", help="where the results go")
     parser.add_argument(

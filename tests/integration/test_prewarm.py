@@ -9,6 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from kafka_rescale.core.application import Application, ShellLifecycle
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.journal import Journal, PartitionOffsets, Phase
 from kafka_rescale.core.plan import Plan
@@ -19,6 +20,8 @@ from kafka_rescale.embedded.jars import ensure_gate_jar, ensure_jars
 from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.range_reader import read_ranges
+from kafka_rescale.lifecycle.factory import lifecycle_of
+from kafka_rescale.lifecycle.instance import Instance
 from kafka_rescale.operations.cutover import run_cutover
 
 from benchmarks.cutover_trace import new_processes, process_starts, traced_cutover
@@ -38,13 +41,37 @@ def journal_of(expansion: Expansion) -> Journal:
     return journal
 
 
+def log_of(stack: FlightsStack) -> list[str]:
+    """Lines in the logs of all instances, in the order of their times."""
+    files = [*stack.directory.glob(f"{GREEN}.log"), *stack.directory.glob(f"*/{GREEN}.log")]
+    return sorted(line for file in files for line in file.read_text().splitlines() if line.startswith("20"))
+
+
 def restored_by(stack: FlightsStack, since: int = 0) -> Restored:
-    """Records that the application has restored per changelog, by its own log from a position on."""
-    text = (stack.directory / f"{GREEN}.log").read_text()[since:]
+    """Records that the application has restored per changelog, by its own log from a line on."""
     found: Restored = Counter()
-    for records, topic in re.findall(r"restored (\d+) records of (\S+)-\d+$", text, re.MULTILINE):
-        found[topic] += int(records)
+    for line in log_of(stack)[since:]:
+        if match := re.search(r"restored (\d+) records of (\S+)-\d+$", line):
+            found[match[2]] += int(match[1])
     return +found
+
+
+def script_of(application: Application) -> str:
+    """The script that its lifecycle calls."""
+    assert isinstance(application.lifecycle, ShellLifecycle)
+    return application.lifecycle.start.split()[0]
+
+
+def with_lifecycle(application: Application, command: str) -> Application:
+    """The application with another script for its instances."""
+    spec = application.lifecycle
+    assert isinstance(spec, ShellLifecycle)
+    assert spec.start_gated is not None
+    commands = {
+        field: getattr(spec, field).replace("jvm/demo/run.sh", command)
+        for field in ("start", "start_gated", "stop", "status")
+    }
+    return application.model_copy(update={"lifecycle": spec.model_copy(update=commands)})
 
 
 def records_between(
@@ -58,47 +85,66 @@ def records_between(
     return +found
 
 
-@pytest.mark.parametrize("guarantee", ["exactly_once_v2", pytest.param("at_least_once", marks=pytest.mark.slow)])
-def test_what_was_restored_behind_the_gate_is_not_restored_again(guarantee: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("guarantee", "lifecycle"),
+    [
+        pytest.param("exactly_once_v2", "jvm/demo/run.sh", id="exactly_once_v2"),
+        pytest.param(
+            "at_least_once", "tests/data/two-instances.sh", id="at_least_once-two", marks=pytest.mark.slow
+        ),
+    ],
+)
+def test_what_was_restored_behind_the_gate_is_not_restored_again(
+    guarantee: str, lifecycle: str, tmp_path: Path
+) -> None:
     with live_application(tmp_path, rate=20, guarantee=guarantee, settings=PROMPT) as (stack, expansion):
-        # Given copies that are warm
-        plan, admin = expansion.begin(), ClusterAdmin(expansion.connection)
-        expansion.warm(plan)
-        targets = [m.target for m in plan.changelogs]
-        begins, ends = admin.begin_offsets(targets), admin.end_offsets(targets)
+        expansion.application = with_lifecycle(expansion.application, lifecycle)
+        try:
+            pre_warm_and_cut_over(stack, expansion)
+        finally:
+            lifecycle_of(expansion.application, lambda _: False).stop(Instance(GREEN, 2, 8))
 
-        # When green is pre-warmed
-        timings = expansion.prewarm()
 
-        # Then it has restored every record, and is gone without a trace in any group
-        assert timings is not None
-        assert restored_by(stack) == records_between(expansion, plan, begins, ends)
-        assert stack.run("status", GREEN) == 3
-        assert not admin.describe_group(GREEN).is_live
-        assert admin.committed(GREEN) == {}
-        assert admin.committed(gate_group(GREEN)) == {}
-        # and it has written nothing, though there was input all the time
-        assert admin.end_offsets(targets, read_committed=False) == ends
-        assert stack.run("status") == 0
+def pre_warm_and_cut_over(stack: FlightsStack, expansion: Expansion) -> None:
+    # Given copies that are warm
+    plan, admin = expansion.begin(), ClusterAdmin(expansion.connection)
+    expansion.warm(plan)
+    targets = [m.target for m in plan.changelogs]
+    begins, ends = admin.begin_offsets(targets), admin.end_offsets(targets)
 
-        # When it is started for good, it restores only what was copied since
-        since = len((stack.directory / f"{GREEN}.log").read_text())
-        trace = traced_cutover(expansion)
-        journal = journal_of(expansion)
-        assert "restore" in trace.timings
-        assert restored_by(stack, since) == records_between(expansion, plan, ends, journal.green_ends)
-        assert journal.prewarmed["restore"] > 0
+    # When green is pre-warmed
+    timings = expansion.prewarm()
 
-        # and within the pause, nothing but the application's own commands is started
-        assert [e.what for e in trace.within("journal")] == ["quiesced", "caught_up", "promoted", "started"]
-        commands = [e.what for e in trace.within("process")]
-        assert {command.split()[1] for command in commands} == {"stop", "status", "start"}
-        assert all(command.startswith("jvm/demo/run.sh ") for command in commands)
-        assert trace.within("driver") == []
+    # Then it has restored every record, and is gone without a trace in any group
+    assert timings is not None
+    assert restored_by(stack) == records_between(expansion, plan, begins, ends)
+    assert stack.run("status", GREEN) == 3
+    assert not admin.describe_group(GREEN).is_live
+    assert admin.committed(GREEN) == {}
+    assert admin.committed(gate_group(GREEN)) == {}
+    # and it has written nothing, though there was input all the time
+    assert admin.end_offsets(targets, read_committed=False) == ends
+    assert stack.run("status") == 0
 
-        # and it ends with the right state
-        stack.finish_replay()
-        stack.await_equal(GREEN)
+    # When it is started for good, it restores only what was copied since
+    since = len(log_of(stack))
+    trace = traced_cutover(expansion)
+    journal = journal_of(expansion)
+    assert "restore" in trace.timings
+    assert restored_by(stack, since) == records_between(expansion, plan, ends, journal.green_ends)
+    assert journal.prewarmed["restore"] > 0
+
+    # and within the pause, nothing but the application's own commands is started
+    phases = ["quiescing", "quiesced", "caught_up", "promoted", "started"]
+    assert [e.what for e in trace.within("journal")] == phases
+    commands = [e.what for e in trace.within("process")]
+    assert {command.split()[1] for command in commands} == {"stop", "status", "start"}
+    assert {command.split()[0] for command in commands} == {script_of(expansion.application)}
+    assert trace.within("driver") == []
+
+    # and it ends with the right state
+    stack.finish_replay()
+    stack.await_equal(GREEN)
 
 
 def test_what_a_killed_pre_warming_left_is_stopped_and_a_gate_that_leaks_is_found(
