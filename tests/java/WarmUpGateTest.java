@@ -32,6 +32,7 @@ public final class WarmUpGateTest {
         inputsAreSeenWithThePartitionsThatTheyWillHave();
         theAssignorOfKafkaStreamsDecides();
         aRecordIsRefused();
+        theStreamsProtocolIsRefused();
         localStateIsDeleted(directory.resolve("first"));
         localStateInUseIsLeftAlone(directory.resolve("second"));
     }
@@ -61,6 +62,15 @@ public final class WarmUpGateTest {
             check(message.contains("totals"), message);
         }
         passed("a record is refused");
+    }
+
+    static void theStreamsProtocolIsRefused() {
+        final String message = thrown(() -> {
+            new WarmUpGate().configure(Map.of("group.protocol", "streams", "application.id", "shop-g2"));
+            return null;
+        });
+        check(message.contains("classic"), message);
+        passed("the streams protocol is refused");
     }
 
     static void localStateIsDeleted(final Path state) throws IOException {

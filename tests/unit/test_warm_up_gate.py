@@ -12,6 +12,7 @@ PASSED = [
     "inputs are seen with the partitions that they will have",
     "the assignor of Kafka Streams decides",
     "a record is refused",
+    "the streams protocol is refused",
     "local state is deleted",
     "local state in use is left alone",
 ]

@@ -76,6 +76,10 @@ public class WarmUpGate implements KafkaClientSupplier, Configurable {
     /** Deletes the application's local state: what an earlier attempt left may belong to topics that are gone. */
     @Override
     public void configure(final Map<String, ?> config) {
+        // There the brokers decide how many tasks there are, by the inputs as they are now.
+        if ("streams".equalsIgnoreCase(String.valueOf(config.get("group.protocol")))) {
+            throw new IllegalStateException("behind the warm-up gate group.protocol has to be classic, not streams");
+        }
         final Object parent = config.containsKey(StreamsConfig.STATE_DIR_CONFIG)
             ? config.get(StreamsConfig.STATE_DIR_CONFIG)
             : StreamsConfig.configDef().defaultValues().get(StreamsConfig.STATE_DIR_CONFIG);
