@@ -24,6 +24,8 @@ def draw(results: Mapping[str, Any], directory: Path) -> list[Path]:
         files.append(_save(_stacked(downtime, PARTS, "Pause of an expansion from 4 to 8"), directory, "pause"))
     if downtime and (reset := results.get("full_reset")):
         files.append(_save(_compared(downtime, reset), directory, "outage"))
+    if prewarming := results.get("prewarming"):
+        files.append(_save(_growth(prewarming), directory, "prewarming"))
     if copying := results.get("copying"):
         files.append(_save(_paces(copying["contestants"]), directory, "copying"))
     return files
@@ -46,6 +48,25 @@ def _compared(downtime: Sequence[Mapping[str, Any]], reset: Sequence[Mapping[str
     axes = figure.add_subplot()
     _bars(axes, rows, ("pause", *RESET_PARTS))
     axes.set_title("Outage of the application: expansion, and reset with reprocessing")
+    return figure
+
+
+def _growth(rows: Sequence[Mapping[str, Any]]) -> Figure:
+    figure = Figure(figsize=(9, 4), layout="constrained")
+    axes = figure.add_subplot()
+    for gated, label in ((False, "not pre-warmed"), (True, "pre-warmed")):
+        own = [row for row in rows if row["gated"] is gated]
+        keys = [row["keys"] / 1e6 for row in own]
+        colour = "tab:green" if gated else "tab:red"
+        axes.plot(keys, [row["parts"]["total"] for row in own], "o-", color=colour, label=f"pause, {label}")
+        restores = [row["parts"].get("restore", 0.0) for row in own]
+        axes.plot(keys, restores, "o--", color=colour, alpha=0.6, label=f"its start and restore, {label}")
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("million entries of state")
+    axes.set_ylabel("seconds")
+    axes.set_title("Pause of an expansion from 4 to 8, by the size of the state")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False)
     return figure
 
 

@@ -37,18 +37,16 @@ def measure_downtime(directory: Path, sizes: Sizes, copies: int, tell: Callable[
     with live_application(directory, sizes, copies, tell) as live:
         file = ROOT / "applications" / "flights.yaml"
         expansion = Expansion.of_file(file, live.stack.bootstrap_servers, directory / "expansion")
-        around, parts, copied = _expand(expansion)
+        around, parts, copied = expand(expansion)
         tell(f"expansion {copies}×: pause of {parts['total']:.1f} s; copied in {around['copy']:.1f} s before it")
         report = expansion.state().report
-        known = {part: parts[part] for part in PARTS if part in parts}
-        known["between"] = round(parts["total"] - sum(known.values()), 3)
         sent = live.finished("flights-g2")
         differences = compare_with_expected(live.stack.client, sent, application_id="flights-g2").differences
         return {
             "copies": copies,
             "flights": live.preloaded,
             "copied": copied,
-            "parts": {**known, "total": parts["total"]},
+            "parts": parts_of(parts),
             "around": around,
             "verified": bool(report["passed"]),
             "equal": not differences,
@@ -56,7 +54,14 @@ def measure_downtime(directory: Path, sizes: Sizes, copies: int, tell: Callable[
         }
 
 
-def _expand(expansion: Expansion) -> tuple[dict[str, float], dict[str, float], dict[str, int]]:
+def parts_of(timings: dict[str, float]) -> dict[str, float]:
+    """Return the parts of a pause in their order, with what lies between them, and the total."""
+    known = {part: timings[part] for part in PARTS if part in timings}
+    between = round(timings["total"] - sum(known.values()), 3)
+    return {**known, "between": between, "total": timings["total"]}
+
+
+def expand(expansion: Expansion) -> tuple[dict[str, float], dict[str, float], dict[str, int]]:
     """Run the steps of the DAG.
 
     :returns: seconds around the pause, parts of the pause, and how much the restore jobs copied.
@@ -68,6 +73,8 @@ def _expand(expansion: Expansion) -> tuple[dict[str, float], dict[str, float], d
     around["copy"] = round(time.monotonic() - began, 3)
     jobs = [result for name, result in expansion.state().results.items() if name.startswith("restore/")]
     copied = {"records": sum(job.records for job in jobs), "bytes": sum(job.bytes for job in jobs)}
+    if prewarmed := expansion.prewarm():
+        around["prewarm"] = round(sum(prewarmed.values()), 3)
     parts = expansion.cut_over()
     began = time.monotonic()
     expansion.verify()

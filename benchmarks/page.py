@@ -18,6 +18,8 @@ def page(results: Mapping[str, Any]) -> str:
         lines += [*_downtime(downtime), ""]
     if downtime and reset:
         lines += [*_outage(downtime, reset), ""]
+    if prewarming := results.get("prewarming"):
+        lines += [*_prewarming(prewarming), ""]
     if copying := results.get("copying"):
         lines += [*_copying(copying), ""]
     return "\n".join([*lines, "## What is left out", "", *(f"* {line}" for line in LEFT_OUT), ""])
@@ -65,11 +67,37 @@ def _downtime_lines(rows: Sequence[Mapping[str, Any]]) -> Iterable[list[str]]:
     for part in (*PARTS, "total"):
         name = "**pause**" if part == "total" else PART_NAMES[part]
         yield [name, *(f"{row['parts'][part]:.2f}" if part in row["parts"] else "–" for row in rows)]
-    for step in ("copy", "verify"):
-        yield [f"{step} (application works)", *(f"{row['around'][step]:.1f}" for row in rows)]
+    for step in ("copy", "prewarm", "verify"):
+        seconds = (f"{row['around'][step]:.1f}" if step in row["around"] else "–" for row in rows)
+        yield [f"{step} (application works)", *seconds]
     yield ["flights processed before", *(f"{row['flights']:,}" for row in rows)]
     yield ["changelog records copied", *(f"{row['copied']['records']:,}" for row in rows)]
     yield ["changelog MB copied", *(f"{row['copied']['bytes'] / 1e6:,.1f}" for row in rows)]
+
+
+def growth(rows: Sequence[Mapping[str, Any]], gated: bool) -> float:
+    """Return the pause with the largest state as a multiple of that with the smallest."""
+    own = sorted((row for row in rows if row["gated"] is gated), key=lambda row: int(row["keys"]))
+    return float(own[-1]["parts"]["total"] / own[0]["parts"]["total"])
+
+
+def _prewarming(rows: Sequence[Mapping[str, Any]]) -> Iterable[str]:
+    yield from ("## Pre-warming", "", "![Pause by the size of the state](prewarming.svg)", "")
+    yield (
+        "The same expansion with more and more entries in one table of the application. Pre-warmed, the new "
+        "generation restores its stores behind the warm-up gate, ahead of the pause."
+    )
+    yield ""
+    header = ["", *(f"{row['keys']:,} entries, {'' if row['gated'] else 'not '}pre-warmed" for row in rows)]
+    lines = [
+        ["**pause** (s)", *(f"{row['parts']['total']:.2f}" for row in rows)],
+        ["its start and restore (s)", *(f"{row['parts'].get('restore', 0.0):.2f}" for row in rows)],
+        ["pre-warming ahead of it (s)", *(f"{row['around'].get('prewarm', 0.0):.1f}" for row in rows)],
+        ["changelog MB copied", *(f"{row['copied']['bytes'] / 1e6:,.1f}" for row in rows)],
+    ]
+    yield from (*_table(header, lines), "")
+    yield f"* pre-warmed, the pause with the largest state is {growth(rows, True):.2f} × that with the smallest"
+    yield f"* not pre-warmed, {growth(rows, False):.2f} ×"
 
 
 def _outage(downtime: Sequence[Mapping[str, Any]], reset: Sequence[Mapping[str, Any]]) -> Iterable[str]:

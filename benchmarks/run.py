@@ -24,9 +24,10 @@ from benchmarks.downtime import measure_downtime
 from benchmarks.full_reset import measure_full_reset
 from benchmarks.machine import machine
 from benchmarks.page import page
-from benchmarks.sizes import STATES, Sizes
+from benchmarks.prewarming import measure_prewarming
+from benchmarks.sizes import GROWTH, STATES, Sizes
 
-MEASUREMENTS = ("copying", "downtime", "full_reset")
+MEASUREMENTS = ("copying", "downtime", "full_reset", "prewarming")
 console = Console(highlight=False)
 
 
@@ -35,10 +36,11 @@ class Run:
 
     :param directory: everything that is not a result; emptied first.
     :param states: multiples of the state to measure with.
+    :param growth: multiples of the entries to measure with, pre-warmed and not.
     """
 
-    def __init__(self, directory: Path, sizes: Sizes, states: Sequence[int]) -> None:
-        self._directory, self._sizes, self._states = directory, sizes, states
+    def __init__(self, directory: Path, sizes: Sizes, states: Sequence[int], growth: Sequence[int]) -> None:
+        self._directory, self._sizes, self._states, self._growth = directory, sizes, states, growth
         self._began = time.monotonic()
 
     @property
@@ -60,6 +62,14 @@ class Run:
                 directory = self._empty("full_reset")
                 row = measure_full_reset(directory, self._sizes, copies, self._tell)
                 found.setdefault("full_reset", []).append(row)
+        if "prewarming" in wanted:
+            found["prewarming"] = [
+                measure_prewarming(
+                    self._empty("prewarming"), self._sizes, self._sizes.keys * growth, gated, self._tell
+                )
+                for growth in self._growth
+                for gated in (True, False)
+            ]
         return found
 
     def _empty(self, name: str) -> Path:
@@ -77,16 +87,17 @@ def run(options: argparse.Namespace) -> int:
     """Measure, print, write; 1 if a result of what was measured is wrong."""
     ensure_jars("connector")
     ensure_demo_classes()
-    sizes = Sizes.scaled(options.scale, options.repeats)
+    sizes = Sizes.scaled(options.scale, options.repeats, options.keys)
     before = machine()
-    measuring = Run(options.directory.resolve(), sizes, options.states)
+    measuring = Run(options.directory.resolve(), sizes, options.states, options.growth)
     results: dict[str, Any] = measuring.measure(options.only or MEASUREMENTS)
     results |= {"measured": datetime.now(UTC).date().isoformat(), "machine": before, "scale": options.scale}
     results |= {"sizes": asdict(sizes), "took_minutes": measuring.minutes}
     write(results, options.out)
     console.print(Markdown(page(results)))
     console.print(f"Results, page and pictures are in {options.out}.")
-    wrong = [f"{name}: {line}" for name in ("downtime", "full_reset") for line in _wrong(results.get(name, []))]
+    judged = ("downtime", "full_reset", "prewarming")
+    wrong = [f"{name}: {line}" for name in judged for line in _wrong(results.get(name, []))]
     for line in wrong:
         console.print(f"[red]wrong result[/red] {line}", markup=True)
     return 1 if wrong else 0
@@ -101,8 +112,12 @@ def write(results: dict[str, Any], directory: Path) -> None:
 
 
 def _wrong(rows: list[dict[str, Any]]) -> list[str]:
-    unverified = [f"state {row['copies']}×: verify failed" for row in rows if not row.get("verified", True)]
-    return unverified + [f"state {row['copies']}×: {line}" for row in rows for line in row["differences"]]
+    unverified = [f"state {_size(row)}: verify failed" for row in rows if not row.get("verified", True)]
+    return unverified + [f"state {_size(row)}: {line}" for row in rows for line in row["differences"]]
+
+
+def _size(row: dict[str, Any]) -> str:
+    return f"{row['copies']}×" if "copies" in row else f"of {row['keys']:,} entries"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -111,6 +126,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--scale", type=float, default=1.0, help="of all sizes; 1 is what is published")
     parser.add_argument("--repeats", type=int, default=3, help="runs of everybody who copies")
     parser.add_argument("--states", type=int, nargs="+", default=STATES, help="multiples of the state")
+    parser.add_argument(
+        "--keys", type=int, help="entries of the smallest state pre-warmed; 625000: up to 10 million"
+    )
+    parser.add_argument("--growth", type=int, nargs="+", default=GROWTH, help="multiples of those entries")
     parser.add_argument("--only", nargs="+", choices=MEASUREMENTS, help="leave the others out")
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "benchmarks", help="where the results go")
     parser.add_argument(

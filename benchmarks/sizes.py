@@ -7,6 +7,9 @@ from dataclasses import dataclass
 STATES = (1, 8)
 """State of the live application, as multiples of the smallest one."""
 
+GROWTH = (1, 4, 16)
+"""Entries of the state with which the pause is measured pre-warmed and not, as multiples of the smallest."""
+
 BEFORE, AFTER = 4, 8
 """Partitions before and after."""
 
@@ -20,6 +23,7 @@ class Sizes:
     :param live_seconds: how long it can go on arriving.
     :param records: of the changelog that is copied.
     :param repeats: of every contestant of the copy.
+    :param keys: entries of the smallest state that is pre-warmed.
     """
 
     flights: int
@@ -27,14 +31,19 @@ class Sizes:
     live_seconds: int
     records: int
     repeats: int
+    keys: int
 
     @classmethod
-    def scaled(cls, scale: float, repeats: int) -> Sizes:
-        """Return the sizes of a scale; 1 is what the published figures are measured with."""
+    def scaled(cls, scale: float, repeats: int, keys: int | None = None) -> Sizes:
+        """Return the sizes of a scale; 1 is what the published figures are measured with.
+
+        :param keys: as given by a person, whatever the scale.
+        """
         return cls(
             flights=max(500, int(50_000 * scale)),
             flights_per_second=max(20, min(200, int(200 * scale * 10))),
             live_seconds=900,
             records=max(2_000, int(1_000_000 * scale)),
             repeats=repeats,
+            keys=keys or max(1_000, int(40_000 * scale)),
         )

@@ -248,6 +248,9 @@ public final class FlightsApplication {
         if (options.containsKey("commit-interval-ms")) {
             config.put(StreamsConfig.COMMIT_INTERVAL_MS_CONFIG, options.get("commit-interval-ms"));
         }
+        if (options.containsKey("client-supplier")) {
+            config.put(StreamsConfig.DEFAULT_CLIENT_SUPPLIER_CONFIG, options.get("client-supplier"));
+        }
         if (options.containsKey("config")) {
             try (Reader file = Files.newBufferedReader(Path.of(options.get("config")))) {
                 config.load(file);

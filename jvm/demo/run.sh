@@ -1,10 +1,11 @@
 #!/bin/sh
 # The life cycle of the flights application, as a user's own shell scripts would have it.
 #
-#   run.sh start|stop|status|describe APPLICATION_ID
+#   run.sh start|start-gated|stop|status|describe APPLICATION_ID
 #
-# start returns as soon as the JVM is launched, and does nothing if the application runs already; stop returns when the
-# process is gone; status exits 0 if it runs and 3 if not, as LSB has it. Settings come from the environment, or from
+# start returns as soon as the JVM is launched, and does nothing if the application runs already; start-gated starts it
+# behind the warm-up gate, where it only restores its stores, into the directory that start goes on with; stop returns
+# when the process is gone; status exits 0 if it runs and 3 if not, as LSB has it. Settings come from the environment, or from
 # the shell file that FLIGHTS_ENV names, whose values win:
 #
 #   KAFKA_BOOTSTRAP_SERVERS     127.0.0.1:9092
@@ -16,6 +17,7 @@
 #   FLIGHTS_CONFIG              properties file with further Kafka Streams configuration
 #   FLIGHTS_OPTIONS             further options of the application, split at spaces
 #   FLIGHTS_CLASSPATH           further entries of the class path, such as an interceptor's jar
+#   FLIGHTS_GATE                class of the warm-up gate
 #   FLIGHTS_HEAP                -Xmx of the JVM
 set -eu
 
@@ -23,7 +25,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 target=$here/../target
 
 usage() {
-    echo "usage: $0 start|stop|status|describe APPLICATION_ID" >&2
+    echo "usage: $0 start|start-gated|stop|status|describe APPLICATION_ID" >&2
     exit 2
 }
 [ $# -eq 2 ] || usage
@@ -67,8 +69,15 @@ launch() {
         --threads "${FLIGHTS_THREADS:-1}" \
         --partitions "${FLIGHTS_PARTITIONS:-0}" \
         --output-prefix "${FLIGHTS_OUTPUT_PREFIX:-}" \
+        ${gate:+--client-supplier "$gate"} \
         ${FLIGHTS_CONFIG:+--config "$FLIGHTS_CONFIG"} \
         ${FLIGHTS_OPTIONS:-}
+}
+
+start_gated() {
+    gate=${FLIGHTS_GATE:-org.kafkarescale.WarmUpGate}
+    FLIGHTS_CLASSPATH=$target/gate/kafka-rescale-gate.jar${FLIGHTS_CLASSPATH:+:$FLIGHTS_CLASSPATH}
+    start
 }
 
 start() {
@@ -110,11 +119,11 @@ stop() {
 }
 
 case $command in
-start | stop)
+start | start-gated | stop)
     # One at a time: a start waits for the end of a stop.
     exec 9>"$root/$application.lock"
     flock 9
-    "$command"
+    if [ "$command" = start-gated ]; then start_gated; else "$command"; fi
     ;;
 status)
     if pid=$(running_pid); then

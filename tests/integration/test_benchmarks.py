@@ -12,7 +12,7 @@ from benchmarks.run import main
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
-TINY = ["--scale", "0.01", "--repeats", "1", "--states", "1"]
+TINY = ["--scale", "0.01", "--repeats", "1", "--states", "1", "--keys", "500", "--growth", "1", "2"]
 
 
 def test_the_whole_run_measures_everything_and_leaves_page_and_pictures(tmp_path: Path) -> None:
@@ -29,11 +29,16 @@ def test_the_whole_run_measures_everything_and_leaves_page_and_pictures(tmp_path
     for row in results["full_reset"]:
         assert row["equal"]
         assert row["parts"].keys() == {*RESET_PARTS, "total"}
+    assert [(row["keys"], row["gated"]) for row in results["prewarming"]] == [
+        (500 * growth, gated) for growth in (1, 2) for gated in (True, False)
+    ]
+    assert all(row["verified"] for row in results["prewarming"])
+    assert all(("prewarm" in row["around"]) is row["gated"] for row in results["prewarming"])
     contestants = results["copying"]["contestants"]
     assert contestants.keys() == CONTESTANTS.keys()
     assert all(found["records_per_second"]["median"] > 0 for found in contestants.values())
 
     page = (out / "README.md").read_text()
-    for picture in ("pause.svg", "outage.svg", "copying.svg"):
+    for picture in ("pause.svg", "outage.svg", "copying.svg", "prewarming.svg"):
         assert picture in page
         assert (out / picture).read_text().rstrip().endswith("</svg>")

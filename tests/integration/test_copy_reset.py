@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from confluent_kafka import Producer
-from kafka_rescale.core.errors import Fenced
+from kafka_rescale.core.errors import Fenced, UnsafeState
 from kafka_rescale.core.plan import Move, Plan
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka import copy_reset
@@ -82,6 +82,9 @@ def test_a_copy_that_paused_longer_than_deletions_are_kept_starts_from_scratch(
     write(connection, move, [Record(b"k%d" % i, b"1") for i in range(1, 40)])
     later = now_ms() + 21_000
 
+    # A local store that has restored the first copy would keep k0 for ever.
+    with pytest.raises(UnsafeState, match="has been pre-warmed with"):
+        restart_stale(connection, plan, [move], later, prewarmed=True)
     lines = restart_stale(connection, plan, [move], later)
 
     assert len(lines) == 1

@@ -4,70 +4,21 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from kafka_rescale.core.journal import Phase
-from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.embedded.expansion import ROOT, Expansion
-from kafka_rescale.embedded.flights_stack import FlightsStack, environment_of
+from kafka_rescale.embedded.expansion import Expansion
 from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.operations.rollback import roll_back
 from kafka_rescale.operations.stages import expand_stage
 
 from tests.support.kills import kill_session, sessions_of
+from tests.support.live_expansion import live_application, operation_process
 
 pytestmark = pytest.mark.integration
-FILE = ROOT / "applications" / "flights.yaml"
-FLIGHTS = 9_000
-World = tuple[FlightsStack, Expansion]
-
-
-@contextmanager
-def live_application(directory: Path, *, rate: float) -> Iterator[World]:
-    """A live application on a broker of its own, and an expansion of it to 8 partitions."""
-    with EmbeddedBroker(directory / "broker", heap="512m") as broker:
-        stack = FlightsStack(
-            directory / "flights", broker.bootstrap_servers, preload=FLIGHTS // 2, rate=rate, limit=FLIGHTS
-        )
-        with environment_of(stack):
-            try:
-                stack.start_replay()
-                stack.await_sent(FLIGHTS // 2)
-                assert stack.run("start") == 0
-                expansion = Expansion.of_file(FILE, broker.bootstrap_servers, directory / "run")
-                admin = ClusterAdmin(expansion.connection)
-                wait_until(
-                    lambda: sum(admin.end_offsets(["aircraft-totals-output"])["aircraft-totals-output"].values()),
-                    timeout=120,
-                    what="the first output",
-                )
-                yield stack, expansion
-            finally:
-                stack.stop("flights", "flights-g2")
-                for process in expansion.processes:
-                    kill_session(process.pid)
-
-
-def cutover_process(expansion: Expansion) -> subprocess.Popen[bytes]:
-    """The cutover in a process of its own, as an Airflow task has it."""
-    script = (
-        "import sys; from kafka_rescale.operations.cutover import run_cutover;"
-        "from kafka_rescale.operations.load import load_application;"
-        "from kafka_rescale.kafka.connection import KafkaConnection;"
-        "run_cutover(load_application(sys.argv[1]), KafkaConnection({'bootstrap.servers': sys.argv[2]}),"
-        " owner=sys.argv[3])"
-    )
-    command = [sys.executable, "-c", script, str(FILE), expansion.connection.config["bootstrap.servers"]]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "plugins")}
-    process = subprocess.Popen([*command, expansion.owner], env=environment, start_new_session=True)
-    expansion.processes.append(process)
-    return process
+CUTOVER = "cutover:run_cutover"
 
 
 def is_ready(expansion: Expansion) -> bool:
@@ -90,14 +41,14 @@ def test_a_cutover_killed_in_every_phase_goes_on_and_is_verified(tmp_path: Path)
         expansion.warm(plan)
         catch_up = expansion.submit("catch_up")
         for number, wanted in enumerate(order):
-            process = cutover_process(expansion)
+            process = operation_process(expansion, CUTOVER)
             wait_until(
                 lambda wanted=order[number:], process=process: phase(expansion) in wanted or process.poll() == 0,
                 timeout=240,
                 what=f"phase {wanted}",
             )
             kill_session(process.pid)
-        assert cutover_process(expansion).wait(240) == 0
+        assert operation_process(expansion, CUTOVER).wait(240) == 0
         assert catch_up.wait(60) == 0, expansion.log_of("catch_up")
         assert phase(expansion) is Phase.STARTED
         report = expansion.verify()
@@ -139,7 +90,7 @@ def test_a_rollback_leaves_the_old_generation_running_and_untouched(tmp_path: Pa
         expansion.warm(plan)
         before = admin.describe_topics([m.source for m in plan.moves] + ["flights", "planes"])
         expansion.submit("catch_up")
-        process = cutover_process(expansion)
+        process = operation_process(expansion, CUTOVER)
         wait_until(lambda: phase(expansion) is not Phase.WARMING, timeout=240, what="the cutover to begin")
         kill_session(process.pid)
         if phase(expansion) in {Phase.PROMOTED, Phase.STARTED}:

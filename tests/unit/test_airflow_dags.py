@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[2]
 STAGES = ["stage_1_subtopology_2", "stage_2_subtopology_1", "stage_3_subtopology_0"]
 STEPS = ["expand", "restore", "warm_up", "lag_gate"]
-CHANGES_SOMETHING = {"restore", "warm_up", "catch_up", "expand", "cutover"}
+CHANGES_SOMETHING = {"restore", "warm_up", "prewarm", "catch_up", "expand", "cutover"}
 
 
 @pytest.fixture
@@ -58,8 +58,16 @@ def test_stages_are_chained_from_the_most_downstream_upstream(expand: DAG) -> No
     path = [f"{stage}.{step}" for stage in STAGES for step in STEPS]
     for before, after in zip(["approve_plan", *path], path, strict=False):
         assert expand.get_task(after).upstream_task_ids == {before}
-    assert expand.get_task("catch_up").upstream_task_ids == {path[-1]}
-    assert expand.get_task("gate_all").upstream_task_ids == {path[-1]}
+    assert expand.get_task("prewarm").upstream_task_ids == {path[-1]}
+
+
+def test_the_gate_of_all_stages_comes_after_the_pre_warming_which_may_be_skipped(expand: DAG) -> None:
+    last_gate = f"{STAGES[-1]}.lag_gate"
+    for task_id in ("catch_up", "gate_all"):
+        task = expand.get_task(task_id)
+        assert task.upstream_task_ids == {last_gate, "prewarm"}
+        assert task.trigger_rule == "none_failed_min_one_success"
+    assert {"prewarm"} <= upstream_of(expand, "cutover")
 
 
 def test_only_a_sub_topology_without_state_starts_no_spark_job(expand: DAG) -> None:
@@ -76,7 +84,7 @@ def test_verify_waits_for_the_cutover_and_for_catch_up(expand: DAG) -> None:
 
 def test_whatever_changes_something_comes_after_the_preflight_the_plan_and_its_approval(expand: DAG) -> None:
     changing = [t.task_id for t in expand.tasks if t.task_id.rpartition(".")[2] in CHANGES_SOMETHING]
-    assert len(changing) == 3 * len(STAGES) + 2
+    assert len(changing) == 3 * len(STAGES) + 3
     for task_id in changing:
         assert {"preflight", "plan", "approve_plan"} <= upstream_of(expand, task_id)
 

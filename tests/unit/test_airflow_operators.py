@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from airflow.providers.standard.exceptions import HITLRejectException
 from airflow.sdk import DagRunState, RetryAction
-from airflow.sdk.exceptions import TaskAwaitingInput
+from airflow.sdk.exceptions import AirflowSkipException, TaskAwaitingInput
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 from kafka_rescale.airflow.operators import admin
 from kafka_rescale.airflow.operators.approval import OptionalApprovalOperator
@@ -96,11 +96,25 @@ def test_a_shell_that_owns_the_lease_is_not_asked_for_in_airflow() -> None:
     assert not owner_is_finished("shell/host/123")
 
 
+@pytest.mark.parametrize("found", [None, {"restore": 4.2}])
+def test_pre_warming_is_skipped_where_the_file_declares_no_way(
+    monkeypatch: pytest.MonkeyPatch, found: dict[str, float] | None
+) -> None:
+    monkeypatch.setattr(admin.PrewarmOperator, "run_owned", lambda *_: found)
+    task = admin.PrewarmOperator(task_id="prewarm", application_file="application.yaml")
+    if found is None:
+        with pytest.raises(AirflowSkipException, match="start_gated"):
+            task.execute({})  # type: ignore[typeddict-item]
+    else:
+        assert task.execute({}) == found  # type: ignore[typeddict-item]
+
+
 def test_every_operator_takes_keywords_only_and_documents_its_parameters() -> None:
     for name in (
         "PreflightOperator",
         "PlanOperator",
         "ExpandStageOperator",
+        "PrewarmOperator",
         "CutoverOperator",
         "RollBackOperator",
     ):

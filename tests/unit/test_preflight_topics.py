@@ -135,7 +135,7 @@ def test_own_leftovers_are_kept_unless_they_have_another_count() -> None:
     assert found(situation(6, control=rolled_back, green_records=records_left, topics=topics)) == [
         "topic 'shop-g2-totals-changelog': found 8 partitions, left by an attempt with another target; "
         "expected 6 partitions or no such topic. Delete it (`kafka-topics.sh --delete --topic "
-        "shop-g2-totals-changelog`); blue does not use it."
+        "shop-g2-totals-changelog`) and the local state of shop-g2, if it was pre-warmed; blue does not use them."
     ]
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from airflow.sdk import DAG, TaskGroup, chain
 
-from kafka_rescale.airflow.expansion_tasks import ExpansionTasks
+from kafka_rescale.airflow.expansion_tasks import AFTER_PREWARM, ExpansionTasks
 from kafka_rescale.airflow.operators.invalid import InvalidApplicationOperator
 from kafka_rescale.airflow.params import expansion_params
 from kafka_rescale.airflow.retries import DEFAULT_ARGS
@@ -33,10 +33,12 @@ DOC = """
 Re-partitions the state of `{application_id}` while it keeps running, then cuts over.
 
 `preflight` and `plan` change nothing; a dry run ends there. Each stage copies one sub-topology's state, the
-most downstream first. `catch_up` keeps every copy near while `gate_all` waits for all of them to be within the
-acceptable lag at the same time. `cutover` stops the running generation for a moment and starts the new one;
-`verify` compares the two over the whole state. If anything fails before the promotion, `roll_back` starts the old
-generation as it was and the run ends as failed; trigger again to continue where the copies are.
+most downstream first. `prewarm` lets the new generation restore its stores behind the warm-up gate, if the
+application file says how, and stops it again. `catch_up` keeps every copy near while `gate_all` waits for all of
+them to be within the acceptable lag at the same time. `cutover` stops the running generation for a moment and
+starts the new one; `verify` compares the two over the whole state. If anything fails before the promotion,
+`roll_back` starts the old generation as it was and the run ends as failed; trigger again to continue where the
+copies are.
 """
 
 
@@ -65,9 +67,12 @@ def build_expansion(make: ExpansionTasks, topology: Topology) -> None:
     approved = make.approve_plan()
     make.preflight() >> make.plan() >> approved
     warmed = chain_stages(make, topology, approved)
-    catch_up, gate_all = make.spark("catch_up"), make.gate_all()
+    prewarm = make.prewarm()
+    catch_up, gate_all = make.spark("catch_up", trigger_rule=AFTER_PREWARM), make.gate_all()
     consent, cutover = make.approve_cutover(), make.cutover()
-    warmed >> [catch_up, gate_all]
+    # The gate comes after the pre-warming, in which nothing is copied.
+    warmed >> [prewarm, catch_up, gate_all]
+    prewarm >> [catch_up, gate_all]
     chain(gate_all, consent, cutover)
     verify = make.spark("verify")
     [catch_up, cutover] >> verify >> make.callback()

@@ -14,6 +14,7 @@ from kafka_rescale.airflow.operators.admin import (
     FinishOperator,
     PlanOperator,
     PreflightOperator,
+    PrewarmOperator,
     RollBackOperator,
 )
 from kafka_rescale.airflow.operators.approval import OptionalApprovalOperator
@@ -24,6 +25,8 @@ from kafka_rescale.core.application import Application
 PLAN_TABLE = "{{ ti.xcom_pull(task_ids='plan', key='table') }}"
 LAG_TABLE = "{{ ti.xcom_pull(task_ids='gate_all', key='table') }}"
 STAGE_GATE_TIMEOUT = timedelta(hours=1)
+AFTER_PREWARM = TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS
+"""An application that can't be pre-warmed has that task skipped, and goes on; a dry run has everything skipped."""
 
 
 @dataclass(frozen=True)
@@ -84,9 +87,13 @@ class ExpansionTasks:
             **self._gate(),
         )
 
+    def prewarm(self) -> PrewarmOperator:
+        """Restore green's stores ahead of the pause."""
+        return PrewarmOperator(task_id="prewarm", application_file=self.file)
+
     def gate_all(self) -> LagGateSensor:
         """Wait until all copies are near at the same time, beside a ``catch_up`` that is ready."""
-        return LagGateSensor(task_id="gate_all", ready_job="catch_up", **self._gate())
+        return LagGateSensor(task_id="gate_all", ready_job="catch_up", trigger_rule=AFTER_PREWARM, **self._gate())
 
     def approve_cutover(self) -> OptionalApprovalOperator:
         """Ask before the running generation is stopped."""

@@ -10,6 +10,7 @@ from kafka_rescale.core.cluster import ClusterDescription
 from kafka_rescale.core.control_records import ControlState, PartitionProgress
 from kafka_rescale.core.generation_names import blue_names
 from kafka_rescale.core.plan import Plan
+from kafka_rescale.core.prewarming import remark
 from kafka_rescale.core.topology import Topology
 
 
@@ -99,6 +100,7 @@ def status_view(
         "target": control.journal.plan.partitions if control.journal else None,
         "attempt": control.journal.attempt if control.journal else None,
         "timings": control.journal.timings if control.journal else {},
+        "prewarmed": control.journal.prewarmed if control.journal else {},
         "lags": [
             {"stage": name, "partitions": n, "worst": worst, "without_position": open_}
             for name, n, worst, open_ in stages
@@ -123,6 +125,8 @@ def _summary(application: Application, control: ControlState) -> str:
         else "expansion: none",
         f"lease: {lease.owner}, for {lease.target} partitions" if lease and not lease.released else "lease: free",
     ]
+    if journal and (said := remark(journal.timings, journal.prewarmed)):
+        lines.append(said)
     if control.report:
         lines.append(f"verification: {'passed' if control.report.get('passed') else 'failed'}")
     return "\n".join(lines)

@@ -125,28 +125,37 @@ class ShellLifecycle(Strict):
     filled in.
 
     ``start`` and ``stop`` must return when done and may be called twice. ``status`` exits with 0 (running) or
-    3 (stopped), as LSB init scripts do.
+    3 (stopped), as LSB init scripts do. ``start_gated`` starts the instances behind the warm-up gate, with the
+    local state directories that ``start`` uses afterwards; without it, green is not pre-warmed.
     """
 
     type: Literal["shell"]
     start: str
+    start_gated: str | None = None
     stop: str
     status: str
     timeout_seconds: int = Field(default=120, ge=1)
 
 
 class PythonLifecycle(Strict):
-    """A class ``module:Name``: ``start(instance)``, ``stop(instance)`` and ``is_running(instance) -> bool``."""
+    """A class ``module:Name``: ``start(instance)``, ``stop(instance)`` and ``is_running(instance) -> bool``.
+
+    With ``start_gated(instance)`` as well, green is pre-warmed behind the warm-up gate.
+    """
 
     type: Literal["python"]
     callable: Annotated[str, Field(pattern=r"^[\w.]+:\w+$")]
 
 
 class ManualLifecycle(Strict):
-    """A person starts and stops the instances; Kafka shows when it is done."""
+    """A person starts and stops the instances; Kafka shows when it is done.
+
+    ``start_gated`` says how to start them behind the warm-up gate; without it, green is not pre-warmed.
+    """
 
     type: Literal["manual"]
     instructions: str = ""
+    start_gated: str | None = None
     timeout_seconds: int = Field(default=1800, ge=1)
 
 
@@ -166,6 +175,7 @@ class Application(Strict):
         ``application.id`` in the names of internal topics; generations add their suffix to it.
     :param green_names: the next generation's name of a store or repartition (without suffix), by its present name:
         generated indexes shift when the program has changed.
+    :param max_restore_seconds: for green to restore its stores behind the warm-up gate.
     :param schedule: cron expression or preset of its expansion DAG; without one only a person or another program
         starts an expansion, and it can't be backfilled.
     """
@@ -187,6 +197,7 @@ class Application(Strict):
     lifecycle: Lifecycle
     acceptable_recovery_lag: int = Field(default=10_000, ge=0)
     max_pause_seconds: int = Field(default=300, ge=10)
+    max_restore_seconds: int = Field(default=3600, ge=10)
     on_partition_expansion: Annotated[str, Field(pattern=r"^[\w.]+:\w+$")] | None = None
     spark_conf: dict[str, str] = Field(default_factory=dict)
     chain: Name | None = None

@@ -73,8 +73,11 @@ class Journal(Value):
     :param pause_started_ms: wall clock when blue was asked to stop, 0 before.
     :param stop_asked: whether blue's ``stop`` has been called in this attempt; it may still be at work after the
         process that called it was killed.
-    :param compaction_lags: ``min.compaction.lag.ms`` overrides of green's changelogs as they were before verify
-        needed every record kept; an empty string stands for no override.
+    :param gate_ends: ends of green's topics when it was started behind the warm-up gate; empty when it is known to
+        be stopped again.
+    :param prewarmed: seconds per part of the pre-warming of this attempt; empty if there was none.
+    :param compaction_lags: ``min.compaction.lag.ms`` overrides of green's changelogs as they were before every
+        record had to be kept; an empty string stands for no override.
     """
 
     plan: Plan
@@ -89,6 +92,8 @@ class Journal(Value):
     changed_at_ms: int = 0
     pause_started_ms: int = 0
     stop_asked: bool = False
+    gate_ends: PartitionOffsets = Field(default_factory=dict)
+    prewarmed: dict[str, float] = Field(default_factory=dict)
     compaction_lags: dict[str, str] = Field(default_factory=dict)
 
     def advanced(self, phase: Phase, *, now_ms: int, **changes: object) -> Journal:

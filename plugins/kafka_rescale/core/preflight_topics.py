@@ -155,7 +155,8 @@ def green_names(situation: Situation) -> Iterator[Finding]:
                 f"topic {name!r}",
                 f"{found.partitions} partitions, left by an attempt with another target",
                 f"{planned[name]} partitions or no such topic",
-                f"Delete it (`kafka-topics.sh --delete --topic {name}`); blue does not use it.",
+                f"Delete it (`kafka-topics.sh --delete --topic {name}`) and the local state of {situation.green}, "
+                "if it was pre-warmed; blue does not use them.",
             )
     group = situation.green_group
     if group is not None and group.is_live:

@@ -155,6 +155,7 @@ def conclude(stack: FlightsStack, airflow: AirflowStandalone, run_id: str, state
         order=order,
         report=dict(control.report),
         timings=dict(control.journal.timings) if control.journal else {},
+        prewarmed=dict(control.journal.prewarmed) if control.journal else {},
         flights=stack.sent(),
         compared=counts,
         differences=differences,

@@ -11,6 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from kafka_rescale.core.prewarming import remark
 from kafka_rescale.core.report import render
 from kafka_rescale.core.verification import Report
 from kafka_rescale.embedded.airflow_client import AirflowClient
@@ -36,6 +37,7 @@ class Outcome:
     :param order: tasks in the order in which they started.
     :param report: verify's report.
     :param timings: seconds per part of the downtime.
+    :param prewarmed: seconds per part of the pre-warming.
     :param compared: keys per topic that were compared with the independent computation.
     """
 
@@ -44,6 +46,7 @@ class Outcome:
     order: list[str]
     report: dict[str, Any]
     timings: dict[str, float]
+    prewarmed: dict[str, float]
     flights: int
     compared: dict[str, int]
     differences: list[str]
@@ -87,6 +90,7 @@ def print_report(console: Console, outcome: Outcome, directory: Path) -> None:
         console.print(render(Report.model_validate(outcome.report)))
     _print_aggregates(console, outcome)
     _print_downtime(console, outcome.timings)
+    console.print(remark(outcome.timings, outcome.prewarmed))
     verdict = "[green]PASSED[/green]" if outcome.passed else f"[red]FAILED[/red] (DAG run: {outcome.state})"
     console.rule()
     console.print(f"[bold]{verdict}[/bold]   details: {_short(directory / 'report.json')}")

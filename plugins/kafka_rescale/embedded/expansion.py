@@ -27,6 +27,7 @@ from kafka_rescale.operations.cutover import run_cutover
 from kafka_rescale.operations.finish import finish
 from kafka_rescale.operations.load import load_application, topology_of
 from kafka_rescale.operations.preflight import preflight
+from kafka_rescale.operations.prewarm import prewarm
 from kafka_rescale.operations.stages import expand_stage
 from kafka_rescale.spark.package_zip import build
 
@@ -41,6 +42,7 @@ class Expansion:
     :param directory: for logs and the zip of the package.
     :param application: as loaded, with whatever a test has changed.
     :param owner: the owner of the lease.
+    :param patience: seconds that a Spark job may take.
     """
 
     directory: Path
@@ -48,6 +50,7 @@ class Expansion:
     connection: KafkaConnection
     owner: str = "shell/run-1"
     attempt: int = 1
+    patience: float = 600
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     @classmethod
@@ -99,16 +102,23 @@ class Expansion:
             self.job("restore", stage.index)
             self.job("warm_up", stage.index)
 
+    def prewarm(self) -> dict[str, float] | None:
+        """Restore green's stores behind the warm-up gate, if the application file says how."""
+        return prewarm(self.application, self.connection, owner=self.owner)
+
     def cut_over(self) -> dict[str, float]:
         """Run the cutover with its catch_up beside it."""
-        catch_up = self.submit("catch_up")
+        return self.cut_over_beside(self.submit("catch_up"))
+
+    def cut_over_beside(self, catch_up: subprocess.Popen[bytes]) -> dict[str, float]:
+        """Run the cutover beside a catch_up that has been submitted."""
         timings = run_cutover(self.application, self.connection, owner=self.owner)
         assert catch_up.wait(120) == 0, self.log_of("catch_up")
         return timings
 
     def verify(self) -> dict[str, Any]:
         """Run verify and return its report; the job's exit code is not judged here."""
-        self.submit("verify").wait(600)
+        self.submit("verify").wait(self.patience)
         return dict(self.state().report)
 
     def finish(self) -> dict[str, object]:
@@ -119,6 +129,7 @@ class Expansion:
         """Everything, from preflight to the end; returns the timings."""
         plan = self.begin(target)
         self.warm(plan)
+        self.prewarm()
         timings = self.cut_over()
         report = self.verify()
         assert report["passed"], json.dumps(report, indent=1)[:4000]
@@ -128,7 +139,7 @@ class Expansion:
     def job(self, name: str, stage: int | None = None) -> None:
         """Run a Spark job to its end and expect success."""
         process = self.submit(name, stage)
-        assert process.wait(600) == 0, self.log_of(name, stage)
+        assert process.wait(self.patience) == 0, self.log_of(name, stage)
 
     def submit(self, name: str, stage: int | None = None) -> subprocess.Popen[bytes]:
         """Start a Spark job by a real spark-submit."""

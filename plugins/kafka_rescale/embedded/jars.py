@@ -7,7 +7,7 @@ import hashlib
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -19,8 +19,13 @@ JVM_DIRECTORY = Path(__file__).resolve().parents[3] / "jvm"
 TARGET_DIRECTORY = JVM_DIRECTORY / "target"
 DEMO_SOURCES = JVM_DIRECTORY / "demo"
 CLASSES_DIRECTORY = TARGET_DIRECTORY / "classes"
+GATE_SOURCE = JVM_DIRECTORY / "gate" / "org" / "kafkarescale" / "WarmUpGate.java"
+GATE_JAR = TARGET_DIRECTORY / "gate" / "kafka-rescale-gate.jar"
 
 MINIMUM_JAVA = 17
+GATE_JAVA = 11
+"""The gate runs in the user's JVM, and Kafka's clients run on Java 11."""
+
 MAVEN_TIMEOUT_SECONDS = 900
 
 
@@ -77,11 +82,30 @@ def ensure_jars(jar_set: JarSet = "kafka") -> Path:
     return directory
 
 
+def ensure_gate_jar() -> Path:
+    """Compile and pack the warm-up gate unless its present source has been; returns the jar."""
+    jars, directory = ensure_jars("kafka"), GATE_JAR.parent
+    wanted = _digest(JVM_DIRECTORY / "pom.xml", GATE_SOURCE)
+    if _stamp(directory) == wanted:
+        return GATE_JAR
+    with _build_lock():
+        if _stamp(directory) != wanted:
+            shutil.rmtree(directory, ignore_errors=True)
+            _compile([GATE_SOURCE], f"{jars}/*", directory / "classes", java=GATE_JAVA)
+            packer = _require_program("jar", "openjdk-17-jdk-headless")
+            _run([packer, "--create", "--file", str(GATE_JAR), "-C", str(directory / "classes"), "."])
+            _write_stamp(directory, wanted)
+    return GATE_JAR
+
+
 def ensure_demo_classes() -> Path:
-    """Compile the demo application unless its present source has been; returns the class directory.
+    """Compile the demo application and its warm-up gate unless their present sources have been.
 
     Compiled beforehand because the start of the application is part of a cutover's pause.
+
+    :returns: the class directory of the application.
     """
+    ensure_gate_jar()
     jars = ensure_jars("kafka")
     sources = sorted(DEMO_SOURCES.glob("*.java"))
     wanted = _digest(JVM_DIRECTORY / "pom.xml", *sources)
@@ -89,11 +113,8 @@ def ensure_demo_classes() -> Path:
         return CLASSES_DIRECTORY
     with _build_lock():
         if _stamp(CLASSES_DIRECTORY) != wanted:
-            compiler = _require_program("javac", "openjdk-17-jdk-headless")
             shutil.rmtree(CLASSES_DIRECTORY, ignore_errors=True)
-            options = ["-Xlint:all,-processing,-classfile", "--release", str(MINIMUM_JAVA)]
-            output = ["-d", str(CLASSES_DIRECTORY)]
-            _run([compiler, *options, "-cp", f"{jars}/*", *output, *map(str, sources)])
+            _compile(sources, f"{jars}/*", CLASSES_DIRECTORY, java=MINIMUM_JAVA)
             _write_stamp(CLASSES_DIRECTORY, wanted)
     return CLASSES_DIRECTORY
 
@@ -104,6 +125,12 @@ def java_command(main_class: str, *arguments: str, options: tuple[str, ...] = ()
     :param options: options of the JVM itself, such as ``-Xmx512m``
     """
     return [require_java(), *options, "-cp", f"{ensure_jars('kafka')}/*", main_class, *arguments]
+
+
+def _compile(sources: Iterable[Path], class_path: str, directory: Path, *, java: int) -> None:
+    compiler = _require_program("javac", "openjdk-17-jdk-headless")
+    options = ["-Xlint:all,-processing,-classfile", "--release", str(java), "-cp", class_path]
+    _run([compiler, *options, "-d", str(directory), *map(str, sources)])
 
 
 def _require_program(name: str, debian_package: str) -> str:

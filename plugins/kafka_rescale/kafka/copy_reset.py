@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from confluent_kafka import Consumer
@@ -31,11 +31,15 @@ POLICY_SECONDS = 30.0
 FENCING_THREADS = 8
 
 
-def restart_stale(connection: KafkaConnection, plan: Plan, moves: Sequence[Move], now_ms: int) -> list[str]:
+def restart_stale(
+    connection: KafkaConnection, plan: Plan, moves: Sequence[Move], now_ms: int, *, prewarmed: bool = False
+) -> list[str]:
     """Restart the copy of every changelog whose copy can't go on; return one line for each.
 
     :param now_ms: wall clock.
+    :param prewarmed: green has restored these copies; none of them may be restarted behind its back.
     :raises Fenced: a newer attempt has taken over.
+    :raises UnsafeState: a copy would have to be restarted, but green has restored it.
     """
     admin = ClusterAdmin(connection)
     consumer = copy_consumer(connection, plan.copy_group)
@@ -43,6 +47,8 @@ def restart_stale(connection: KafkaConnection, plan: Plan, moves: Sequence[Move]
         reasons = {m: _reason(admin, consumer, m, now_ms) for m in moves}
     finally:
         consumer.close()
+    if prewarmed and any(reasons.values()):
+        raise _restored_already(plan, reasons)
     lines = []
     for move, reason in reasons.items():
         if reason:
@@ -70,6 +76,16 @@ def restart(connection: KafkaConnection, plan: Plan, move: Move, mark: Mark) -> 
             list(pool.map(lambda w: w.commit_at(consumer, Position(begins[w.unit.partition], mark)), writers))
     finally:
         consumer.close()
+
+
+def fence(connection: KafkaConnection, plan: Plan) -> None:
+    """Fence every writer of a plan's copies: nothing is written to green's topics until the next job begins.
+
+    :raises Outage: the transaction coordinator does not answer.
+    """
+    units = units_of(plan.moves)
+    with ThreadPoolExecutor(max_workers=max(1, min(FENCING_THREADS, len(units)))) as pool:
+        list(pool.map(lambda unit: UnitWriter(connection, unit, plan.green).abort(), units))
 
 
 def empty(admin: ClusterAdmin, move: Move) -> None:
@@ -107,6 +123,20 @@ def _delete_when_allowed(admin: ClusterAdmin, ends: PartitionOffsets) -> None:
         return True
 
     poll_until(deleted, seconds=POLICY_SECONDS, otherwise=lambda: refusals[-1])
+
+
+def _restored_already(plan: Plan, reasons: Mapping[Move, str]) -> UnsafeState:
+    """A local store that goes on with another copy keeps the entries whose deletions only the first one had.
+
+    With at-least-once, Kafka Streams does not even wipe a store whose position is gone from its changelog.
+    """
+    stale = [f"{move.source} ({reason})" for move, reason in reasons.items() if reason]
+    return UnsafeState(
+        f"copies of {', '.join(stale)}",
+        found=f"copies that have to start from scratch, which {plan.green} has been pre-warmed with",
+        expected="copies that only go on after the pre-warming",
+        remedy="Trigger the expansion again: it copies from scratch, and pre-warms anew with empty local stores.",
+    )
 
 
 def _reason(admin: ClusterAdmin, consumer: Consumer, move: Move, now_ms: int) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kafka_rescale.core.application import Application, ManualLifecycle, ShellLifecycle
+from kafka_rescale.core.application import Application, ManualLifecycle, PythonLifecycle, ShellLifecycle
 from kafka_rescale.lifecycle import python
-from kafka_rescale.lifecycle.instance import Lifecycle
+from kafka_rescale.lifecycle.instance import Instance, Lifecycle
 from kafka_rescale.lifecycle.manual import Person
 from kafka_rescale.lifecycle.shell import ShellCommands
 
@@ -22,3 +22,14 @@ def lifecycle_of(application: Application, has_members: Callable[[str], bool]) -
     if isinstance(spec, ManualLifecycle):
         return Person(spec, has_members)
     return python.load(spec)
+
+
+def gated_start(application: Application, lifecycle: Lifecycle) -> Callable[[Instance], None] | None:
+    """Return the call that starts an instance set behind the warm-up gate, or None if none is declared.
+
+    :param lifecycle: as ``lifecycle_of`` returned it.
+    """
+    spec = application.lifecycle
+    declared = isinstance(spec, PythonLifecycle) or spec.start_gated is not None
+    call: Callable[[Instance], None] | None = getattr(lifecycle, "start_gated", None)
+    return call if declared and callable(call) else None

@@ -21,7 +21,10 @@ class Instance:
 
 
 class Lifecycle(Protocol):
-    """Starts and stops an instance set. Every call may be repeated and then changes nothing."""
+    """Starts and stops an instance set. Every call may be repeated and then changes nothing.
+
+    A lifecycle may also have ``start_gated(instance)``; see ``factory.gated_start``.
+    """
 
     def start(self, instance: Instance) -> None:
         """Start the instance set; return as soon as it has been launched.

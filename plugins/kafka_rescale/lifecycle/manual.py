@@ -27,19 +27,26 @@ class Person:
 
     def start(self, instance: Instance) -> None:
         """Ask for a start and wait until the group has members."""
-        self._ask(f"START {instance.application_id} for {instance.partitions} partitions", instance, running=True)
+        what = f"START {instance.application_id} for {instance.partitions} partitions"
+        self._ask(what, self._spec.instructions, instance, running=True)
+
+    def start_gated(self, instance: Instance) -> None:
+        """Ask for a start behind the warm-up gate and wait until the group has members."""
+        what = f"START {instance.application_id} BEHIND THE WARM-UP GATE for {instance.partitions} partitions"
+        self._ask(what, self._spec.start_gated or "", instance, running=True)
 
     def stop(self, instance: Instance) -> None:
         """Ask for a stop and wait until the group has no members."""
-        self._ask(f"STOP every instance of {instance.application_id}", instance, running=False)
+        what = f"STOP every instance of {instance.application_id}"
+        self._ask(what, self._spec.instructions, instance, running=False)
 
     def is_running(self, instance: Instance) -> bool:
         """Return whether the group has members; a person is not asked."""
         return self._has_members(instance.application_id)
 
-    def _ask(self, what: str, instance: Instance, *, running: bool) -> None:
+    def _ask(self, what: str, instructions: str, instance: Instance, *, running: bool) -> None:
         deadline = time.monotonic() + self._spec.timeout_seconds
-        log.warning("PLEASE %s NOW. %s", what, self._spec.instructions)
+        log.warning("PLEASE %s NOW. %s", what, instructions)
         while self._has_members(instance.application_id) is not running:
             if time.monotonic() > deadline:
                 raise Outage(

@@ -60,6 +60,11 @@ class ShellCommands:
         """Run ``start``; see :class:`~kafka_rescale.lifecycle.instance.Lifecycle`."""
         self._checked(self._spec.start, instance)
 
+    def start_gated(self, instance: Instance) -> None:
+        """Run ``start_gated``; see :func:`~kafka_rescale.lifecycle.factory.gated_start`."""
+        assert self._spec.start_gated is not None, "asked for although it isn't declared"
+        self._checked(self._spec.start_gated, instance)
+
     def stop(self, instance: Instance) -> None:
         """Run ``stop``; see :class:`~kafka_rescale.lifecycle.instance.Lifecycle`."""
         self._checked(self._spec.stop, instance)

@@ -9,6 +9,7 @@ from kafka_rescale.core.journal import BLUE_STOPPED, Journal, Phase
 from kafka_rescale.core.plan import Plan
 from kafka_rescale.kafka import journal_store, lease
 from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.operations.gate import close_gate
 from kafka_rescale.operations.rescale import Rescale
 from kafka_rescale.operations.rollback import roll_back
 
@@ -27,7 +28,8 @@ def begin(
 ) -> Journal:
     """Take the lease and write or continue the journal.
 
-    A run that died while blue was stopped is rolled back first: blue must not stay down while copies go on.
+    A run that died while blue was stopped is rolled back first: blue must not stay down while copies go on. What a
+    run that died has left behind the warm-up gate is stopped.
 
     :raises LeaseHeld: another run that has not ended rescales this application.
     :raises Refused: an expansion with another plan is in progress.
@@ -45,4 +47,7 @@ def begin(
     journal = rescale.control.read().journal
     if journal is not None and journal.phase in {*BLUE_STOPPED, Phase.ROLLING_BACK}:
         roll_back(application, connection, owner=owner, reason=f"{owner} takes over an interrupted cutover")
-    return journal_store.begin(rescale.control, plan, owner, now_ms=now_ms)
+    journal = journal_store.begin(rescale.control, plan, owner, now_ms=now_ms)
+    if journal.phase is Phase.WARMING:
+        close_gate(rescale, journal)
+    return journal

@@ -23,6 +23,8 @@ from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.transactions import wait_until_complete
 from kafka_rescale.kafka.waiting import now_ms, wait_until
 from kafka_rescale.operations import producers, quiesce
+from kafka_rescale.operations.compaction import hold_compaction
+from kafka_rescale.operations.gate import assert_nothing_committed
 from kafka_rescale.operations.rescale import Rescale, blue, green
 from kafka_rescale.operations.rollback import roll_back
 from kafka_rescale.operations.start_green import start_green
@@ -30,7 +32,6 @@ from kafka_rescale.operations.timings import Timings
 
 log = logging.getLogger(__name__)
 
-KEEP_ALL = str(2**63 - 1)
 READY_SECONDS = 600.0
 
 
@@ -102,16 +103,7 @@ class Cutover:
         )
         # Verify compares green below the offsets captured at promotion; a record there must not be compacted
         # away by a newer one that green writes afterwards. Undone when verify has passed.
-        changelogs = [m.target for m in plan.changelogs]
-        described = self._rescale.admin.describe_topics(changelogs)
-        before = journal.compaction_lags or {
-            t: d.overrides.get("min.compaction.lag.ms", "") for t, d in described.items()
-        }
-        journal = self._rescale.advance(
-            Phase.WARMING, compaction_lags={t: "" if v == KEEP_ALL else v for t, v in before.items()}
-        )
-        for topic in changelogs:
-            self._rescale.admin.alter_configs(topic, {"min.compaction.lag.ms": KEEP_ALL})
+        hold_compaction(self._rescale, journal)
         return self._rescale.advance(Phase.QUIESCING, pause_started_ms=now_ms(), timings={})
 
     def _quiesce(self, journal: Journal) -> Journal:
@@ -170,9 +162,10 @@ class Cutover:
             raise UnsafeState(
                 f"application {plan.green}",
                 found="a running instance",
-                expected="none before the promotion",
-                remedy=f"Stop it; it would process what {plan.blue} still owns.",
+                expected="none before the promotion, behind the warm-up gate or not",
+                remedy=f"Stop it; it would process what {plan.blue} still owns, or never process anything.",
             )
+        assert_nothing_committed(self._rescale, plan)
 
     def _catch_up(self) -> JobResult | None:
         return self._rescale.control.read().results.get("catch_up")

@@ -9,6 +9,7 @@ from kafka_rescale.core.callables import named
 from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.journal import Journal, Phase
+from kafka_rescale.core.prewarming import remark
 from kafka_rescale.core.verification import is_about
 from kafka_rescale.kafka import lease
 from kafka_rescale.kafka.connection import KafkaConnection
@@ -21,7 +22,7 @@ def finish(application: Application, connection: KafkaConnection, *, owner: str)
     """Close a verified expansion.
 
     :param owner: the run that holds the lease.
-    :returns: the report, and the downtime in its parts.
+    :returns: the report, the downtime in its parts, and what pre-warming has saved or would have.
     :raises UnsafeState: verify has not passed, or blue has written after it was proven gone.
     """
     rescale = Rescale.open(application, connection, owner)
@@ -37,7 +38,12 @@ def finish(application: Application, connection: KafkaConnection, *, owner: str)
         on_partition_expansion(application, blue(journal.plan).partitions, journal.plan.partitions)
         journal = rescale.advance(Phase.COMPLETE)
     lease.release(rescale.control, owner)
-    return {"green": journal.plan.green, "timings": dict(journal.timings), "report": state.report}
+    return {
+        "green": journal.plan.green,
+        "timings": dict(journal.timings),
+        "prewarming": remark(journal.timings, journal.prewarmed),
+        "report": state.report,
+    }
 
 
 def on_partition_expansion(application: Application, old: int, new: int) -> None:

@@ -10,6 +10,7 @@ from kafka_rescale.kafka import lease
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.waiting import now_ms, wait_until
 from kafka_rescale.operations import producers
+from kafka_rescale.operations.gate import close_gate
 from kafka_rescale.operations.rescale import Rescale, blue
 
 log = logging.getLogger(__name__)
@@ -54,6 +55,7 @@ def roll_back(
         _restart_blue(rescale, journal)
     if journal.pause_started_ms:
         producers.release(rescale)
+    close_gate(rescale, journal)
     rescale.advance(Phase.ROLLED_BACK)
     return f"rolled back; {journal.plan.blue} {'was started again' if journal.stop_asked else 'was never touched'}"
 

@@ -7,6 +7,7 @@ from kafka_rescale.core.plan import Plan
 from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.operations import producers
 from kafka_rescale.operations.first_output import outputs_now, watch_first_output
+from kafka_rescale.operations.gate import cool_down
 from kafka_rescale.operations.rescale import Rescale, green
 from kafka_rescale.operations.timings import Timings
 
@@ -26,7 +27,12 @@ def start_green(rescale: Rescale, journal: Journal, timings: Timings) -> Journal
             if growth.target > growth.current:
                 rescale.admin.grow_topic(growth.topic, growth.target)
     outputs = outputs_now(rescale)
-    if not rescale.lifecycle.is_running(green(plan)):
+    running = rescale.lifecycle.is_running(green(plan))
+    if running and _lacking(rescale, plan, journal.green_start):
+        # Not started by this step, which commits first: a `start_gated` command that outlived its killed task.
+        cool_down(rescale, plan)
+        running = False
+    if not running:
         with timings.part("offsets"):
             _commit_start(rescale, plan, journal.green_start)
         with timings.part("start"):
@@ -39,12 +45,17 @@ def start_green(rescale: Rescale, journal: Journal, timings: Timings) -> Journal
 
 def _commit_start(rescale: Rescale, plan: Plan, start: PartitionOffsets) -> None:
     """Commit green's start, unless it has begun to work already (a step that is repeated after a crash)."""
+    wanted = _lacking(rescale, plan, start)
+    if wanted:
+        rescale.admin.remove_members(plan.green)
+        rescale.admin.commit(plan.green, wanted)
+
+
+def _lacking(rescale: Rescale, plan: Plan, start: PartitionOffsets) -> PartitionOffsets:
+    """Return the part of green's start for which its group has no offset."""
     committed = rescale.admin.committed(plan.green)
     missing = {
         topic: {p: o for p, o in partitions.items() if p not in committed.get(topic, {})}
         for topic, partitions in start.items()
     }
-    wanted = {topic: partitions for topic, partitions in missing.items() if partitions}
-    if wanted:
-        rescale.admin.remove_members(plan.green)
-        rescale.admin.commit(plan.green, wanted)
+    return {topic: partitions for topic, partitions in missing.items() if partitions}

@@ -30,7 +30,8 @@ def catch_up(job: Job) -> None:
         return
     job.put("running")
     changelogs = plan.changelogs
-    for line in restart_stale(job.connection, plan, changelogs, now_ms()):
+    prewarmed = bool(journal.prewarmed)
+    for line in restart_stale(job.connection, plan, changelogs, now_ms(), prewarmed=prewarmed):
         say(line)
     progress = CopyProgress(job.connection, plan, changelogs)
     spark = job.spark()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator, Context
 from airflow.sdk.bases.skipmixin import SkipMixin
+from airflow.sdk.exceptions import AirflowSkipException
 
 from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
 from kafka_rescale.airflow.markdown import plan_markdown
@@ -152,6 +153,21 @@ class ExpandStageOperator(RescaleOperator):
         from kafka_rescale.operations.stages import expand_stage
 
         return self.run_owned(expand_stage, context, stage=self.stage)
+
+
+class PrewarmOperator(RescaleOperator):
+    """Let the new generation restore its stores behind the warm-up gate; skipped if the file doesn't say how."""
+
+    ui_color = "#fbe3c9"
+
+    def execute(self, context: Context) -> Any:
+        """Return the seconds that it took."""
+        from kafka_rescale.operations.prewarm import NOT_DECLARED, prewarm
+
+        timings = self.run_owned(prewarm, context)
+        if timings is None:
+            raise AirflowSkipException(NOT_DECLARED)
+        return timings
 
 
 class CutoverOperator(RescaleOperator):

@@ -1,0 +1,205 @@
+"""A trace of one cutover: what it does between the stop of the old generation and the first output of the new one.
+
+`python -m benchmarks.cutover_trace` runs one expansion of the demo application and writes `docs/cutover-trace.md`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil  # type: ignore[import-untyped]
+from kafka_rescale.core.control_records import Concern
+from kafka_rescale.core.journal import Journal, Phase
+from kafka_rescale.embedded.expansion import ROOT, Expansion
+from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.control_topic import TOPIC
+from kafka_rescale.kafka.range_reader import read_ranges
+from kafka_rescale.kafka.waiting import now_ms
+
+from benchmarks.live_application import live_application
+from benchmarks.sizes import AFTER, Sizes
+
+LOOK_SECONDS = 0.05
+"""An interpreter or a JVM lives longer; looking more often would be a load of its own."""
+
+STARTS = {"subprocess.Popen", "os.fork", "os.exec", "os.posix_spawn", "os.system"}
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened.
+
+    :param at_ms: wall clock.
+    :param kind: ``journal``, ``process`` (started by the cutover) or ``driver`` (a new process of catch_up's).
+    """
+
+    at_ms: int
+    kind: str
+    what: str
+
+
+@dataclass
+class CutoverTrace:
+    """Everything that was seen.
+
+    :param timings: seconds per part of the pause.
+    """
+
+    began_ms: int = 0
+    ended_ms: int = 0
+    timings: dict[str, float] = field(default_factory=dict)
+    events: list[Event] = field(default_factory=list)
+
+    def within(self, *kinds: str) -> list[Event]:
+        """Return the events of the pause, in order."""
+        inside = (e for e in self.events if e.kind in kinds and self.began_ms <= e.at_ms <= self.ended_ms)
+        return sorted(inside, key=lambda e: e.at_ms)
+
+
+@contextmanager
+def process_starts() -> Iterator[list[Event]]:
+    """Collect every process that this interpreter starts, by its audit events."""
+    found: list[Event] = []
+    active = [True]
+
+    def hook(name: str, arguments: tuple[Any, ...]) -> None:
+        if active and name in STARTS:
+            words = arguments[1] if name == "subprocess.Popen" else arguments
+            found.append(Event(now_ms(), "process", " ".join(map(str, words))))
+
+    sys.addaudithook(hook)  # it stays for the life of the interpreter, silent after this block
+    try:
+        yield found
+    finally:
+        active.clear()
+
+
+@contextmanager
+def new_processes(parent: int) -> Iterator[list[Event]]:
+    """Collect every process that comes to be below a process, by looking every few hundredths of a second."""
+    found: list[Event] = []
+    stop = threading.Event()
+    known = {process.pid for process in _children(parent)}
+
+    def look() -> None:
+        while not stop.wait(LOOK_SECONDS):
+            for process in _children(parent):
+                if process.pid not in known:
+                    found.append(Event(now_ms(), "driver", _command(process)))
+                known.add(process.pid)
+
+    looking = threading.Thread(target=look, daemon=True)
+    looking.start()
+    try:
+        yield found
+    finally:
+        stop.set()
+        looking.join()
+
+
+def traced_cutover(expansion: Expansion) -> CutoverTrace:
+    """Run the cutover of a warm expansion with its catch_up beside it."""
+    trace = CutoverTrace()
+    catch_up = expansion.submit("catch_up")
+    with new_processes(catch_up.pid) as drivers, process_starts() as started:
+        trace.timings = expansion.cut_over_beside(catch_up)
+    journals = journal_writes(expansion.connection, expansion.application.application_id)
+    begun = [j for _, j in journals if j.pause_started_ms]
+    trace.began_ms = begun[-1].pause_started_ms
+    trace.ended_ms = max(at_ms for at_ms, journal in journals if journal.phase is Phase.STARTED)
+    phases: list[Event] = []
+    for at_ms, journal in journals:
+        if not phases or phases[-1].what != journal.phase:
+            phases.append(Event(at_ms, "journal", str(journal.phase)))
+    trace.events = [*phases, *started, *drivers]
+    return trace
+
+
+def journal_writes(connection: KafkaConnection, application: str) -> list[tuple[int, Journal]]:
+    """Return every version of the journal that the control topic still holds, with its time in ms."""
+    admin = ClusterAdmin(connection)
+    begin, end = admin.begin_offsets([TOPIC])[TOPIC][0], admin.end_offsets([TOPIC])[TOPIC][0]
+    key = f"{application}/{Concern.JOURNAL}".encode()
+    return [
+        (message.timestamp()[1], Journal.model_validate_json(message.value() or b""))
+        for message in read_ranges(connection, TOPIC, {0: (begin, end)})
+        if message.key() == key
+    ]
+
+
+def page(trace: CutoverTrace) -> str:
+    """Return the trace in Markdown."""
+    events = trace.within("journal", "process", "driver")
+    rows = [f"| {(e.at_ms - trace.began_ms) / 1000:.3f} | {e.kind} | `{e.what}` |" for e in events]
+    parts = [f"| {part} | {seconds:.3f} |" for part, seconds in trace.timings.items()]
+    drivers = len(trace.within("driver"))
+    return "\n".join(
+        [
+            "# A trace of one cutover",
+            "",
+            "Made by `python -m benchmarks.cutover_trace` from a real run: the journal's phases as the control "
+            "topic has them, every process that the cutover started (the interpreter's audit events), and every "
+            "process that came to be below the running `catch_up` job (looked at every 50 ms).",
+            "",
+            f"Commands of the application's own lifecycle are all that is started; below `catch_up`, {drivers} "
+            "processes came to be. The whole pause is one call in one task: nothing in it waits for a scheduler.",
+            "",
+            "| seconds into the pause | kind | what |",
+            "|---:|---|---|",
+            *rows,
+            "",
+            "| part | seconds |",
+            "|---|---:|",
+            *parts,
+            "",
+        ]
+    )
+
+
+def _children(parent: int) -> Sequence[psutil.Process]:
+    try:
+        return list(psutil.Process(parent).children(recursive=True))
+    except psutil.NoSuchProcess:
+        return ()
+
+
+def _command(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())[:200]
+    except psutil.Error:
+        return "a process that has ended"
+
+
+def main() -> int:
+    """Trace a cutover of the demo application and write the page."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.cutover_trace", description=__doc__)
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "cutover-trace.md")
+    options = parser.parse_args()
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="kafka-rescale-trace-") as scratch:
+        directory = Path(scratch)
+        sizes = Sizes.scaled(0.1, 1)
+        with live_application(directory, sizes, 1, print) as live:
+            file = ROOT / "applications" / "flights.yaml"
+            expansion = Expansion.of_file(file, live.stack.bootstrap_servers, directory / "expansion")
+            expansion.warm(expansion.begin(AFTER))
+            expansion.prewarm()
+            trace = traced_cutover(expansion)
+            live.stop_sending()
+    options.out.write_text(page(trace))
+    print(f"{options.out}, after {time.monotonic() - began:.0f} s")
+    return 0 if trace.within("journal")[-1].what == Phase.STARTED else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

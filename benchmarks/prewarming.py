@@ -1,0 +1,51 @@
+"""The pause with small and with large state, pre-warmed and not: the one stays flat, the other grows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from kafka_rescale.embedded.expansion import ROOT, Expansion
+from kafka_rescale.embedded.topics import FLIGHTS, PLANES
+
+from benchmarks.copied_topic import fill
+from benchmarks.downtime import expand, parts_of
+from benchmarks.live_application import live_application
+from benchmarks.sizes import Sizes
+
+FILE = ROOT / "applications" / "flights.yaml"
+JOB_SECONDS = 3600.0
+
+
+def measure_prewarming(
+    directory: Path, sizes: Sizes, keys: int, gated: bool, tell: Callable[[str], None]
+) -> dict[str, Any]:
+    """Expand the live application with so many more entries in its table of planes.
+
+    :param keys: entries; their changelog records are about 120 bytes each.
+    :param gated: pre-warm it.
+    """
+    with live_application(directory, sizes, 1, tell) as live:
+        began = time.monotonic()
+        fill(live.connection, PLANES, keys)
+        live.await_processed("flights", live.admin.end_offsets([FLIGHTS, PLANES]))
+        tell(f"{keys:,} entries in the table after {time.monotonic() - began:.0f} s")
+        expansion = Expansion.of_file(FILE, live.stack.bootstrap_servers, directory / "expansion")
+        expansion.patience = JOB_SECONDS
+        if not gated:
+            lifecycle = expansion.application.lifecycle.model_copy(update={"start_gated": None})
+            expansion.application = expansion.application.model_copy(update={"lifecycle": lifecycle})
+        around, parts, copied = expand(expansion)
+        tell(f"{keys:,} entries, {'' if gated else 'not '}pre-warmed: pause of {parts['total']:.1f} s")
+        live.stop_sending()
+        return {
+            "keys": keys,
+            "gated": gated,
+            "copied": copied,
+            "parts": parts_of(parts),
+            "around": around,
+            "verified": bool(expansion.state().report["passed"]),
+            "differences": [],
+        }

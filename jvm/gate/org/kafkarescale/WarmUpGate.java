@@ -1,0 +1,335 @@
+package org.kafkarescale;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
+import java.nio.channels.FileLock;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.ScheduledExecutorService;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.stream.Stream;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.AdminClientConfig;
+import org.apache.kafka.clients.consumer.Consumer;
+import org.apache.kafka.clients.consumer.ConsumerConfig;
+import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
+import org.apache.kafka.clients.consumer.ConsumerPartitionAssignor;
+import org.apache.kafka.clients.consumer.ConsumerRecords;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.Producer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.clients.producer.RecordMetadata;
+import org.apache.kafka.common.Cluster;
+import org.apache.kafka.common.Configurable;
+import org.apache.kafka.common.PartitionInfo;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
+import org.apache.kafka.common.utils.Utils;
+import org.apache.kafka.streams.KafkaClientSupplier;
+import org.apache.kafka.streams.StreamsConfig;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Lets a Kafka Streams application restore its stores, and nothing else: it reads, writes and commits nothing.
+ *
+ * <p>Set it by configuration alone: {@code default.client.supplier=org.kafkarescale.WarmUpGate} (KIP-884, Kafka Streams
+ * 3.5), with this jar on the class path. The application begins without local state, and restores all of it.
+ *
+ * <p>It keeps the group {@code <application.id>-gate}. There it finds, as the "offset" of partition 0 of an input, how
+ * many partitions that input is going to have; the assignor is shown these, because the internal topics have the
+ * counts that follow from them already. And there it commits the restore consumer's position in every changelog.
+ */
+public class WarmUpGate implements KafkaClientSupplier, Configurable {
+    /** Appended to the {@code application.id}; a prefixed ACL on the application covers the group. */
+    public static final String GROUP_SUFFIX = "-gate";
+
+    private static final Logger LOG = LoggerFactory.getLogger(WarmUpGate.class);
+    private static final long REPORT_MS = 300;
+    private static final long ADMIN_SECONDS = 30;
+    private static final String PROCESS_FILE = "kafka-streams-process-metadata";
+
+    private final Map<TopicPartition, Long> positions = new ConcurrentHashMap<>();
+    private Admin admin;
+    private Map<String, Object> adminConfig = Map.of();
+    private Map<String, Integer> partitions = Map.of();
+
+    /** Deletes the application's local state: what an earlier attempt left may belong to topics that are gone. */
+    @Override
+    public void configure(final Map<String, ?> config) {
+        // There the brokers decide how many tasks there are, by the inputs as they are now.
+        if ("streams".equalsIgnoreCase(String.valueOf(config.get("group.protocol")))) {
+            throw new IllegalStateException("behind the warm-up gate group.protocol has to be classic, not streams");
+        }
+        final Object parent = config.containsKey(StreamsConfig.STATE_DIR_CONFIG)
+            ? config.get(StreamsConfig.STATE_DIR_CONFIG)
+            : StreamsConfig.configDef().defaultValues().get(StreamsConfig.STATE_DIR_CONFIG);
+        try {
+            deleteUnlessInUse(Path.of(parent.toString(), config.get(StreamsConfig.APPLICATION_ID_CONFIG).toString()));
+        } catch (final IOException error) {
+            throw new UncheckedIOException(error);
+        }
+    }
+
+    @Override
+    public Admin getAdmin(final Map<String, Object> config) {
+        adminConfig = config;
+        return Admin.create(config);
+    }
+
+    @Override
+    public Producer<byte[], byte[]> getProducer(final Map<String, Object> config) {
+        return new SilentProducer(config);
+    }
+
+    @Override
+    public Consumer<byte[], byte[]> getConsumer(final Map<String, Object> config) {
+        return new ClosedConsumer(gated(config));
+    }
+
+    @Override
+    public Consumer<byte[], byte[]> getRestoreConsumer(final Map<String, Object> config) {
+        return new RestoreConsumer(config, positions);
+    }
+
+    /** A global table has no offsets in the group, so it may be read. */
+    @Override
+    public Consumer<byte[], byte[]> getGlobalConsumer(final Map<String, Object> config) {
+        return new KafkaConsumer<>(config, new ByteArrayDeserializer(), new ByteArrayDeserializer());
+    }
+
+    /** Returns the main consumer's configuration, with the assignor that sees the inputs as they are going to be. */
+    protected final Map<String, Object> gated(final Map<String, Object> config) {
+        open(config.get(ConsumerConfig.GROUP_ID_CONFIG) + GROUP_SUFFIX);
+        final Map<String, Object> gated = new HashMap<>(config);
+        // Without a reset policy, a position that is missing would end the application.
+        gated.put(ConsumerConfig.AUTO_OFFSET_RESET_CONFIG, "latest");
+        gated.put(GrownAssignor.DELEGATE, config.get(ConsumerConfig.PARTITION_ASSIGNMENT_STRATEGY_CONFIG));
+        gated.put(GrownAssignor.PARTITIONS, partitions);
+        gated.put(ConsumerConfig.PARTITION_ASSIGNMENT_STRATEGY_CONFIG, GrownAssignor.class.getName());
+        return gated;
+    }
+
+    private synchronized void open(final String group) {
+        if (admin != null) {
+            return;
+        }
+        final Map<String, Object> config = new HashMap<>(adminConfig);
+        config.put(AdminClientConfig.CLIENT_ID_CONFIG, group);
+        admin = Admin.create(config);
+        final Map<String, Integer> found = new HashMap<>();
+        answer(admin.listConsumerGroupOffsets(group).partitionsToOffsetAndMetadata()).forEach((partition, count) -> {
+            if (count != null && partition.partition() == 0) {
+                found.put(partition.topic(), Math.toIntExact(count.offset()));
+            }
+        });
+        partitions = found;
+        LOG.warn("The warm-up gate is shut: stores are restored, nothing is processed. Inputs seen as {}", partitions);
+        final ScheduledExecutorService reporter = Executors.newSingleThreadScheduledExecutor(task -> {
+            final Thread thread = new Thread(task, group);
+            thread.setDaemon(true);
+            return thread;
+        });
+        final Map<TopicPartition, Long> told = new HashMap<>();
+        reporter.scheduleWithFixedDelay(() -> report(group, told), REPORT_MS, REPORT_MS, TimeUnit.MILLISECONDS);
+    }
+
+    private void report(final String group, final Map<TopicPartition, Long> told) {
+        final Map<TopicPartition, Long> moved = new HashMap<>(positions);
+        moved.entrySet().removeIf(each -> each.getValue().equals(told.get(each.getKey())));
+        final Map<TopicPartition, OffsetAndMetadata> offsets = new HashMap<>();
+        moved.forEach((partition, position) -> offsets.put(partition, new OffsetAndMetadata(position)));
+        try {
+            if (!moved.isEmpty()) {
+                answer(admin.alterConsumerGroupOffsets(group, offsets).all());
+                told.putAll(moved);
+            }
+        } catch (final RuntimeException error) {
+            LOG.warn("Positions could not be committed to group {} (it needs READ on it and on the changelogs)", group,
+                error);
+        }
+    }
+
+    private static <T> T answer(final Future<T> future) {
+        try {
+            return future.get(ADMIN_SECONDS, TimeUnit.SECONDS);
+        } catch (final InterruptedException error) {
+            Thread.currentThread().interrupt();
+            throw new IllegalStateException(error);
+        } catch (final ExecutionException | TimeoutException error) {
+            throw new IllegalStateException("the group of the warm-up gate can't be used", error);
+        }
+    }
+
+    private static void deleteUnlessInUse(final Path directory) throws IOException {
+        if (!Files.isDirectory(directory)) {
+            return;
+        }
+        final Path file = directory.resolve(PROCESS_FILE);
+        // Kafka Streams locks this file as long as an instance uses the directory.
+        try (FileChannel channel = FileChannel.open(file, StandardOpenOption.CREATE, StandardOpenOption.WRITE);
+                FileLock lock = channel.tryLock()) {
+            if (lock == null) {
+                throw new IllegalStateException("another instance uses " + directory + ": stop it first");
+            }
+        }
+        try (Stream<Path> all = Files.walk(directory)) {
+            for (final Path path : (Iterable<Path>) all.sorted(Comparator.reverseOrder())::iterator) {
+                Files.delete(path);
+            }
+        }
+    }
+
+    private static IllegalStateException refused(final String what) {
+        return new IllegalStateException("behind the warm-up gate nothing may be written or committed, but found "
+            + what + ". Does the application write by itself, as a wall-clock punctuator does?");
+    }
+
+    /** The main consumer, whose partitions stay paused: nothing is fetched, so no position moves. */
+    private static final class ClosedConsumer extends KafkaConsumer<byte[], byte[]> {
+        ClosedConsumer(final Map<String, Object> config) {
+            super(config, new ByteArrayDeserializer(), new ByteArrayDeserializer());
+        }
+
+        @Override
+        public ConsumerRecords<byte[], byte[]> poll(final Duration timeout) {
+            pause(assignment());
+            // Partitions that are assigned within this call may have been fetched already; they are not handed over.
+            super.poll(timeout);
+            return ConsumerRecords.empty();
+        }
+
+        /** Called for the partitions of a task that has been restored. */
+        @Override
+        public void resume(final Collection<TopicPartition> restored) {}
+
+        @Override
+        public void commitSync(final Map<TopicPartition, OffsetAndMetadata> offsets) {
+            throw refused("offsets " + offsets);
+        }
+    }
+
+    /** Tells how far each changelog has been applied: Kafka Streams asks for the position when nothing is buffered. */
+    private static final class RestoreConsumer extends KafkaConsumer<byte[], byte[]> {
+        private final Map<TopicPartition, Long> positions;
+
+        RestoreConsumer(final Map<String, Object> config, final Map<TopicPartition, Long> positions) {
+            super(config, new ByteArrayDeserializer(), new ByteArrayDeserializer());
+            this.positions = positions;
+        }
+
+        @Override
+        public long position(final TopicPartition changelog) {
+            final long position = super.position(changelog);
+            positions.put(changelog, position);
+            return position;
+        }
+    }
+
+    /** Writes nothing, neither state nor output. */
+    private static final class SilentProducer extends KafkaProducer<byte[], byte[]> {
+        SilentProducer(final Map<String, Object> config) {
+            super(config, new ByteArraySerializer(), new ByteArraySerializer());
+        }
+
+        @Override
+        public Future<RecordMetadata> send(
+                final ProducerRecord<byte[], byte[]> record,
+                final org.apache.kafka.clients.producer.Callback callback) {
+            throw refused("a record for topic " + record.topic());
+        }
+
+        @Override
+        public void sendOffsetsToTransaction(
+                final Map<TopicPartition, OffsetAndMetadata> offsets, final ConsumerGroupMetadata group) {
+            throw refused("offsets " + offsets);
+        }
+    }
+
+    /** Kafka Streams' own assignor over inputs that are shown with the partitions that they are going to have. */
+    public static final class GrownAssignor implements ConsumerPartitionAssignor, Configurable {
+        static final String DELEGATE = "kafka.rescale.gate.assignor";
+        static final String PARTITIONS = "kafka.rescale.gate.partitions";
+
+        private ConsumerPartitionAssignor delegate;
+        private Map<?, ?> wanted = Map.of();
+
+        @Override
+        public void configure(final Map<String, ?> config) {
+            wanted = (Map<?, ?>) config.get(PARTITIONS);
+            try {
+                delegate = Utils.newInstance(config.get(DELEGATE).toString(), ConsumerPartitionAssignor.class);
+            } catch (final ClassNotFoundException error) {
+                throw new IllegalStateException(error);
+            }
+            if (delegate instanceof Configurable) {
+                ((Configurable) delegate).configure(config);
+            }
+        }
+
+        @Override
+        public ByteBuffer subscriptionUserData(final Set<String> topics) {
+            return delegate.subscriptionUserData(topics);
+        }
+
+        @Override
+        public GroupAssignment assign(final Cluster metadata, final GroupSubscription subscriptions) {
+            return delegate.assign(grown(metadata, wanted), subscriptions);
+        }
+
+        @Override
+        public void onAssignment(final Assignment assignment, final ConsumerGroupMetadata metadata) {
+            delegate.onAssignment(assignment, metadata);
+        }
+
+        @Override
+        public List<RebalanceProtocol> supportedProtocols() {
+            return delegate.supportedProtocols();
+        }
+
+        @Override
+        public short version() {
+            return delegate.version();
+        }
+
+        @Override
+        public String name() {
+            return delegate.name();
+        }
+
+        static Cluster grown(final Cluster real, final Map<?, ?> wanted) {
+            final List<PartitionInfo> all = new ArrayList<>();
+            for (final String topic : real.topics()) {
+                final List<PartitionInfo> present = real.partitionsForTopic(topic);
+                all.addAll(present);
+                final int count = wanted.containsKey(topic) ? (Integer) wanted.get(topic) : 0;
+                for (int partition = present.size(); partition < count && !present.isEmpty(); partition++) {
+                    final PartitionInfo like = present.get(0);
+                    all.add(new PartitionInfo(
+                        topic, partition, like.leader(), like.replicas(), like.inSyncReplicas()));
+                }
+            }
+            return new Cluster(real.clusterResource().clusterId(), real.nodes(), all, real.unauthorizedTopics(),
+                real.internalTopics(), real.controller());
+        }
+    }
+}

@@ -1,0 +1,82 @@
+"""The warm-up gate as every step sees it: nothing is behind it but during pre-warming, and nothing comes of it."""
+
+from __future__ import annotations
+
+import logging
+
+from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.journal import Journal
+from kafka_rescale.core.plan import Plan
+from kafka_rescale.core.prewarming import gate_group, moved
+from kafka_rescale.kafka.copy_marks import Mark
+from kafka_rescale.kafka.copy_reset import restart
+from kafka_rescale.kafka.waiting import now_ms
+from kafka_rescale.operations.rescale import Rescale, green
+
+log = logging.getLogger(__name__)
+
+
+def close_gate(rescale: Rescale, journal: Journal) -> str:
+    """Stop what a pre-warming has started, if one has, and undo whatever it has committed or written.
+
+    Called by each step that may find what a killed one left behind.
+
+    :returns: what was found and undone, for a person; empty if green has only restored its stores.
+    :raises UnsafeState: an instance is alive after ``stop``.
+    """
+    if not journal.gate_ends:
+        return ""
+    cool_down(rescale, journal.plan)
+    trespass = _undone(rescale, journal)
+    if trespass:
+        log.error("behind the warm-up gate, %s left %s", journal.plan.green, trespass)
+    rescale.advance(rescale.journal().phase, gate_ends={})
+    return trespass
+
+
+def cool_down(rescale: Rescale, plan: Plan) -> None:
+    """Stop green for good, and leave nothing of it in the groups.
+
+    :raises UnsafeState: an instance is alive after ``stop``.
+    """
+    instance = green(plan)
+    rescale.lifecycle.stop(instance)
+    left = rescale.admin.remove_members(plan.green)
+    if left or rescale.lifecycle.is_running(instance):
+        raise UnsafeState(
+            f"application {plan.green}",
+            found=f"a running instance after `stop` (members {', '.join(left) or 'none'})",
+            expected="every instance gone",
+            remedy="Mend the `stop` command: it must return only when all instances have ended.",
+        )
+    rescale.admin.delete_group(gate_group(plan.green))
+
+
+def assert_nothing_committed(rescale: Rescale, plan: Plan) -> None:
+    """Refuse offsets in green's group: at its start it would skip what lies before them.
+
+    :raises UnsafeState: there are some.
+    """
+    committed = rescale.admin.committed(plan.green)
+    if committed:
+        raise UnsafeState(
+            f"group {plan.green}",
+            found=f"committed offsets of {', '.join(sorted(committed))}",
+            expected="none before the promotion",
+            remedy="No step of this expansion has committed them. If they may go: "
+            f"kafka-consumer-groups.sh --delete --group {plan.green}",
+        )
+
+
+def _undone(rescale: Rescale, journal: Journal) -> str:
+    admin, plan = rescale.admin, journal.plan
+    committed = admin.committed(plan.green)
+    written = moved(journal.gate_ends, admin.end_offsets(journal.gate_ends, read_committed=False))
+    # With its offsets, green would skip records at its start; with its records, the copies would not be copies.
+    if committed:
+        admin.delete_group(plan.green)
+    for move in plan.moves:
+        if move.target in written:
+            restart(rescale.connection, plan, move, Mark(as_of_ms=now_ms()))
+    found = [f"committed offsets of {', '.join(sorted(committed))}"] if committed else []
+    return " and ".join([*found, f"records in {', '.join(written)}"] if written else found)

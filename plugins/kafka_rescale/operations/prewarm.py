@@ -1,0 +1,145 @@
+"""Pre-warming: green is started behind the warm-up gate, restores its stores, and is stopped again.
+
+What is left to restore at the cutover is what has been copied since.
+
+1. Whatever an earlier attempt left behind the gate is stopped, and every writer of the copies is fenced: from here
+   on the ends of green's topics move only if green itself writes. They are kept in the journal.
+2. Green is started by ``start_gated``; the gate tells the restore consumer's position in every changelog.
+3. Green is stopped, and its members are removed from its group: no start waits for a session timeout.
+4. Proof that it committed nothing and wrote nothing. If it did, that is undone: blue was never touched.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from kafka_rescale.core.application import Application
+from kafka_rescale.core.errors import Outage, UnsafeState
+from kafka_rescale.core.journal import Journal, PartitionOffsets, Phase
+from kafka_rescale.core.plan import Plan
+from kafka_rescale.core.prewarming import gate_group, restoration, shown_inputs
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.copy_reset import fence
+from kafka_rescale.kafka.transactions import wait_until_complete
+from kafka_rescale.kafka.waiting import poll_until
+from kafka_rescale.lifecycle.factory import gated_start
+from kafka_rescale.operations.compaction import hold_compaction
+from kafka_rescale.operations.gate import assert_nothing_committed, close_gate
+from kafka_rescale.operations.rescale import Rescale, green
+from kafka_rescale.operations.timings import Timings
+
+log = logging.getLogger(__name__)
+
+POLL_SECONDS = 1.0
+TELL_SECONDS = 10.0
+NOT_DECLARED = (
+    "not pre-warmed: the application file declares no `start_gated` in its `lifecycle:`, so that green restores "
+    "its stores within the pause"
+)
+
+
+def prewarm(application: Application, connection: KafkaConnection, *, owner: str) -> dict[str, float] | None:
+    """Let green restore its stores ahead of the cutover; may be killed at any instruction and called again.
+
+    :param owner: the run that holds the lease.
+    :returns: seconds per part; None if the application file doesn't declare how.
+    :raises Outage: green could not be started, or did not restore in time.
+    :raises UnsafeState: green committed or wrote something; it has been undone, and blue was never touched.
+    """
+    rescale = Rescale.open(application, connection, owner)
+    journal = rescale.journal()
+    start = gated_start(application, rescale.lifecycle)
+    if start is None:
+        log.warning(NOT_DECLARED)
+        return None
+    if journal.phase is not Phase.WARMING:
+        log.info("nothing to pre-warm in phase %s", journal.phase)
+        return dict(journal.prewarmed)
+    _close(rescale, journal)
+    timings = Timings({})
+    journal = _opened(rescale, journal)
+    try:
+        with timings.part("restore"):
+            start(green(journal.plan))
+            _await_restored(rescale, journal)
+    finally:
+        with timings.part("stop"):
+            _close(rescale, journal)
+    rescale.advance(Phase.WARMING, prewarmed=dict(timings))
+    log.info("green has restored its stores ahead of the pause: %s", timings)
+    return dict(timings)
+
+
+def _close(rescale: Rescale, journal: Journal) -> None:
+    """Close the gate.
+
+    :raises UnsafeState: green did not only restore.
+    """
+    trespass = close_gate(rescale, journal)
+    if trespass:
+        raise UnsafeState(
+            f"pre-warming of {journal.plan.green}",
+            found=trespass,
+            expected="neither offsets nor records of it: behind the gate it only restores its stores",
+            remedy="Its offsets are deleted, the copies that it wrote to are empty; blue was not touched. Let "
+            "`start_gated` set default.client.supplier to the warm-up gate, delete green's local state, and "
+            "look for what it may have written to output topics.",
+        )
+
+
+def _opened(rescale: Rescale, journal: Journal) -> Journal:
+    """Prepare everything that the gate and the proof need, and note that green may run from here on."""
+    plan, admin = journal.plan, rescale.admin
+    targets = [m.target for m in plan.moves]
+    assert_nothing_committed(rescale, plan)
+    fence(rescale.connection, plan)
+    wait_until_complete(admin, targets)
+    # Compaction must not remove a deletion that green restores at its start: the entry would live on in its store.
+    hold_compaction(rescale, journal)
+    ends = admin.end_offsets(targets, read_committed=False)
+    journal = rescale.advance(Phase.WARMING, gate_ends=ends, prewarmed={})
+    admin.commit(gate_group(plan.green), shown_inputs(plan.inputs))
+    return journal
+
+
+def _await_restored(rescale: Rescale, journal: Journal) -> None:
+    plan, admin, seconds = journal.plan, rescale.admin, rescale.application.max_restore_seconds
+    ends: PartitionOffsets = {m.target: journal.gate_ends[m.target] for m in plan.changelogs}
+    begins = admin.begin_offsets(ends)
+    told = time.monotonic()
+
+    def restored() -> bool:
+        nonlocal told
+        decision = restoration(begins, ends, admin.committed(gate_group(plan.green)))
+        if decision.is_open and admin.describe_group(plan.green).state == "Stable":
+            return True
+        _assert_alive(rescale, plan)
+        if time.monotonic() - told > TELL_SECONDS:
+            told = time.monotonic()
+            log.info("restoring: %s", ", ".join(map(str, decision.holding[:5])) or "the group is not stable yet")
+        return False
+
+    poll_until(
+        restored,
+        seconds=seconds,
+        otherwise=lambda: Outage(
+            f"pre-warming of {plan.green}",
+            found=f"stores that are not restored after {seconds} s",
+            expected=f"the positions of its restore consumers in group {gate_group(plan.green)} at the ends",
+            remedy="Look at its log: is the warm-up gate on its class path, set as default.client.supplier, and "
+            "allowed to use that group? Or raise max_restore_seconds.",
+        ),
+        longest_pause=POLL_SECONDS,
+    )
+
+
+def _assert_alive(rescale: Rescale, plan: Plan) -> None:
+    if not rescale.lifecycle.is_running(green(plan)):
+        raise Outage(
+            f"pre-warming of {plan.green}",
+            found="an application that has ended by itself",
+            expected="one that restores its stores behind the warm-up gate",
+            remedy="Look at its log. If it writes by itself, as a wall-clock punctuator does, it can't be "
+            "pre-warmed: remove `start_gated`, and delete its local state.",
+        )

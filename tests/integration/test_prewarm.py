@@ -1,0 +1,211 @@
+"""Green restores its stores ahead of the pause, and does nothing else behind the warm-up gate."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from kafka_rescale.core.application import Application, ShellLifecycle
+from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.journal import Journal, PartitionOffsets, Phase
+from kafka_rescale.core.plan import Plan
+from kafka_rescale.core.prewarming import gate_group
+from kafka_rescale.embedded.expansion import ROOT, Expansion
+from kafka_rescale.embedded.flights_stack import FlightsStack
+from kafka_rescale.embedded.jars import ensure_gate_jar, ensure_jars
+from kafka_rescale.embedded.processes import wait_until
+from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.range_reader import read_ranges
+from kafka_rescale.lifecycle.factory import lifecycle_of
+from kafka_rescale.lifecycle.instance import Instance
+from kafka_rescale.operations.cutover import run_cutover
+
+from benchmarks.cutover_trace import new_processes, process_starts, traced_cutover
+from tests.support.kills import kill_session
+from tests.support.live_expansion import live_application, operation_process
+
+pytestmark = pytest.mark.integration
+GREEN = "flights-g2"
+# Output would leave the cache every 30 s only, and the cutover waits for the first.
+PROMPT = {"FLIGHTS_OPTIONS": "--commit-interval-ms 1000"}
+Restored = Counter[str]
+
+
+def journal_of(expansion: Expansion) -> Journal:
+    journal = expansion.state().journal
+    assert journal is not None
+    return journal
+
+
+def log_of(stack: FlightsStack) -> list[str]:
+    """Lines in the logs of all instances, in the order of their times."""
+    files = [*stack.directory.glob(f"{GREEN}.log"), *stack.directory.glob(f"*/{GREEN}.log")]
+    return sorted(line for file in files for line in file.read_text().splitlines() if line.startswith("20"))
+
+
+def restored_by(stack: FlightsStack, since: int = 0) -> Restored:
+    """Records that the application has restored per changelog, by its own log from a line on."""
+    found: Restored = Counter()
+    for line in log_of(stack)[since:]:
+        if match := re.search(r"restored (\d+) records of (\S+)-\d+$", line):
+            found[match[2]] += int(match[1])
+    return +found
+
+
+def script_of(application: Application) -> str:
+    """The script that its lifecycle calls."""
+    assert isinstance(application.lifecycle, ShellLifecycle)
+    return application.lifecycle.start.split()[0]
+
+
+def with_lifecycle(application: Application, command: str) -> Application:
+    """The application with another script for its instances."""
+    spec = application.lifecycle
+    assert isinstance(spec, ShellLifecycle)
+    assert spec.start_gated is not None
+    commands = {
+        field: getattr(spec, field).replace("jvm/demo/run.sh", command)
+        for field in ("start", "start_gated", "stop", "status")
+    }
+    return application.model_copy(update={"lifecycle": spec.model_copy(update=commands)})
+
+
+def records_between(
+    expansion: Expansion, plan: Plan, starts: PartitionOffsets, ends: PartitionOffsets
+) -> Restored:
+    """Records in green's changelogs from one set of offsets to another."""
+    found: Restored = Counter()
+    for move in plan.changelogs:
+        ranges = {p: (starts[move.target][p], end) for p, end in ends[move.target].items()}
+        found[move.target] = sum(1 for _ in read_ranges(expansion.connection, move.target, ranges))
+    return +found
+
+
+@pytest.mark.parametrize(
+    ("guarantee", "lifecycle"),
+    [
+        pytest.param("exactly_once_v2", "jvm/demo/run.sh", id="exactly_once_v2"),
+        pytest.param(
+            "at_least_once", "tests/data/two-instances.sh", id="at_least_once-two", marks=pytest.mark.slow
+        ),
+    ],
+)
+def test_what_was_restored_behind_the_gate_is_not_restored_again(
+    guarantee: str, lifecycle: str, tmp_path: Path
+) -> None:
+    with live_application(tmp_path, rate=20, guarantee=guarantee, settings=PROMPT) as (stack, expansion):
+        expansion.application = with_lifecycle(expansion.application, lifecycle)
+        try:
+            pre_warm_and_cut_over(stack, expansion)
+        finally:
+            lifecycle_of(expansion.application, lambda _: False).stop(Instance(GREEN, 2, 8))
+
+
+def pre_warm_and_cut_over(stack: FlightsStack, expansion: Expansion) -> None:
+    # Given copies that are warm
+    plan, admin = expansion.begin(), ClusterAdmin(expansion.connection)
+    expansion.warm(plan)
+    targets = [m.target for m in plan.changelogs]
+    begins, ends = admin.begin_offsets(targets), admin.end_offsets(targets)
+
+    # When green is pre-warmed
+    timings = expansion.prewarm()
+
+    # Then it has restored every record, and is gone without a trace in any group
+    assert timings is not None
+    assert restored_by(stack) == records_between(expansion, plan, begins, ends)
+    assert stack.run("status", GREEN) == 3
+    assert not admin.describe_group(GREEN).is_live
+    assert admin.committed(GREEN) == {}
+    assert admin.committed(gate_group(GREEN)) == {}
+    # and it has written nothing, though there was input all the time
+    assert admin.end_offsets(targets, read_committed=False) == ends
+    assert stack.run("status") == 0
+
+    # When it is started for good, it restores only what was copied since
+    since = len(log_of(stack))
+    trace = traced_cutover(expansion)
+    journal = journal_of(expansion)
+    assert "restore" in trace.timings
+    assert restored_by(stack, since) == records_between(expansion, plan, ends, journal.green_ends)
+    assert journal.prewarmed["restore"] > 0
+
+    # and within the pause, nothing but the application's own commands is started
+    phases = ["quiescing", "quiesced", "caught_up", "promoted", "started"]
+    assert [e.what for e in trace.within("journal")] == phases
+    commands = [e.what for e in trace.within("process")]
+    assert {command.split()[1] for command in commands} == {"stop", "status", "start"}
+    assert {command.split()[0] for command in commands} == {script_of(expansion.application)}
+    assert trace.within("driver") == []
+
+    # and it ends with the right state
+    stack.finish_replay()
+    stack.await_equal(GREEN)
+
+
+def test_what_a_killed_pre_warming_left_is_stopped_and_a_gate_that_leaks_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with live_application(tmp_path, rate=20, settings=PROMPT) as (stack, expansion):
+        plan, admin = expansion.begin(), ClusterAdmin(expansion.connection)
+        expansion.warm(plan)
+
+        # Given a pre-warming that was killed while green was behind the gate, the next run stops green
+        kill_prewarming(stack, expansion)
+        expansion.begin()
+        assert stack.run("status", GREEN) == 3
+
+        # Given another, when somebody cuts over, then it is refused, and the rollback stops green
+        kill_prewarming(stack, expansion)
+        with pytest.raises(UnsafeState, match="a running instance"):
+            run_cutover(expansion.application, expansion.connection, owner=expansion.owner)
+        assert journal_of(expansion).phase is Phase.ROLLED_BACK
+        assert stack.run("status", GREEN) == 3
+        assert stack.run("status") == 0
+        assert not admin.describe_group(GREEN).is_live
+
+        # When the gate of the next run lets records through, then its traces are found, and undone
+        expansion.begin()
+        for name, value in leaking(tmp_path).items():
+            monkeypatch.setenv(name, value)
+        with pytest.raises(UnsafeState, match=r"committed offsets of flights.* and records in flights-g2-"):
+            expansion.prewarm()
+        assert stack.run("status", GREEN) == 3
+        assert stack.run("status") == 0
+        assert admin.committed(GREEN) == {}
+        assert journal_of(expansion).gate_ends == {}
+        repartitions = [m.target for m in plan.repartitions]
+        assert admin.begin_offsets(repartitions) == admin.end_offsets(repartitions, read_committed=False)
+
+
+def kill_prewarming(stack: FlightsStack, expansion: Expansion) -> None:
+    """Kill the operation while green is behind the gate, and leave green alone."""
+    admin = ClusterAdmin(expansion.connection)
+    process = operation_process(expansion, "prewarm:prewarm")
+    wait_until(lambda: admin.describe_group(GREEN).is_live, timeout=120, what=f"{GREEN} to join its group")
+    kill_session(process.pid)
+    assert stack.run("status", GREEN) == 0
+    assert journal_of(expansion).gate_ends
+
+
+def leaking(directory: Path) -> dict[str, str]:
+    """Compile a gate that stands open, and return the environment with which ``run.sh`` uses it."""
+    source, classes = ROOT / "tests" / "java" / "LeakyGate.java", directory / "leaky"
+    class_path = f"{ensure_gate_jar()}:{ensure_jars('kafka')}/*"
+    subprocess.run(["javac", "-cp", class_path, "-d", str(classes), str(source)], check=True, timeout=60)
+    return {"FLIGHTS_GATE": "LeakyGate", "FLIGHTS_CLASSPATH": str(classes)}
+
+
+def test_the_trace_sees_what_is_started() -> None:
+    with process_starts() as started, new_processes(os.getpid()) as below:
+        process = subprocess.Popen(["sleep", "60"])
+        wait_until(lambda: len(below) == 1, timeout=30, what="the process to be seen")
+        process.kill()
+        process.wait()
+    assert [e.what for e in started] == ["sleep 60"]
+    subprocess.run(["true"], check=True)
+    assert len(started) == 1

@@ -1,0 +1,80 @@
+"""A live application on a broker of its own, and an expansion of it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from kafka_rescale.embedded.broker import EmbeddedBroker
+from kafka_rescale.embedded.expansion import ROOT, Expansion
+from kafka_rescale.embedded.flights_stack import FlightsStack, environment_of
+from kafka_rescale.embedded.processes import wait_until
+from kafka_rescale.kafka.admin import ClusterAdmin
+
+from tests.support.kills import kill_session
+
+FILE = ROOT / "applications" / "flights.yaml"
+FLIGHTS = 9_000
+World = tuple[FlightsStack, Expansion]
+
+
+@contextmanager
+def live_application(
+    directory: Path, *, rate: float, guarantee: str = "at_least_once", settings: Mapping[str, str] | None = None
+) -> Iterator[World]:
+    """The flights application at work, and an expansion of it to 8 partitions.
+
+    :param rate: flights per second that go on arriving.
+    :param settings: further ``FLIGHTS_…`` variables of ``run.sh``.
+    """
+    with EmbeddedBroker(directory / "broker", heap="512m") as broker:
+        stack = FlightsStack(
+            directory / "flights",
+            broker.bootstrap_servers,
+            guarantee=guarantee,
+            preload=FLIGHTS // 2,
+            rate=rate,
+            limit=FLIGHTS,
+            settings=settings or {},
+        )
+        with environment_of(stack):
+            try:
+                stack.start_replay()
+                stack.await_sent(FLIGHTS // 2)
+                assert stack.run("start") == 0
+                expansion = Expansion.of_file(FILE, broker.bootstrap_servers, directory / "run")
+                admin = ClusterAdmin(expansion.connection)
+                wait_until(
+                    lambda: sum(admin.end_offsets(["aircraft-totals-output"])["aircraft-totals-output"].values()),
+                    timeout=120,
+                    what="the first output",
+                )
+                yield stack, expansion
+            finally:
+                stack.stop("flights", "flights-g2")
+                for process in expansion.processes:
+                    kill_session(process.pid)
+
+
+def operation_process(expansion: Expansion, operation: str) -> subprocess.Popen[bytes]:
+    """An operation in a process of its own, as an Airflow task has it.
+
+    :param operation: ``module:function`` of ``kafka_rescale.operations``, such as ``cutover:run_cutover``.
+    """
+    module, _, function = operation.partition(":")
+    script = (
+        f"import sys; from kafka_rescale.operations.{module} import {function};"
+        "from kafka_rescale.operations.load import load_application;"
+        "from kafka_rescale.kafka.connection import KafkaConnection;"
+        f"{function}(load_application(sys.argv[1]), KafkaConnection({{'bootstrap.servers': sys.argv[2]}}),"
+        " owner=sys.argv[3])"
+    )
+    command = [sys.executable, "-c", script, str(FILE), expansion.connection.config["bootstrap.servers"]]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "plugins")}
+    process = subprocess.Popen([*command, expansion.owner], env=environment, start_new_session=True)
+    expansion.processes.append(process)
+    return process

@@ -1,0 +1,95 @@
+"""Pre-warming may be killed at every single call, and called again; it never leaves green behind the gate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from kafka_rescale.core.errors import Outage, UnsafeState
+from kafka_rescale.core.journal import Journal, Phase
+from kafka_rescale.operations import gate, prewarm
+from kafka_rescale.operations.rescale import Rescale
+
+from tests.support.gate_world import PLAN, GateWorld, Killed
+from tests.support.small_application import application
+
+
+@pytest.fixture(autouse=True)
+def _without_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("fence", "wait_until_complete", "hold_compaction"):
+        monkeypatch.setattr(prewarm, name, lambda *_: None)
+    monkeypatch.setattr(gate, "restart", lambda *_: None)
+
+
+def run(world: GateWorld, monkeypatch: pytest.MonkeyPatch, declared: Any = None) -> dict[str, float] | None:
+    monkeypatch.setattr(Rescale, "open", lambda *_: world.rescale)
+    connection: Any = None
+    return prewarm.prewarm(declared or world.application, connection, owner="test")
+
+
+def assert_cold(world: GateWorld) -> None:
+    assert not world.running
+    assert not world.members
+    assert world.journal.gate_ends == {}
+    assert world.told == {}
+
+
+def test_green_is_started_behind_the_gate_and_stopped_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = GateWorld()
+    timings = run(world, monkeypatch)
+    assert timings is not None
+    assert timings.keys() == {"restore", "stop"}
+    assert world.journal.prewarmed == timings
+    assert_cold(world)
+
+
+def test_killed_at_any_call_it_is_done_by_the_next_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = GateWorld()
+    run(whole, monkeypatch)
+    assert whole.calls > 10
+    for call in range(1, whole.calls + 1):
+        world = GateWorld(dies_at=call)
+        with pytest.raises(Killed):
+            run(world, monkeypatch)
+        assert not world.running or world.journal.gate_ends, "an instance that the journal knows nothing of"
+        world.dies_at = 0
+        assert run(world, monkeypatch), call
+        assert_cold(world)
+
+
+def test_without_a_way_to_start_behind_the_gate_nothing_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = GateWorld()
+    assert run(world, monkeypatch, declared=application("shop")) is None
+    assert world.done == []
+
+
+def test_once_the_cutover_has_begun_nothing_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = GateWorld(journal=Journal(plan=PLAN, phase=Phase.QUIESCING, prewarmed={"restore": 5.0}))
+    assert run(world, monkeypatch) == {"restore": 5.0}
+    assert world.done == []
+
+
+def test_stores_that_are_not_restored_in_time_are_an_outage_and_green_is_stopped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = GateWorld(restores=False)
+    with pytest.raises(Outage, match="not restored after 0 s"):
+        run(world, monkeypatch)
+    assert_cold(world)
+    assert world.journal.prewarmed == {}
+
+
+def test_a_gate_that_lets_green_commit_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = GateWorld(commits={"orders": {0: 7}})
+    with pytest.raises(UnsafeState, match="committed offsets of orders"):
+        run(world, monkeypatch)
+    assert_cold(world)
+    assert world.committed == {}
+    assert world.journal.prewarmed == {}
+
+
+def test_offsets_from_elsewhere_are_refused_before_green_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = GateWorld(committed={"orders": {0: 7}})
+    with pytest.raises(UnsafeState, match="No step of this expansion"):
+        run(world, monkeypatch)
+    assert not [line for line in world.done if line.startswith("start_gated")]

@@ -1,0 +1,64 @@
+"""When green counts as restored, what gives a gate away that leaks, and what is said of the pause."""
+
+from __future__ import annotations
+
+import pytest
+from kafka_rescale.core.application import InputPolicy
+from kafka_rescale.core.plan import InputPlan
+from kafka_rescale.core.prewarming import gate_group, moved, remark, restoration, shown_inputs
+
+BEGINS = {"totals": {0: 0, 1: 40}}
+ENDS = {"totals": {0: 100, 1: 90}}
+
+
+def test_the_gates_group_is_covered_by_a_prefixed_acl_on_the_application() -> None:
+    assert gate_group("shop-g2") == "shop-g2-gate"
+
+
+def test_the_gate_is_shown_what_every_input_will_have() -> None:
+    inputs = (
+        InputPlan(topic="orders", policy=InputPolicy.PAUSED, partitioner="murmur2", current=4, target=8),
+        InputPlan(topic="rates", policy=InputPolicy.FIXED, partitioner="murmur2", current=3, target=3),
+    )
+    assert shown_inputs(inputs) == {"orders": {0: 8}, "rates": {0: 3}}
+
+
+def test_green_is_restored_when_every_changelog_has_been_applied_to_its_end() -> None:
+    assert restoration(BEGINS, ENDS, {"totals": {0: 100, 1: 90}}).is_open
+
+
+@pytest.mark.parametrize("behind", [{"totals": {0: 99, 1: 90}}, {"totals": {0: 100}}, {}])
+def test_one_partition_that_is_behind_or_untold_holds_it(behind: dict[str, dict[int, int]]) -> None:
+    decision = restoration(BEGINS, ENDS, behind)
+    assert not decision.is_open
+
+
+def test_a_changelog_without_records_has_nothing_to_restore() -> None:
+    ends = {"totals": {0: 0, 1: 40}}
+    assert restoration(BEGINS, ends, {}).is_open
+
+
+def test_what_the_gate_is_shown_does_not_count_as_restored() -> None:
+    assert not restoration(BEGINS, ENDS, {"orders": {0: 8}, "totals": {0: 100}}).is_open
+
+
+def test_a_topic_whose_ends_moved_was_written_to() -> None:
+    assert moved(ENDS, ENDS) == ()
+    assert moved(ENDS, {"totals": {0: 101, 1: 90}}) == ("totals",)
+    assert moved(ENDS, {}) == ("totals",)
+
+
+def test_nothing_is_said_of_a_pause_that_has_not_ended() -> None:
+    assert remark({"quiesce": 1.0}, {}) == ""
+
+
+def test_without_pre_warming_it_is_said_what_it_would_have_saved() -> None:
+    said = remark({"restore": 12.34}, {})
+    assert "12.3 s" in said
+    assert "start_gated" in said
+
+
+def test_with_pre_warming_it_is_said_what_it_has_saved() -> None:
+    said = remark({"restore": 1.2}, {"restore": 45.6, "stop": 0.5})
+    assert "45.6 s ahead" in said
+    assert "1.2 s of the pause" in said
