@@ -1,19 +1,24 @@
 import java.time.Duration;
 import java.util.Properties;
 import org.apache.kafka.common.serialization.Serdes;
+import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.kstream.Consumed;
 import org.apache.kafka.streams.kstream.Grouped;
+import org.apache.kafka.streams.kstream.KGroupedStream;
+import org.apache.kafka.streams.kstream.KTable;
 import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.Produced;
+import org.apache.kafka.streams.state.KeyValueStore;
 
 /**
- * A link of a chain of applications: keeps the sum or the largest value of every key and writes each change of it.
+ * A link of a chain of applications: keeps the sum or the largest value of every key and writes each change of it;
+ * or expects 0, 1, 2, … of every key and writes each of them, and the smallest number for ever once there is another.
  *
- * <p>Arguments: application.id, bootstrap servers, input topic, output topic, state directory, {@code sum} or
- * {@code max}. Keys are strings, values longs.
+ * <p>Arguments: application.id, bootstrap servers, input topic, output topic, state directory, {@code sum},
+ * {@code max} or {@code order}. Keys are strings, values longs.
  */
 public final class LinkApplication {
     public static void main(String[] arguments) {
@@ -25,16 +30,31 @@ public final class LinkApplication {
         properties.put("auto.offset.reset", "earliest");
         // The number of partitions of the output may change while this runs.
         properties.put("producer.metadata.max.age.ms", "1000");
-        boolean sum = arguments[5].equals("sum");
 
         StreamsBuilder builder = new StreamsBuilder();
-        builder.stream(arguments[2], Consumed.with(Serdes.String(), Serdes.Long()))
-                .groupByKey(Grouped.with(Serdes.String(), Serdes.Long()))
-                .reduce((old, value) -> sum ? old + value : Math.max(old, value), Materialized.as("values"))
+        KGroupedStream<String, Long> grouped = builder.stream(arguments[2], Consumed.with(Serdes.String(), Serdes.Long()))
+                .groupByKey(Grouped.with(Serdes.String(), Serdes.Long()));
+        values(grouped, arguments[5], properties)
                 .toStream()
                 .to(arguments[3], Produced.with(Serdes.String(), Serdes.Long()));
         KafkaStreams streams = new KafkaStreams(builder.build(), properties);
         Runtime.getRuntime().addShutdownHook(new Thread(() -> streams.close(Duration.ofSeconds(30))));
         streams.start();
+    }
+
+    private static KTable<String, Long> values(
+            KGroupedStream<String, Long> grouped, String does, Properties properties) {
+        if (does.equals("order")) {
+            // Without a cache every record has its own output.
+            properties.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, 0);
+            return grouped.aggregate(
+                    () -> -1L,
+                    (key, value, last) -> value == last + 1 ? value : Long.valueOf(Long.MIN_VALUE),
+                    Materialized.<String, Long, KeyValueStore<Bytes, byte[]>>as("values")
+                            .withKeySerde(Serdes.String())
+                            .withValueSerde(Serdes.Long()));
+        }
+        boolean sum = does.equals("sum");
+        return grouped.reduce((old, value) -> sum ? old + value : Math.max(old, value), Materialized.as("values"));
     }
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import KafkaError, Producer
 from kafka_rescale.core.application import Application
+from kafka_rescale.core.control_records import Generations
 from kafka_rescale.core.errors import InvalidInput, UnsafeState
 from kafka_rescale.core.topology import SubTopology, Topology
 from kafka_rescale.kafka.admin import ClusterAdmin
@@ -135,7 +136,7 @@ def test_a_description_covers_every_topic_of_a_generation(
     _produce(client, f"{unique}-in", 3)
     admin.commit(unique, {f"{unique}-in": {0: 2}})
 
-    found = describe(admin, application, topology, unique)
+    found = describe(admin, application, topology, Generations(running=unique))
 
     assert set(found.topics) == {f"{unique}-in", f"{unique}-out", *internal}
     assert (found.brokers, found.group.state, found.committed) == (1, "Empty", {(f"{unique}-in", 0): 2})

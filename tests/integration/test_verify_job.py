@@ -13,6 +13,7 @@ import pytest
 from kafka_rescale.core.errors import Fenced, Refused, UnsafeState
 from kafka_rescale.core.journal import Phase
 from kafka_rescale.core.oracles import Oracle
+from kafka_rescale.core.report import render
 from kafka_rescale.core.verification import Report, StorePair, StoreReport
 from kafka_rescale.embedded.jars import ensure_jars
 from kafka_rescale.kafka.transactional_writer import TransactionalWriter
@@ -86,8 +87,9 @@ def test_nothing_to_verify_exits_with_2_and_a_remedy(expanded: Expanded, tmp_pat
     assert expanded.control.read().report == {}
 
 
-def test_a_wrong_start_offset_is_a_finding(expanded: Expanded, spark: SparkSession) -> None:
+def test_a_wrong_start_offset_and_a_stale_producer_are_findings(expanded: Expanded, spark: SparkSession) -> None:
     journal = expanded.write()
+    expanded.send_as_before_the_growth(b"customer-8")
     wrong = {expanded.orders: {**journal.green_start[expanded.orders], 2: 5}}
     expanded.record(journal.model_copy(update={"green_start": wrong}))
 
@@ -95,7 +97,11 @@ def test_a_wrong_start_offset_is_a_finding(expanded: Expanded, spark: SparkSessi
 
     assert not report.passed
     assert all(s.passed for s in report.stores)
-    assert [(f.oracle, f.subject) for f in report.findings] == [(Oracle.START_OFFSETS, f"{expanded.orders}-2")]
+    assert [(f.oracle, f.subject) for f in report.findings] == [
+        (Oracle.START_OFFSETS, f"{expanded.orders}-2"),
+        (Oracle.MISROUTED, f"{expanded.orders}-0"),
+    ]
+    assert "1 of 1 records since the cutover misrouted" in render(report)
     assert report_of(expanded) == report
 
 

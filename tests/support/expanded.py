@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from kafka_rescale.core.application import InputPolicy
 from kafka_rescale.core.journal import Captured, Journal, PartitionOffsets, Phase
+from kafka_rescale.core.partitioners import partitioner_named
 from kafka_rescale.core.plan import InputPlan, Move, MoveKind, Plan, Stage
 from kafka_rescale.core.topology import changelog_topic
 from kafka_rescale.core.verification import LogRange
@@ -90,6 +91,15 @@ class Expanded:
         entries = [TopicPartition(t, p, o) for t, partitions in offsets.items() for p, o in partitions.items()]
         consumer.commit(offsets=entries, asynchronous=False)
         consumer.close()
+
+    def send_as_before_the_growth(self, key: bytes) -> None:
+        """Write a key to partition 0, its home of 4 but not of 8: one record that blue has read, and one more."""
+        homes = [partitioner_named("murmur2").partition(key, count) for count in (BEFORE, AFTER)]
+        assert homes[0] == 0 != homes[1]
+        producer = Producer(dict(self.client))
+        for _ in range(2):
+            producer.produce(self.orders, b"v", key, 0)
+        assert producer.flush(30) == 0
 
     def blue_records(self, store: str) -> list[Placed]:
         """Return a store's history."""

@@ -1,6 +1,7 @@
-"""The lifecycle commands of a link of a chain: ``link.py start|stop|status APPLICATION_ID``.
+"""The lifecycle commands of a link of a chain: ``link.py start|stop|status APPLICATION_ID [INPUT]``.
 
-``LINKS`` names a directory with ``links.json``: per base name, what the application reads, writes and computes.
+``LINKS`` names a directory with ``links.json``: per base name, what the application reads (unless it is told
+otherwise when it is started), writes and computes.
 While there is a file ``APPLICATION_ID.unstoppable``, ``stop`` fails.
 """
 
@@ -22,7 +23,7 @@ QUIET = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
 RUNNING, STOPPED = 0, 3
 
 
-def main(command: str, application_id: str) -> int:
+def main(command: str, application_id: str, source: str = "") -> int:
     """Run one command and return its exit code."""
     directory = Path(os.environ["LINKS"])
     pid_file = directory / f"{application_id}.pid"
@@ -36,18 +37,21 @@ def main(command: str, application_id: str) -> int:
     if command == "stop" and running:
         end_process(pid, marker=marker)
     if command == "start" and not running:
-        pid_file.write_text(str(start(directory, application_id)))
+        pid_file.write_text(str(start(directory, application_id, source)))
     return 0
 
 
-def start(directory: Path, application_id: str) -> int:
-    """Start the application and return its process id."""
+def start(directory: Path, application_id: str, source: str) -> int:
+    """Start the application and return its process id.
+
+    :param source: what it is to read; the topic of its link if empty.
+    """
     stack = json.loads((directory / "links.json").read_text())
     link = stack["links"][re.sub(r"-g\d+$", "", application_id)]
     words = [
         application_id,
         stack["servers"],
-        link["input"],
+        source or link["input"],
         link["output"],
         str(directory / "state"),
         link["does"],

@@ -8,21 +8,32 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from kafka_rescale.core.journal import Phase
+from kafka_rescale.core.journal import Captured, Journal, Phase
+from kafka_rescale.core.planning import build_plan
 from kafka_rescale.embedded.airflow_api import AirflowApiError
 from kafka_rescale.embedded.airflow_client import AirflowClient
 from kafka_rescale.embedded.airflow_standalone import AirflowStandalone
 from kafka_rescale.embedded.broker import EmbeddedBroker
+from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.operations.load import topology_of
 
 from tests.support.made_topics import commit, ends, make_topics
-from tests.support.small_application import write
+from tests.support.small_application import KEYS, application, topic_configs, write
 
 ROOT = Path(__file__).resolve().parents[2]
-PLAIN, GATED, SCHEDULED, NO_SPARK = "plain", "gated", "scheduled", "sparkless"
+PLAIN, GATED, SCHEDULED, NO_SPARK, BRIDGED = "plain", "gated", "scheduled", "sparkless", "bridged"
 REAL_RUN = {"dry_run": False, "approve_plan": True}
 LIMIT = 300
+CUSTOMERS = f"{BRIDGED}-customers"
+REPARTITIONED = {
+    "inputs": [
+        {"topic": f"{BRIDGED}-orders", "policy": "unkeyed"},
+        {"topic": CUSTOMERS, "policy": "repartitioned", "silent_seconds": 3},
+    ],
+    "lifecycle": {"type": "shell", "start": f"true {{input:{CUSTOMERS}}}", "stop": "true", "status": "true"},
+}
 
 pytestmark = pytest.mark.system
 
@@ -47,12 +58,13 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     write(applications, GATED)
     write(applications, SCHEDULED, schedule="@yearly")
     write(applications, NO_SPARK, spark_conn_id="spark_that_is_missing")
+    write(applications, BRIDGED, **REPARTITIONED)
     dags = directory / "dags"
     shutil.copytree(ROOT / "dags", dags)
     shutil.copy(ROOT / "tests/support/dags/gate_probe.py", dags)
     with EmbeddedBroker(directory / "broker", heap="512m") as broker:
         client = broker.client_config()
-        for name in (PLAIN, GATED, SCHEDULED, NO_SPARK):
+        for name in (PLAIN, GATED, SCHEDULED, NO_SPARK, BRIDGED):
             make_topics(client, name)
         connections = {
             "kafka_default": {"conn_type": "kafka", "extra": client},
@@ -66,6 +78,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 def test_every_dag_is_parsed_without_an_error(world: World) -> None:
     kinds = ("expand", "rollback", "retire", "gate_probe")
     wanted = {f"{kind}_{name}" for kind in kinds for name in (PLAIN, GATED, SCHEDULED, NO_SPARK)}
+    wanted |= {f"bridge_{BRIDGED}"}
     world.airflow.wait(lambda: wanted <= world.airflow.dag_ids(), "all DAGs to be parsed", LIMIT)
     assert world.airflow.import_errors() == {}
 
@@ -162,6 +175,30 @@ def test_the_gate_waits_in_the_triggerer_until_the_last_partition_has_come(world
     assert f"| {last.topic} | {last.partition} | 0 |" in world.airflow.hitl(dag, run, "approve_cutover")["body"]
     world.airflow.approve(dag, run, "approve_cutover")
     assert world.airflow.wait_for_run(dag, run, timeout=LIMIT) == "success"
+
+
+def test_a_bridge_carries_on_ends_by_itself_and_then_has_nothing_to_do(world: World) -> None:
+    """Its DAG runs by its schedule too; whichever run comes first does the work."""
+    declared = application(BRIDGED, **REPARTITIONED)
+    counts = dict.fromkeys(topic_configs(BRIDGED), 4)
+    plan = build_plan(declared, topology_of(declared), blue=BRIDGED, generation=2, current=counts, target=8)
+    admin = ClusterAdmin(KafkaConnection(world.client))
+    admin.ensure_topic(f"{CUSTOMERS}-p8", 8, 1, {})
+    fence = Captured(committed={CUSTOMERS: dict.fromkeys(range(4), 0)})
+    journal = Journal(plan=plan, phase=Phase.COMPLETE, captured=fence)
+    world.control(BRIDGED).update(lambda _: {"journal": journal})
+    dag = f"bridge_{BRIDGED}"
+    run = world.airflow.trigger(dag)
+    assert world.airflow.wait_for_run(dag, run, timeout=LIMIT) == "success", world.airflow.log(dag, run, "bridge")
+    bridge = world.control(BRIDGED).read().bridge
+    assert bridge is not None
+    assert bridge.ended_at_ms
+    assert sum(admin.end_offsets([f"{CUSTOMERS}-p8"])[f"{CUSTOMERS}-p8"].values()) >= len(KEYS)
+
+    again = world.airflow.trigger(dag)
+    assert world.airflow.wait_for_run(dag, again, timeout=LIMIT) == "success"
+    assert "nothing to do" in world.airflow.log(dag, again, "due")
+    assert world.airflow.task_states(dag, again)["bridge"] == "skipped"
 
 
 def test_a_retirement_without_the_right_name_is_not_even_started(world: World) -> None:

@@ -208,3 +208,19 @@ def test_the_application_files_of_this_repository_can_be_used(monkeypatch: pytes
     monkeypatch.delenv("KAFKA_RESCALE_APPLICATIONS", raising=False)
     dags = parsed().dags
     assert not [dag_id for dag_id, dag in dags.items() if "invalid" in dag.tags]
+
+
+def test_only_a_repartitioned_input_has_a_bridge_and_that_looks_before_it_starts_a_driver(
+    applications: Path,
+) -> None:
+    repartitioned = [{"topic": "orders", "policy": "repartitioned", "silent_seconds": 90}]
+    lifecycle = {**CHAIN["lifecycle"], "start": "start {input:orders}"}
+    write_application(applications, application_id="bridged", inputs=repartitioned, lifecycle=lifecycle)
+    dags = parsed().dags
+    assert [dag_id for dag_id in dags if dag_id.startswith("bridge_")] == ["bridge_bridged"]
+    dag = dags["bridge_bridged"]
+    assert (dag.max_active_runs, dag.catchup, dag.is_paused_upon_creation) == (1, False, False)
+    assert dag.get_task("bridge").upstream_task_ids == {"due"}
+    assert dag.get_task("bridge").silent_seconds == 90
+    assert dag.get_task("bridge").conf == {"spark.cores.max": "1"}
+    assert {task.owner for task in dag.tasks} == {"kafka-rescale"}

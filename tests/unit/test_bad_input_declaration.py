@@ -46,7 +46,7 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
             "of shop-orders, shop-customers. Correct the name, or paste the topology of the present program.",
             "inputs: found no declaration of input topic shop-orders, which the topology reads; expected "
             "every external topic that the topology reads. Add `- "
-            "{topic: shop-orders, policy: unkeyed | paused | fixed}`.",
+            "{topic: shop-orders, policy: unkeyed | paused | repartitioned | fixed}`.",
         ],
     ),
     "unknown output": (
@@ -71,8 +71,9 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"inputs": [ORDERS, {**CUSTOMERS, "policy": "unkeyed"}]},
         [
             "inputs.1.policy: found unkeyed, while sub-topology 1 reads shop-customers and keeps customers, "
-            "totals, hourly, visits; expected paused or fixed for an input whose keys decide where state is. "
-            "Declare `policy: paused` (with `producers:` to hold them), or `fixed` if its count shall stay."
+            "totals, hourly, visits; expected paused, repartitioned or fixed for an input whose keys decide where "
+            "state is. Declare `policy: paused` (with `producers:` to hold them), `repartitioned` if nobody can, "
+            "or `fixed` if its count shall stay."
         ],
     ),
     "producers of an input that is not paused": (

@@ -108,7 +108,7 @@ FIELDS: dict[str, tuple[dict[str, Any], str]] = {
     "unknown field of an input": (
         {"inputs": [INPUTS[0], {**INPUTS[1], "partitoner": "crc32"}]},
         "inputs[1].partitoner: found the unknown field `partitoner`; expected one of partitioner, policy, "
-        "producers, topic. Did you mean `partitioner`?",
+        "producers, silent_seconds, successor, topic. Did you mean `partitioner`?",
     ),
     "missing field": (
         {"lifecycle": {"type": "shell", "start": "true", "stop": "true"}},
@@ -116,7 +116,8 @@ FIELDS: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "unknown policy": (
         {"inputs": [INPUTS[0], {**INPUTS[1], "policy": "pause"}]},
-        "inputs[1].policy: found 'pause'; expected 'unkeyed', 'paused' or 'fixed'. Correct the value.",
+        "inputs[1].policy: found 'pause'; expected 'unkeyed', 'paused', 'repartitioned' or 'fixed'. Correct the "
+        "value.",
     ),
     "unknown partitioner": (
         {"inputs": [INPUTS[0], {**INPUTS[1], "partitioner": "md5"}]},

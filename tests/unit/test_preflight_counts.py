@@ -55,21 +55,15 @@ def test_a_repartition_topic_may_shrink_if_the_program_sets_its_count() -> None:
 
 
 COUNT_REFUSALS: Refusals = {
-    "co-partitioned topics differ": (
+    "an input that was grown by hand": (
         lambda: situation(
             topics=with_counts(by_customer_repartition=4, customers=6), repartitions=SET_BY_PROGRAM, inputs=INPUTS
         ),
         [
-            "sources of sub-topology 1: found by-customer-repartition with 4, shop-customers with 6; expected "
-            "equal counts: one key's records and state belong to one task. Give the external topics the same "
-            "count; Kafka Streams itself refuses to join them as they are.",
-            *(
-                f"topic 'shop-{store}-changelog': found 4 partitions; expected 6, one per task of sub-topology 1 "
-                "(by-customer-repartition with 4, shop-customers with 6). Kafka Streams refuses to start on "
-                "it: a source or the changelog was grown by hand. Restore the counts, or reset the "
-                "application."
-                for store in ("customers", "totals", "hourly", "visits")
-            ),
+            "input topic 'shop-customers': found 6 partitions with policy paused, while shop is tied to 4; "
+            "expected one layout of the keys: its old partitions hold records placed with either count. Declare "
+            "`policy: repartitioned`, which puts every record where its key belongs, in order; or `unkeyed` if "
+            "the program re-keys it before any state."
         ],
     ),
     "would differ afterwards": (
@@ -105,9 +99,9 @@ COUNT_REFUSALS: Refusals = {
         lambda: situation(2),
         [
             f"input topic 'shop-{topic}': found 4 partitions with policy {policy}; expected at most the "
-            "target of 2: a "
-            "topic can't lose partitions. Declare `policy: fixed`, and `count: start_command` for the "
-            "repartition topics that shall shrink; or ask for 4 or more."
+            "target of 2: a topic can't lose partitions. Declare `policy: repartitioned`, which goes on with a "
+            "new topic; or `policy: fixed`, and `count: start_command` for the repartition topics that shall "
+            "shrink; or ask for 4 or more."
             for topic, policy in (("orders", "unkeyed"), ("customers", "paused"))
         ],
     ),

@@ -24,7 +24,7 @@ from kafka_rescale.core.topology import Topology
 if TYPE_CHECKING:
     from airflow.sdk.definitions._internal.node import DAGNode
 
-DagBuilder = Callable[[Application, Path], DAG]
+DagBuilder = Callable[[Application, Path], DAG | None]
 
 START = datetime(2025, 1, 1, tzinfo=UTC)
 """Only a scheduled DAG looks at it; a fixed one, so that parsing gives the same DAG each time."""
@@ -107,18 +107,20 @@ def build_dags(build: DagBuilder, kind: str) -> dict[str, DAG]:
     Every task parses this file again, so one file that can't be used must not break the others' runs: it gets a
     DAG that says what is wrong with it.
 
-    :param build: makes one application's DAG.
+    :param build: makes one application's DAG, or None if it needs none of this kind.
     :param kind: first part of the DAG ids.
     """
     from kafka_rescale.operations.load import application_files, load_application
 
     dags: dict[str, DAG] = {}
+    dag: DAG | None
     for file in application_files():
         try:
             dag = build(load_application(file), file)
         except Exception as error:
             dag = invalid_dag(f"{kind}_{file.stem}", file, str(error))
-        dags[dag.dag_id] = dag
+        if dag is not None:
+            dags[dag.dag_id] = dag
     return dags
 
 

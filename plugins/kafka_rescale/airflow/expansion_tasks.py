@@ -72,9 +72,8 @@ class ExpansionTasks:
             application_id=self.application.application_id,
             kafka_conn_id=self.application.kafka_conn_id,
             conn_id=self.application.spark_conn_id,
-            conf=dict(self.application.spark_conf),
             acceptable_lag=self._acceptable_lag() if job in {"warm_up", "catch_up"} else None,
-            **arguments,
+            **{"conf": dict(self.application.spark_conf), **arguments},
         )
 
     def lag_gate(self, stage: int) -> LagGateSensor:

@@ -15,14 +15,14 @@ def plan_markdown(plan: Plan) -> str:
     moves = [
         (stage.name, move.kind.value, move.source, move.target, move.source_partitions, move.target_partitions)
         for stage in plan.stages
-        for move in stage.moves
+        for move in (*stage.moves, *stage.bridges)
     ]
     outputs = [
         (stage.name, "output", growth.topic, growth.topic, growth.current, growth.target)
         for stage in plan.stages
         for growth in stage.grow_outputs
     ]
-    inputs = [("cutover", f"input ({i.policy})", i.topic, i.topic, i.current, i.target) for i in plan.inputs]
+    inputs = [("cutover", f"input ({i.policy})", i.topic, i.green_topic, i.current, i.target) for i in plan.inputs]
     names = [stage.name for stage in plan.stages]
     rows = sorted([*outputs, *moves], key=lambda row: names.index(row[0]))
     title = f"**{plan.application}** to {plan.partitions} partitions: `{plan.blue}` → `{plan.green}`"

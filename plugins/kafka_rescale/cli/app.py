@@ -61,8 +61,9 @@ def describe(file: File, config: Config = None, as_json: AsJson = False) -> None
     control = ControlTopic(connection, application.application_id).read()
     running = control.generations.running if control.generations else application.application_id
     topology = topology_of(application)
-    found = describe_cluster(ClusterAdmin(connection), application, topology, running)
-    show(cluster_view(application, topology, found, running), as_json)
+    found = describe_cluster(ClusterAdmin(connection), application, topology, control.generations)
+    renamed = control.generations.inputs if control.generations else {}
+    show(cluster_view(application, topology, found, running, renamed), as_json)
 
 
 @app.command()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 
 from kafka_rescale.cli.output import Document, Rows
 from kafka_rescale.core.application import Application
+from kafka_rescale.core.bridge import Bridge
 from kafka_rescale.core.cluster import ClusterDescription
-from kafka_rescale.core.control_records import ControlState, PartitionProgress
+from kafka_rescale.core.control_records import ControlState, JobResult, PartitionProgress
 from kafka_rescale.core.generation_names import blue_names
 from kafka_rescale.core.plan import Plan
 from kafka_rescale.core.prewarming import remark
@@ -30,13 +32,19 @@ def application_view(application: Application, topology: Topology) -> Document:
 
 
 def cluster_view(
-    application: Application, topology: Topology, found: ClusterDescription, running: str
+    application: Application,
+    topology: Topology,
+    found: ClusterDescription,
+    running: str,
+    renamed: Mapping[str, str],
 ) -> Document:
     """Show the running generation.
 
     :param running: its ``application.id``.
+    :param renamed: what it reads instead of an input that was repartitioned.
     """
-    roles = dict.fromkeys(topology.inputs, "input") | dict.fromkeys(topology.outputs, "output")
+    roles = {renamed.get(topic, topic): "input" for topic in topology.inputs}
+    roles |= dict.fromkeys(topology.outputs, "output")
     names = blue_names(application, running)
     roles |= {names.repartition(t): "repartition" for t in sorted(topology.repartitions)}
     types = {s.name: s.type for s in application.stores}
@@ -78,7 +86,11 @@ def plan_view(plan: Plan | None, messages: Sequence[str]) -> Document:
             (stage.name, f"move {m.kind}", m.source, m.target, m.source_partitions, m.target_partitions)
             for m in stage.moves
         ]
-    rows += [("cutover", f"input, {i.policy}", i.topic, i.topic, i.current, i.target) for i in plan.inputs]
+        rows += [
+            (stage.name, "create successor", m.source, m.target, m.source_partitions, m.target_partitions)
+            for m in stage.bridges
+        ]
+    rows += [("cutover", f"input, {i.policy}", i.topic, i.green_topic, i.current, i.target) for i in plan.inputs]
     data = {"plan": plan.model_dump(mode="json"), "fingerprint": plan.fingerprint, "messages": list(messages)}
     title = f"{plan.blue} -> {plan.green}, {plan.partitions} partitions (plan {plan.fingerprint})"
     return Document(data, text, (Rows(title, ("stage", "what", "from", "to", "now", "then"), rows),))
@@ -106,6 +118,7 @@ def status_view(
             for name, n, worst, open_ in stages
         ],
         "verified": control.report.get("passed"),
+        "bridge": control.bridge.model_dump(mode="json") if control.bridge else None,
     }
     tables = (
         Rows("Lag", ("stage", "partitions", "largest lag", "not begun"), stages),
@@ -127,9 +140,23 @@ def _summary(application: Application, control: ControlState) -> str:
     ]
     if journal and (said := remark(journal.timings, journal.prewarmed)):
         lines.append(said)
+    if control.bridge:
+        lines.append(_bridge_line(control.bridge, control.results.get("bridge")))
     if control.report:
         lines.append(f"verification: {'passed' if control.report.get('passed') else 'failed'}")
     return "\n".join(lines)
+
+
+def _bridge_line(bridge: Bridge, result: JobResult | None) -> str:
+    since = f"no record in the old topic since {_utc(bridge.quiet_since_ms)}"
+    if bridge.ended_at_ms:
+        return f"bridge: ended, {since}"
+    behind = sum(max(0, p.end - p.position) for p in result.partitions) if result else 0
+    return f"bridge: carries on, {behind} offsets behind; {since}"
+
+
+def _utc(at_ms: int) -> str:
+    return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="seconds")
 
 
 def _stage_lags(control: ControlState, progress: Sequence[PartitionProgress]) -> list[tuple[str, int, int, int]]:

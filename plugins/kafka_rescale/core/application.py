@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from typing import Annotated, Literal
 
@@ -11,7 +12,8 @@ from kafka_rescale.core.changelog_formats import format_of
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.partitioners import partitioner_named
 
-Name = Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,200}$")]
+TOPIC_NAME = r"^[a-zA-Z0-9._-]{1,200}$"
+Name = Annotated[str, Field(pattern=TOPIC_NAME)]
 PartitionCount = Annotated[int, Field(ge=1, le=100_000)]
 
 
@@ -26,6 +28,7 @@ class InputPolicy(StrEnum):
 
     UNKEYED = "unkeyed"
     PAUSED = "paused"
+    REPARTITIONED = "repartitioned"
     FIXED = "fixed"
 
 
@@ -51,18 +54,46 @@ class Producers(Strict):
         return self
 
 
+SUCCESSOR = "{topic}-p{partitions}"
+"""Name of the topic that follows a ``repartitioned`` input, where the file gives no other."""
+
+
 class Input(Strict):
-    """An input topic, its policy and the partitioner that its producers use."""
+    """An input topic, its policy and the partitioner that its producers use.
+
+    :param topic: as the topology of the first generation names it, also when a successor is read by now.
+    :param successor: for ``repartitioned``, the name of the next topic; ``{topic}`` and ``{partitions}`` are
+        filled in.
+    :param silent_seconds: for ``repartitioned``, how long nothing must have come into the old topic before its
+        bridge ends: longer than any producer pauses between two records.
+    """
 
     topic: Name
     policy: InputPolicy
     partitioner: str = "murmur2"
     producers: Producers | None = None
+    successor: str | None = None
+    silent_seconds: int = Field(default=3600, ge=1)
 
     @field_validator("partitioner")
     @classmethod
     def _known_partitioner(cls, value: str) -> str:
         return _named(value, partitioner_named)
+
+    @field_validator("successor")
+    @classmethod
+    def _name_of_a_topic(cls, value: str | None) -> str | None:
+        try:
+            name = value is None or value.format(topic="topic", partitions=1)
+        except (KeyError, IndexError, ValueError):
+            name = ""
+        if name is not True and not re.fullmatch(TOPIC_NAME, str(name)):
+            raise ValueError("give the name of a topic, with no other placeholders than {topic} and {partitions}")
+        return value
+
+    def successor_topic(self, partitions: int) -> str:
+        """Return the name of the topic that follows this one at an expansion to so many partitions."""
+        return (self.successor or SUCCESSOR).format(topic=self.topic, partitions=partitions)
 
 
 class Output(Strict):
@@ -121,9 +152,11 @@ class SubTopologySpec(Strict):
 
 
 class ShellLifecycle(Strict):
-    """Commands with ``{application_id}``, ``{partitions}``, ``{generation}`` and ``{internal_topic_prefix}``
-    filled in.
+    """Commands with ``{application_id}``, ``{partitions}``, ``{generation}``, ``{internal_topic_prefix}`` and
+    ``{input:NAME}`` filled in.
 
+    ``{input:orders}`` is the topic that the instance has to read as its input ``orders``: the topic itself, or the
+    successor that a ``repartitioned`` input has got.
     ``start`` and ``stop`` must return when done and may be called twice. ``status`` exits with 0 (running) or
     3 (stopped), as LSB init scripts do. ``start_gated`` starts the instances behind the warm-up gate, with the
     local state directories that ``start`` uses afterwards; without it, green is not pre-warmed.
@@ -176,6 +209,7 @@ class Application(Strict):
     :param green_names: the next generation's name of a store or repartition (without suffix), by its present name:
         generated indexes shift when the program has changed.
     :param max_restore_seconds: for green to restore its stores behind the warm-up gate.
+    :param bridge_cores: of a standalone Spark cluster, that the bridge of a repartitioned input keeps for weeks.
     :param schedule: cron expression or preset of its expansion DAG; without one only a person or another program
         starts an expansion, and it can't be backfilled.
     """
@@ -200,6 +234,7 @@ class Application(Strict):
     max_restore_seconds: int = Field(default=3600, ge=10)
     on_partition_expansion: Annotated[str, Field(pattern=r"^[\w.]+:\w+$")] | None = None
     spark_conf: dict[str, str] = Field(default_factory=dict)
+    bridge_cores: int = Field(default=1, ge=1)
     chain: Name | None = None
     schedule: str | None = None
     tags: tuple[str, ...] = ()

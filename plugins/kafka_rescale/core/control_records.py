@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
+from kafka_rescale.core.bridge import Bridge
 from kafka_rescale.core.journal import Journal
 from kafka_rescale.core.plan import Value
 
@@ -16,6 +17,7 @@ class Concern(StrEnum):
     LEASE = "lease"
     JOURNAL = "journal"
     GENERATIONS = "generations"
+    BRIDGE = "bridge"
     RESULT = "result"
     REPORT = "report"
 
@@ -36,13 +38,17 @@ class Lease(Value):
 
 
 class Generations(Value):
-    """The incarnations of an application: ``running`` is the ``application.id`` that owns the inputs."""
+    """The incarnations of an application: ``running`` is the ``application.id`` that owns the inputs.
+
+    :param inputs: what the running one reads instead of an input that was repartitioned, by the name in the file.
+    """
 
     running: str
     generation: int = 1
     partitions: int = 0
     retired: tuple[str, ...] = ()
     previous: str = ""
+    inputs: dict[str, str] = Field(default_factory=dict)
 
 
 class PartitionProgress(Value):
@@ -82,5 +88,6 @@ class ControlState(Value):
     lease: Lease | None = None
     journal: Journal | None = None
     generations: Generations | None = None
+    bridge: Bridge | None = None
     results: dict[str, JobResult] = Field(default_factory=dict)
     report: dict[str, object] = Field(default_factory=dict)

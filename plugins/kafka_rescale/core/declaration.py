@@ -45,6 +45,7 @@ def check_declaration(application: Application, topology: Topology) -> list[Mist
         *_source_tables(application, topology),
         *_policies(application, topology),
         *_copartitioned_policies(application, topology),
+        *_successors(application),
     ]
 
 
@@ -109,7 +110,7 @@ def _inputs(application: Application, topology: Topology) -> Iterator[Mistake]:
                 ("inputs",),
                 f"no declaration of input topic {topic}, which the topology reads",
                 "every external topic that the topology reads",
-                f"Add `- {{topic: {topic}, policy: unkeyed | paused | fixed}}`.",
+                f"Add `- {{topic: {topic}, policy: unkeyed | paused | repartitioned | fixed}}`.",
             )
 
 
@@ -214,8 +215,41 @@ def _policies(application: Application, topology: Topology) -> Iterator[Mistake]
                 ("inputs", index, "policy"),
                 f"unkeyed, while sub-topology {keyed_by_it[0].id} reads {declared.topic} and keeps "
                 f"{', '.join(keyed_by_it[0].stores + keyed_by_it[0].source_tables)}",
-                "paused or fixed for an input whose keys decide where state is",
-                "Declare `policy: paused` (with `producers:` to hold them), or `fixed` if its count shall stay.",
+                "paused, repartitioned or fixed for an input whose keys decide where state is",
+                "Declare `policy: paused` (with `producers:` to hold them), `repartitioned` if nobody can, or "
+                "`fixed` if its count shall stay.",
+            )
+
+
+def _successors(application: Application) -> Iterator[Mistake]:
+    spec = application.lifecycle
+    commands = {"start": spec.start, "start_gated": spec.start_gated} if isinstance(spec, ShellLifecycle) else {}
+    for index, declared in enumerate(application.inputs):
+        if declared.policy is not InputPolicy.REPARTITIONED:
+            if declared.successor is not None:
+                yield Mistake(
+                    ("inputs", index, "successor"),
+                    f"a successor for an input with policy {declared.policy}",
+                    "`successor:` with policy repartitioned only",
+                    "Delete it, or declare `policy: repartitioned`.",
+                )
+            continue
+        told = f"{{input:{declared.topic}}}"
+        for name in (n for n, command in commands.items() if command is not None and told not in command):
+            yield Mistake(
+                ("lifecycle", "shell", name),
+                f"a {name} command without {told}",
+                f"the topic that is to be read as {declared.topic}, which changes with every expansion",
+                f"Let the program take the topic's name from its command line: … {told}.",
+            )
+        taken = {i.topic for i in application.inputs} | {o.topic for o in application.outputs}
+        taken |= {i.successor_topic(application.partitions) for i in application.inputs[:index]}
+        if (name := declared.successor_topic(application.partitions)) in taken:
+            yield Mistake(
+                ("inputs", index, "successor"),
+                f"the successor {name}, which is a topic of its own",
+                "a name for the new topic alone",
+                "Choose another name; {topic} and {partitions} are filled in.",
             )
 
 

@@ -22,6 +22,7 @@ class Oracle(StrEnum):
     ONE_PARTITION = "one partition"
     TOMBSTONES = "tombstones"
     START_OFFSETS = "start offsets"
+    MISROUTED = "misrouted"
     RESIDUE = "residue"
     SEQUENCE = "sequence"
     DUPLICATES = "duplicates"
@@ -34,10 +35,15 @@ MEANING: dict[Oracle, str] = {
     Oracle.ONE_PARTITION: "no key is in two partitions of one log",
     Oracle.TOMBSTONES: "a key that is deleted or unknown in blue is not live in green",
     Oracle.START_OFFSETS: "green started where blue stopped, and at 0 in new partitions",
+    Oracle.MISROUTED: "every record that came into a grown input since is in the partition of its key",
     Oracle.RESIDUE: "green's partition modulo blue's count is blue's partition (static partitioners: is blue's)",
     Oracle.SEQUENCE: "the records of a key have the same order on both sides",
     Oracle.DUPLICATES: "green has no record more often than blue's log",
 }
+
+
+OF_INPUTS = frozenset({Oracle.START_OFFSETS, Oracle.MISROUTED})
+"""Oracles about input topics; all others are about stores."""
 
 
 class Entry(Value):

@@ -23,15 +23,17 @@ class MoveKind(StrEnum):
 
     CHANGELOG = "changelog"
     REPARTITION = "repartition"
+    INPUT = "input"
 
 
 class Move(Value):
-    """One internal topic of the running generation and its successor.
+    """One topic of the running generation and its successor.
 
-    :param store: the store's name for a changelog, the repartition's (with suffix) otherwise.
+    :param store: the store's name for a changelog, the repartition's (with suffix), or the input's as declared.
     :param store_type: for a changelog, the declared store type.
     :param key_topic: the topic by whose name a user's partitioner is asked, as the topology names it: the
         repartition topic itself; for a changelog, what its sub-topology reads.
+    :param earlier_partitions: of an input that was grown by hand, the count that blue knew; 0 otherwise.
     """
 
     kind: MoveKind
@@ -43,6 +45,7 @@ class Move(Value):
     key_topic: str = ""
     source_partitions: int
     target_partitions: int
+    earlier_partitions: int = 0
 
 
 class Growth(Value):
@@ -54,23 +57,53 @@ class Growth(Value):
 
 
 class InputPlan(Value):
-    """What happens to an input topic at the cutover; ``current == target`` means untouched."""
+    """What happens to an input topic at the cutover; ``current == target`` means untouched.
+
+    :param topic: what blue reads.
+    :param name: as the application file names it, if that is not what blue reads.
+    :param successor: what green reads instead, if the input is repartitioned.
+    :param earlier: the count that blue knows, if the topic was grown by hand since; 0 otherwise.
+    """
 
     topic: str
     policy: InputPolicy
     partitioner: str
     current: int
     target: int
+    name: str = ""
+    successor: str = ""
+    earlier: int = 0
+
+    @property
+    def declared(self) -> str:
+        """The name in the application file and in the topology."""
+        return self.name or self.topic
+
+    @property
+    def green_topic(self) -> str:
+        """What green reads."""
+        return self.successor or self.topic
+
+    @property
+    def grows(self) -> bool:
+        """Whether the topic itself gets more partitions."""
+        return not self.successor and self.target > self.current
 
 
 class Stage(Value):
-    """One sub-topology's topics: expanded, restored and warmed up together."""
+    """One sub-topology's topics: expanded, restored and warmed up together.
+
+    :param moves: internal topics, of blue and of green alone.
+    :param bridges: ``repartitioned`` inputs, whose successors are created with the stage and filled from the
+        promotion on.
+    """
 
     index: int
     name: str
     subtopology: int
     grow_outputs: tuple[Growth, ...] = ()
     moves: tuple[Move, ...] = ()
+    bridges: tuple[Move, ...] = ()
 
     @property
     def changelogs(self) -> tuple[Move, ...]:
@@ -114,6 +147,11 @@ class Plan(Value):
         """The moves of all stages whose in-flight records are carried over at the cutover, and proven then."""
         return tuple(m for m in self.moves if m.kind is MoveKind.REPARTITION)
 
+    @property
+    def bridges(self) -> tuple[Move, ...]:
+        """The inputs whose records are carried on to their successors from the promotion on."""
+        return tuple(m for stage in self.stages for m in stage.bridges)
+
     def stage(self, index: int) -> Stage:
         """Return the stage of that number, 1 being the most downstream.
 
@@ -145,3 +183,8 @@ class Plan(Value):
     def copy_group(self) -> str:
         """The consumer group whose offsets are the progress of the copies."""
         return f"{self.application}-rescale-{self.generation}"
+
+    @property
+    def bridge_group(self) -> str:
+        """The consumer group whose offsets are the progress of the bridges; it outlives the copies."""
+        return f"{self.application}-bridge-{self.generation}"

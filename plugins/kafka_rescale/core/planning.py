@@ -23,12 +23,16 @@ def green_application_id(application: str, generation: int) -> str:
 def target_counts(application: Application, current: Mapping[str, int], target: int) -> dict[str, int]:
     """Return the count that every input topic has after the cutover.
 
-    :param current: partition count per input topic now.
+    :param current: partition count per input topic now, by the name in the application file.
     """
-    return {
-        i.topic: current[i.topic] if i.policy is InputPolicy.FIXED else max(target, current[i.topic])
-        for i in application.inputs
-    }
+    return {i.topic: _target_count(i.policy, current[i.topic], target) for i in application.inputs}
+
+
+def _target_count(policy: InputPolicy, current: int, target: int) -> int:
+    """A topic can't lose partitions; a successor begins with as many as it is given."""
+    if policy is InputPolicy.REPARTITIONED:
+        return target
+    return current if policy is InputPolicy.FIXED else max(target, current)
 
 
 def build_plan(
@@ -39,18 +43,24 @@ def build_plan(
     generation: int,
     current: Mapping[str, int],
     target: int,
+    renamed: Mapping[str, str] | None = None,
+    earlier: Mapping[str, int] | None = None,
 ) -> Plan:
     """Return the plan that takes an application from its current counts to ``target``.
 
     :param blue: ``application.id`` of the running generation.
     :param generation: number of the generation to build.
     :param current: partition count of every existing topic that the application uses, by full name.
+    :param renamed: what blue reads instead of an input, after an expansion that has repartitioned it.
+    :param earlier: the count that blue knows of an input that was grown by hand.
     """
-    inputs_after = target_counts(application, current, target)
+    inputs = _input_plans(application, current, target, renamed or {}, earlier or {})
+    inputs_after = {i.declared: i.target for i in inputs}
     repartitions_after = partition_counts(topology, inputs_after, application.enforced_counts(target))
     counts = {**inputs_after, **repartitions_after}
     green = green_application_id(application.application_id, generation)
     names = blue_names(application, blue), green_names(application, green)
+    ordered = topology.downstream_first()
     stages = tuple(
         Stage(
             index=index,
@@ -58,8 +68,9 @@ def build_plan(
             subtopology=subtopology.id,
             grow_outputs=_grown_outputs(application, topology, subtopology, current),
             moves=_moves(application, topology, subtopology, names, current, counts),
+            bridges=_bridges(inputs, subtopology, ordered[: index - 1]),
         )
-        for index, subtopology in enumerate(topology.downstream_first(), start=1)
+        for index, subtopology in enumerate(ordered, start=1)
     )
     return Plan(
         application=application.application_id,
@@ -68,16 +79,56 @@ def build_plan(
         green=green,
         partitions=target,
         stages=stages,
-        inputs=tuple(
-            InputPlan(
-                topic=i.topic,
-                policy=i.policy,
-                partitioner=i.partitioner,
-                current=current[i.topic],
-                target=inputs_after[i.topic],
-            )
-            for i in application.inputs
-        ),
+        inputs=inputs,
+    )
+
+
+def _input_plans(
+    application: Application,
+    current: Mapping[str, int],
+    target: int,
+    renamed: Mapping[str, str],
+    earlier: Mapping[str, int],
+) -> tuple[InputPlan, ...]:
+    topics = {i.topic: renamed.get(i.topic, i.topic) for i in application.inputs}
+    counts = {name: current[topic] for name, topic in topics.items()}
+    after = target_counts(application, counts, target)
+    return tuple(
+        InputPlan(
+            topic=topics[i.topic],
+            policy=i.policy,
+            partitioner=i.partitioner,
+            current=counts[i.topic],
+            target=after[i.topic],
+            name=i.topic if topics[i.topic] != i.topic else "",
+            successor=i.successor_topic(target)
+            if i.policy is InputPolicy.REPARTITIONED and (counts[i.topic] != target or i.topic in earlier)
+            else "",
+            earlier=earlier.get(i.topic, 0),
+        )
+        for i in application.inputs
+    )
+
+
+def _bridges(
+    inputs: tuple[InputPlan, ...], subtopology: SubTopology, earlier: tuple[SubTopology, ...]
+) -> tuple[Move, ...]:
+    """Return the bridges of the inputs that this sub-topology reads and none of an earlier stage does."""
+    read_before = {topic for other in earlier for topic in other.sources}
+    return tuple(
+        Move(
+            kind=MoveKind.INPUT,
+            source=i.topic,
+            target=i.successor,
+            store=i.declared,
+            partitioner=i.partitioner,
+            source_partitions=i.current,
+            target_partitions=i.target,
+            earlier_partitions=i.earlier,
+            key_topic=i.declared,
+        )
+        for i in inputs
+        if i.successor and i.declared in subtopology.sources and i.declared not in read_before
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kafka_rescale.core.errors import Finding
+from kafka_rescale.core.preflight_bridge import successor_topics, unfinished_bridge
 from kafka_rescale.core.preflight_counts import (
     changelog_counts,
     changes_anything,
@@ -11,6 +12,7 @@ from kafka_rescale.core.preflight_counts import (
     reachable_target,
     shrinking_inputs,
 )
+from kafka_rescale.core.preflight_grown import grown_inputs
 from kafka_rescale.core.preflight_keys import history_messages, misplaced_keys, null_keys, store_key_shapes
 from kafka_rescale.core.preflight_partitioners import future_placement
 from kafka_rescale.core.preflight_running import conflicting_target, lag_messages, running_as_expected
@@ -49,11 +51,17 @@ def check(situation: Situation) -> list[Finding]:
 
 def _counts(situation: Situation) -> list[Finding]:
     """Checks that need every topic's count; the target is looked at only once the present makes sense."""
-    present = [*derived_repartitions(situation), *copartitioned(situation), *changelog_counts(situation)]
+    present = [*grown_inputs(situation), *derived_repartitions(situation)]
+    present += [*copartitioned(situation), *changelog_counts(situation)]
     shrinking = list(shrinking_inputs(situation))
     if present or shrinking:
         return present + shrinking
-    return [*reachable_target(situation), *green_names(situation)]
+    return [
+        *reachable_target(situation),
+        *green_names(situation),
+        *successor_topics(situation),
+        *unfinished_bridge(situation),
+    ]
 
 
 def messages(situation: Situation) -> list[str]:

@@ -14,14 +14,15 @@ from kafka_rescale.core.topology import REPARTITION_SUFFIX, SubTopology, partiti
 def shrinking_inputs(situation: Situation) -> Iterator[Finding]:
     """Yield inputs that would have to lose partitions, which Kafka can't do."""
     for declared in situation.application.inputs:
-        count = situation.counts[declared.topic]
-        if declared.policy is not InputPolicy.FIXED and situation.target < count:
+        count = situation.actual_counts[declared.topic]
+        in_place = declared.policy in {InputPolicy.UNKEYED, InputPolicy.PAUSED}
+        if in_place and situation.target < count:
             yield Finding(
                 f"input topic {declared.topic!r}",
                 f"{count} partitions with policy {declared.policy}",
                 f"at most the target of {situation.target}: a topic can't lose partitions",
-                "Declare `policy: fixed`, and `count: start_command` for the repartition topics that shall "
-                f"shrink; or ask for {count} or more.",
+                "Declare `policy: repartitioned`, which goes on with a new topic; or `policy: fixed`, and `count: "
+                f"start_command` for the repartition topics that shall shrink; or ask for {count} or more.",
             )
 
 
@@ -49,7 +50,7 @@ def copartitioned(situation: Situation) -> Iterator[Finding]:
 def counts_after(situation: Situation) -> dict[str, int]:
     """Return the count of every source topic after the expansion, as the topology names them."""
     application, target = situation.application, situation.target
-    external = target_counts(application, situation.external_counts, target)
+    external = target_counts(application, situation.actual_counts, target)
     return {**external, **partition_counts(situation.topology, external, application.enforced_counts(target))}
 
 
@@ -108,7 +109,7 @@ def changes_anything(situation: Situation) -> bool:
 
 def reachable_target(situation: Situation) -> Iterator[Finding]:
     """Yield a finding if nothing that is declared could ever change a count."""
-    application, present = situation.application, max(situation.counts.values())
+    application, present = situation.application, max(situation.actual_counts.values())
     may_change = any(i.policy is not InputPolicy.FIXED for i in application.inputs) or situation.enforced_now
     if not may_change and not changes_anything(situation) and situation.target != present:
         yield Finding(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from kafka_rescale.core.application import InputPolicy
 from kafka_rescale.core.changelog_formats import FORMATS, ChangelogFormat, format_of
 from kafka_rescale.core.errors import Finding, UnsafeState
 from kafka_rescale.core.partitioners import Partitioner, known_partitioners, partitioner_named
@@ -19,6 +20,8 @@ class _Placed:
     """A sampled topic and how its keys ought to decide the partition.
 
     :param processed: committed offset per partition, for inputs.
+    :param earlier: of an input that is repartitioned after it was grown by hand, the count before: records may lie
+        as with either count.
     """
 
     topic: str
@@ -27,12 +30,17 @@ class _Placed:
     samples: Sequence[Sample]
     partitioning_key: Callable[[bytes], bytes]
     processed: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    earlier: int = 0
 
     def wrong(self, partitioner: Partitioner, partitions: int) -> list[tuple[Sample, int]]:
         """Return the samples that are elsewhere, each with the partition where it belongs."""
         keyed = [s for s in self.samples if s.key is not None]
-        homes = partitioner.partition_batch([self.partitioning_key(s.key or b"") for s in keyed], partitions)
-        return [(s, home) for s, home in zip(keyed, homes, strict=True) if s.partition != home]
+        keys = [self.partitioning_key(s.key or b"") for s in keyed]
+        homes = partitioner.partition_batch(keys, partitions)
+        before = partitioner.partition_batch(keys, self.earlier) if self.earlier else homes
+        return [
+            (s, home) for s, home, old in zip(keyed, homes, before, strict=True) if s.partition not in {home, old}
+        ]
 
     def earlier_count(self) -> int | None:
         """Return the largest smaller count that explains every misplaced sample: the topic was grown since."""
@@ -69,14 +77,15 @@ class _Placed:
 
 def null_keys(situation: Situation) -> Iterator[Finding]:
     """Yield keyed inputs that have records without a key."""
-    for topic in situation.keyed_inputs():
+    for declared in situation.keyed_inputs():
+        topic = situation.full_name(declared.topic)
         without = [s for s in situation.samples if s.topic == topic and s.key is None]
-        if without:
-            policy = situation.application.input_named(topic).policy
+        # The bridge spreads them over all partitions, as their producers do.
+        if without and declared.policy is not InputPolicy.REPARTITIONED:
             yield Finding(
                 f"input topic {topic!r}",
                 f"no key in {counted(len(without), 'sampled record')}, first at {_at(without[0])}",
-                f"keys in an input with policy {policy}: they decide which partition a record belongs to",
+                f"keys in an input with policy {declared.policy}: they decide which partition a record belongs to",
                 "Declare `policy: unkeyed` if the program re-keys it before any state; else mend the producer.",
             )
 
@@ -157,10 +166,12 @@ def history_messages(situation: Situation) -> Iterator[str]:
 
 def _placed_topics(situation: Situation) -> Iterator[_Placed]:
     application = situation.application
-    for topic in situation.keyed_inputs():
-        partitioner = partitioner_named(application.input_named(topic).partitioner, topic)
-        for placed in _placed(situation, topic, partitioner):
-            yield replace(placed, processed=situation.cluster.committed)
+    for declared in situation.keyed_inputs():
+        partitioner = partitioner_named(declared.partitioner, declared.topic)
+        for placed in _placed(situation, situation.full_name(declared.topic), partitioner):
+            earlier = situation.grown.get(declared.topic, 0)
+            repartitioned = declared.policy is InputPolicy.REPARTITIONED
+            yield replace(placed, processed=situation.cluster.committed, earlier=earlier if repartitioned else 0)
     for topic in sorted(situation.topology.repartitions):
         partitioner = partitioner_named(application.repartition_partitioner(topic), topic)
         yield from _placed(situation, situation.full_name(topic), partitioner)

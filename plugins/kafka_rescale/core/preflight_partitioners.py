@@ -17,9 +17,9 @@ def future_placement(situation: Situation) -> Iterator[Finding]:
 
     Present placement must have been found right before.
     """
-    keyed = situation.keyed_inputs()
-    for planned in (i for i in situation.plan.inputs if i.topic in keyed):
-        partitioner = partitioner_named(planned.partitioner, planned.topic)
+    keyed = {i.topic for i in situation.keyed_inputs()}
+    for planned in (i for i in situation.plan.inputs if i.declared in keyed):
+        partitioner = partitioner_named(planned.partitioner, planned.declared)
         yield from _findings(situation, planned, planned.topic, partitioner, planned.target)
     for move in situation.plan.moves:
         partitioner = partitioner_named(move.partitioner, move.key_topic)

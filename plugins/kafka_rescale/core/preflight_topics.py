@@ -13,7 +13,7 @@ from kafka_rescale.core.situation import Situation, counted
 def missing_topics(situation: Situation) -> Iterator[Finding]:
     """Yield every topic of the application that the cluster does not have."""
     topology, topics = situation.topology, situation.cluster.topics
-    for topic in topology.inputs:
+    for topic in map(situation.full_name, topology.inputs):
         if topic not in topics:
             yield _missing(
                 topic, "the input topic", "Create it, or correct its name in the topology and `inputs:`."
@@ -141,6 +141,8 @@ def green_names(situation: Situation) -> Iterator[Finding]:
     """Yield topics and members under the names that green needs, unless an own earlier run left them."""
     planned = {m.target: m.target_partitions for m in situation.plan.moves}
     for name, records in sorted(situation.green_records.items()):
+        if name in situation.successors().values():
+            continue
         if situation.own_journal is None:
             yield Finding(
                 f"topic {name!r}",

@@ -19,7 +19,10 @@ def render(report: Report) -> str:
         "",
         _stores(report.stores),
     )
-    parts = [*head, *(_partitions(s) for s in report.stores), *_findings(report)]
+    inputs = [
+        f"\n{i.topic}: {i.misrouted:,} of {i.records:,} records since the cutover misrouted" for i in report.inputs
+    ]
+    parts = [*head, *inputs, *(_partitions(s) for s in report.stores), *_findings(report)]
     return "\n".join(parts)
 
 
@@ -72,6 +75,8 @@ def _partitions(store: StoreReport) -> str:
 
 def _findings(report: Report) -> list[str]:
     counts: dict[Oracle, int] = {Oracle.START_OFFSETS: len(report.start_offsets)} if report.start_offsets else {}
+    if misrouted := sum(i.misrouted for i in report.inputs):
+        counts[Oracle.MISROUTED] = misrouted
     for store in report.stores:
         for oracle, count in store.failures.items():
             counts[oracle] = counts.get(oracle, 0) + count

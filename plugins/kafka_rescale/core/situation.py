@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from kafka_rescale.core.application import Application, InputPolicy
+from kafka_rescale.core.application import Application, Input, InputPolicy
 from kafka_rescale.core.cluster import ClusterDescription, GroupDescription, TopicDescription
 from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.generation_names import GenerationNames, blue_names
+from kafka_rescale.core.grown_inputs import Reach, grown_by_hand
 from kafka_rescale.core.journal import Journal
 from kafka_rescale.core.plan import Plan
 from kafka_rescale.core.planning import build_plan, green_application_id
@@ -87,19 +88,53 @@ class Situation:
         """Return the full name of the running generation's changelog."""
         return self.names.changelog(store)
 
+    @property
+    def renamed(self) -> Mapping[str, str]:
+        """What the running generation reads instead of an input that was repartitioned."""
+        return self.control.generations.inputs if self.control.generations else {}
+
     def full_name(self, topic: str) -> str:
-        """Return a topic's name on the cluster; repartition topics get the application id."""
-        return self.names.repartition(topic) if topic in self.topology.repartitions else topic
+        """Return a topic's name on the cluster: with the application id, or what has followed an input."""
+        if topic in self.topology.repartitions:
+            return self.names.repartition(topic)
+        return self.renamed.get(topic, topic)
 
     def topic(self, name: str) -> TopicDescription | None:
         """Return the description of a topic as the topology names it."""
         return self.cluster.topics.get(self.full_name(name))
 
     @cached_property
-    def counts(self) -> dict[str, int]:
+    def actual_counts(self) -> dict[str, int]:
         """Present partition count per source topic that exists, as the topology names it."""
         sources = dict.fromkeys(t for s in self.topology.subtopologies for t in s.sources)
         return {t: found.partitions for t in sources if (found := self.topic(t)) is not None}
+
+    @cached_property
+    def grown(self) -> dict[str, int]:
+        """The count that the running generation knows of each input that was grown by hand."""
+        changelogs = {s: self.cluster.topics.get(self.changelog(s)) for s in self.topology.stores}
+        return grown_by_hand(
+            self.topology,
+            self.actual_counts,
+            {store: found.partitions for store, found in changelogs.items() if found is not None},
+            self.application.enforced_counts(self.target),
+            {topic: self._reach(self.full_name(topic)) for topic in self.topology.inputs},
+        )
+
+    def _reach(self, name: str) -> Reach:
+        written = [
+            p for (topic, p), end in self.cluster.ends.items() if topic == name and end > self._begin(name, p)
+        ]
+        read = [partition for topic, partition in self.cluster.committed if topic == name]
+        return Reach(written=max(written, default=-1) + 1, read=max(read, default=-1) + 1)
+
+    def _begin(self, name: str, partition: int) -> int:
+        return self.cluster.begins.get((name, partition), 0)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Partition count per source topic, as the running generation knows it."""
+        return {**self.actual_counts, **self.grown}
 
     @property
     def external_counts(self) -> dict[str, int]:
@@ -112,14 +147,24 @@ class Situation:
         enforced = self.application.enforced_counts(self.target)
         return {t: self.counts[t] for t in enforced if t in self.counts}
 
-    def keyed_inputs(self) -> list[str]:
+    def keyed_inputs(self) -> list[Input]:
         """Return the inputs whose keys decide where state is."""
         stateful = {t for s in self.stateful_subtopologies() for t in s.sources}
         return [
-            i.topic
+            i
             for i in self.application.inputs
-            if i.policy is InputPolicy.PAUSED or (i.policy is InputPolicy.FIXED and i.topic in stateful)
+            if i.policy in {InputPolicy.PAUSED, InputPolicy.REPARTITIONED}
+            or (i.policy is InputPolicy.FIXED and i.topic in stateful)
         ]
+
+    def successors(self) -> dict[str, str]:
+        """Return the topic that an expansion to the target would create, per input that gets a new one."""
+        return {
+            i.topic: i.successor_topic(self.target)
+            for i in self.application.inputs
+            if i.policy is InputPolicy.REPARTITIONED
+            and (self.actual_counts.get(i.topic) != self.target or i.topic in self.grown)
+        }
 
     def stateful_subtopologies(self) -> list[SubTopology]:
         """Return the sub-topologies that keep state."""
@@ -138,4 +183,6 @@ class Situation:
             generation=self.generation,
             current={name: t.partitions for name, t in self.cluster.topics.items()},
             target=self.target,
+            renamed=self.renamed,
+            earlier=self.grown,
         )

@@ -12,7 +12,8 @@ from pydantic import Field
 
 from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.journal import Journal, PartitionOffsets
-from kafka_rescale.core.oracles import KeyFinding, Oracle
+from kafka_rescale.core.misrouted import InputReport
+from kafka_rescale.core.oracles import KeyFinding, Oracle, printable
 from kafka_rescale.core.plan import InputPlan, Move, Value
 
 CLOCK_SKEW_MS = 60_000
@@ -117,6 +118,7 @@ class Report(Value):
     :param plan: fingerprint of the plan: a report of another expansion proves nothing about this one.
     :param as_of_ms: when verify began, ms since the epoch.
     :param start_offsets: findings about the offsets that green started from.
+    :param inputs: what was looked at of the inputs that were grown by key.
     """
 
     application: str
@@ -129,11 +131,27 @@ class Report(Value):
     seconds: float
     start_offsets: tuple[KeyFinding, ...]
     stores: tuple[StoreReport, ...]
+    inputs: tuple[InputReport, ...] = ()
 
     @property
     def findings(self) -> tuple[KeyFinding, ...]:
         """All listed findings; at most ``MAX_FINDINGS`` per store and oracle."""
-        return (*self.start_offsets, *(f for s in self.stores for f in s.findings))
+        return (*self.start_offsets, *self.misrouted, *(f for s in self.stores for f in s.findings))
+
+    @property
+    def misrouted(self) -> tuple[KeyFinding, ...]:
+        """The first misrouted records of every input."""
+        return tuple(
+            KeyFinding(
+                oracle=Oracle.MISROUTED,
+                subject=f"{i.topic}-{m.partition}",
+                detail=f"offset {m.offset} belongs to partition {m.home}",
+                key=m.key,
+                text=printable(bytes.fromhex(m.key)),
+            )
+            for i in self.inputs
+            for m in i.first
+        )
 
 
 def is_about(report: Mapping[str, object], journal: Journal, since_ms: int) -> bool:
@@ -191,13 +209,14 @@ def check_start_offsets(
     :param committed: green's committed offsets now, which may only have moved on.
     """
     return tuple(
-        KeyFinding(oracle=Oracle.START_OFFSETS, subject=f"{i.topic}-{p}", detail=problem)
+        KeyFinding(oracle=Oracle.START_OFFSETS, subject=f"{i.green_topic}-{p}", detail=problem)
         for i in inputs
         for p in range(i.target)
         for problem in _start_problems(
-            expected=stopped.get(i.topic, {}).get(p, 0),
-            started=started.get(i.topic, {}).get(p),
-            committed=committed.get(i.topic, {}).get(p),
+            # The bridge carries on from where blue stopped, into a topic that green reads from its beginning.
+            expected=0 if i.successor else stopped.get(i.topic, {}).get(p, 0),
+            started=started.get(i.green_topic, {}).get(p),
+            committed=committed.get(i.green_topic, {}).get(p),
         )
     )
 

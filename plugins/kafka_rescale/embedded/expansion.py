@@ -52,6 +52,7 @@ class Expansion:
     attempt: int = 1
     patience: float = 600
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    bridge: subprocess.Popen[bytes] | None = None
 
     @classmethod
     def of_file(
@@ -107,11 +108,14 @@ class Expansion:
         return prewarm(self.application, self.connection, owner=self.owner)
 
     def cut_over(self) -> dict[str, float]:
-        """Run the cutover with its catch_up beside it."""
+        """Run the cutover with its catch_up beside it, and a bridge that goes on after it if there is one."""
         return self.cut_over_beside(self.submit("catch_up"))
 
     def cut_over_beside(self, catch_up: subprocess.Popen[bytes]) -> dict[str, float]:
         """Run the cutover beside a catch_up that has been submitted."""
+        journal = self.state().journal
+        assert journal is not None
+        self.bridge = self.submit("bridge") if journal.plan.bridges else None
         timings = run_cutover(self.application, self.connection, owner=self.owner)
         assert catch_up.wait(120) == 0, self.log_of("catch_up")
         return timings
@@ -151,6 +155,8 @@ class Expansion:
             command += ["--jars", jars]
         command += [str(ROOT / "spark_jobs" / f"{name}.py"), "--application", self.application.application_id]
         command += [] if stage is None else ["--stage", str(stage)]
+        if name == "bridge":
+            command += ["--silent-seconds", str(max(i.silent_seconds for i in self.application.inputs))]
         command += ["--run", self.owner, "--attempt", str(self.attempt)]
         environment = {
             **os.environ,

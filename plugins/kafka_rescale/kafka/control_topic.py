@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 
 from pydantic import BaseModel, ValidationError
 
+from kafka_rescale.core.bridge import Bridge
 from kafka_rescale.core.control_records import Concern, ControlState, Generations, JobResult, Lease
 from kafka_rescale.core.errors import Fenced, Outage, UnsafeState
 from kafka_rescale.core.journal import Journal
@@ -29,6 +30,7 @@ _MODELS: dict[str, type[BaseModel]] = {
     Concern.LEASE: Lease,
     Concern.JOURNAL: Journal,
     Concern.GENERATIONS: Generations,
+    Concern.BRIDGE: Bridge,
 }
 # Small segments: every controller reads the topic to its end, and only closed segments are compacted.
 _CONFIGS = {
@@ -95,11 +97,12 @@ class ControlTopic:
                 raise
         return _changed(state, records)
 
-    def put_result(self, result: JobResult) -> None:
+    def put_result(self, result: JobResult, records: Change | None = None) -> None:
         """Leave the result of a job, in the name of this attempt.
 
         The first call fences earlier attempts at the same job; the controller is never fenced.
 
+        :param records: of a concern that is this job's own, written with it.
         :raises Fenced: a newer attempt has begun; nothing was written.
         """
         writer = self._job_writers.get(result.job)
@@ -116,7 +119,8 @@ class ControlTopic:
             key = f"kafka-rescale-{self.application}/{Concern.RESULT}/{result.job}"
             writer = self._job_writers[result.job] = TransactionalWriter(self.connection, key)
         key = f"{self.application}/{Concern.RESULT}/{result.job}"
-        writer.write(TOPIC, {key: _encoded(result)})
+        more = {f"{self.application}/{concern}": _encoded(value) for concern, value in (records or {}).items()}
+        writer.write(TOPIC, {key: _encoded(result), **more})
 
     def _values(self) -> dict[str, bytes]:
         prefix = f"{self.application}/"

@@ -18,7 +18,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 
 from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.errors import Outage
-from kafka_rescale.core.plan import Plan
+from kafka_rescale.core.plan import MoveKind, Plan
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_batches import Batches
@@ -42,6 +42,7 @@ class CopyWorker:
 
     :param units: any number; each is owned by one worker at a time, the newest.
     :param clock: wall clock in ms.
+    :param group: keeps the positions; by default the plan's copy group.
     :raises RescaleError: see ``UnitWriter``; every older attempt at these units has been fenced on return.
     """
 
@@ -52,13 +53,20 @@ class CopyWorker:
         units: Sequence[CopyUnit],
         settings: CopySettings = BULK,
         clock: Callable[[], int] = now_ms,
+        group: str | None = None,
     ) -> None:
         self._settings, self._clock = settings, clock
         moves = [unit.move for unit in units]
         rules = rules_of(ClusterAdmin(connection), [m.source for m in moves], [m.target for m in moves])
-        self._rules = rules.sources
+        # A tombstone that an input lost before anybody read it is lost to every consumer of it.
+        inputs = {
+            m.source: replace(rules.sources[m.source], tombstone_ms=None)
+            for m in moves
+            if m.kind is MoveKind.INPUT
+        }
+        self._rules = {**rules.sources, **inputs}
         self._freshness = Freshness(self._rules, clock)
-        self._consumer = copy_consumer(connection, plan.copy_group, **settings.consumer())
+        self._consumer = copy_consumer(connection, group or plan.copy_group, **settings.consumer())
         # Commits wait for the brokers: those of several units wait together.
         self._pool = ThreadPoolExecutor(max_workers=max(1, min(COMMIT_THREADS, len(units))))
         opened = self._pool.map(

@@ -59,14 +59,20 @@ class CopyProgress:
     """Reads the progress of some moves; the first reading is the baseline for records and bytes.
 
     :param clock: wall clock in ms.
+    :param group: keeps the positions; by default the plan's copy group.
     """
 
     def __init__(
-        self, connection: KafkaConnection, plan: Plan, moves: Sequence[Move], clock: Callable[[], int] = now_ms
+        self,
+        connection: KafkaConnection,
+        plan: Plan,
+        moves: Sequence[Move],
+        clock: Callable[[], int] = now_ms,
+        group: str | None = None,
     ) -> None:
         self._moves, self._clock = moves, clock
         self._admin = ClusterAdmin(connection)
-        self._consumer = copy_consumer(connection, plan.copy_group)
+        self._consumer = copy_consumer(connection, group or plan.copy_group)
         self._baseline: dict[TopicPartition, Mark] | None = None
         self._began = time.monotonic()
         self._asked: tuple[int, dict[TopicPartition, int]] | None = None

@@ -23,11 +23,13 @@ class Router:
         self._is_changelog = move.kind is MoveKind.CHANGELOG
         self._format: ChangelogFormat = format_of(move.store_type) if self._is_changelog else _WHOLE_KEY
         self._partitioner = partitioner_named(move.partitioner, move.key_topic)
+        self._keyless = 0
 
     def targets(self, keys: Sequence[bytes | None], partition: int) -> list[int]:
         """Return the target partition of every key, in their order.
 
-        Records of a repartition topic may lack a key; these stay together per source partition.
+        Records of a repartition topic may lack a key; these stay together per source partition. Those of an input
+        are dealt out over all partitions, as their producers do.
 
         :param partition: source partition that all these keys were read from.
         :raises UnsafeState: a key that can't be there; copying it could break the order of its records.
@@ -39,15 +41,20 @@ class Router:
         if self._is_changelog:
             raise self._unsafe(partition, "a record without a key", "none in a changelog")
         hashed = iter(self._hashed(keyed, partition))
+        if self._move.kind is MoveKind.INPUT:
+            return [self._dealt(partition) if key is None else next(hashed) for key in keys]
         return [partition % count if key is None else next(hashed) for key in keys]
+
+    def _dealt(self, partition: int) -> int:
+        self._keyless += 1
+        return (partition + self._keyless) % self._move.target_partitions
 
     def _hashed(self, keys: Sequence[bytes], partition: int) -> list[int]:
         if not keys:
             return []
         inner = self._partitioning_keys(keys)
         homes = self._partitioner.partition_batch(inner, self._move.source_partitions)
-        if homes.count(partition) != len(homes):
-            at = next(i for i, home in enumerate(homes) if home != partition)
+        if homes.count(partition) != len(homes) and (at := self._misfit(inner, homes, partition)) is not None:
             raise self._unsafe(
                 partition,
                 f"key 0x{keys[at].hex()}, which {self._partitioner.name} puts into partition {homes[at]}",
@@ -62,6 +69,13 @@ class Router:
                 "a static partitioner, with which every key stays where it is",
             )
         return targets
+
+    def _misfit(self, inner: Sequence[bytes], homes: Sequence[int], partition: int) -> int | None:
+        """Return the first key that is wrong here, also by the count before a growth by hand."""
+        earlier = self._move.earlier_partitions
+        before = self._partitioner.partition_batch(inner, earlier) if earlier else homes
+        pairs = enumerate(zip(homes, before, strict=True))
+        return next((i for i, found in pairs if partition not in found), None)
 
     def _partitioning_keys(self, keys: Sequence[bytes]) -> Sequence[bytes]:
         suffix = self._format.suffix_bytes

@@ -40,14 +40,18 @@ def units_of(moves: Iterable[Move]) -> list[CopyUnit]:
 
 
 def divided(units: Sequence[CopyUnit], buckets: int) -> list[list[CopyUnit]]:
-    """Divide changelog units evenly, and repartition topics whole, over at most ``buckets`` non-empty lists.
+    """Divide units evenly, but repartition topics whole, over at most ``buckets`` non-empty lists.
 
     A repartition topic stays whole because it is emptied once per attempt, before any of its partitions moves.
     """
     count = max(1, buckets)
     lists: list[list[CopyUnit]] = [[] for _ in range(count)]
-    for index, unit in enumerate(u for u in units if u.is_changelog):
+    for index, unit in enumerate(u for u in units if not _is_whole(u)):
         lists[index % count].append(unit)
-    for topic in dict.fromkeys(u.move.source for u in units if not u.is_changelog):
+    for topic in dict.fromkeys(u.move.source for u in units if _is_whole(u)):
         min(lists, key=len).extend(u for u in units if u.move.source == topic)
     return [each for each in lists if each]
+
+
+def _is_whole(unit: CopyUnit) -> bool:
+    return unit.move.kind is MoveKind.REPARTITION

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 
@@ -13,11 +14,13 @@ class Instance:
     :param application_id: its ``application.id``.
     :param generation: its number; the first is 1.
     :param partitions: the parallelism that it is started for.
+    :param inputs: the topic to read as each input of the application file, by the name there.
     """
 
     application_id: str
     generation: int
     partitions: int
+    inputs: Mapping[str, str] = field(default_factory=dict)
 
 
 class Lifecycle(Protocol):

@@ -27,13 +27,13 @@ class Person:
 
     def start(self, instance: Instance) -> None:
         """Ask for a start and wait until the group has members."""
-        what = f"START {instance.application_id} for {instance.partitions} partitions"
+        what = f"START {instance.application_id} for {instance.partitions} partitions{_reading(instance)}"
         self._ask(what, self._spec.instructions, instance, running=True)
 
     def start_gated(self, instance: Instance) -> None:
         """Ask for a start behind the warm-up gate and wait until the group has members."""
         what = f"START {instance.application_id} BEHIND THE WARM-UP GATE for {instance.partitions} partitions"
-        self._ask(what, self._spec.start_gated or "", instance, running=True)
+        self._ask(f"{what}{_reading(instance)}", self._spec.start_gated or "", instance, running=True)
 
     def stop(self, instance: Instance) -> None:
         """Ask for a stop and wait until the group has no members."""
@@ -56,3 +56,8 @@ class Person:
                     remedy="Do it and retry the task, or let it roll back.",
                 )
             time.sleep(_POLL_SECONDS)
+
+
+def _reading(instance: Instance) -> str:
+    reading = ", ".join(f"{topic} as {name}" for name, topic in instance.inputs.items() if topic != name)
+    return f", reading {reading}" if reading else ""

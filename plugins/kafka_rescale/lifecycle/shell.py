@@ -6,7 +6,7 @@ import logging
 import os
 import shlex
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from kafka_rescale.core.application import ShellLifecycle
@@ -23,6 +23,18 @@ def home() -> Path:
     return Path(os.environ.get("KAFKA_RESCALE_HOME") or Path(__file__).resolve().parents[3])
 
 
+class _Inputs:
+    """Fills ``{input:orders}`` in; what follows the colon is a format specification to Python."""
+
+    def __init__(self, topics: Mapping[str, str]) -> None:
+        self._topics = topics
+
+    def __format__(self, name: str) -> str:
+        if name not in self._topics:
+            raise ValueError(f"{{input:{name}}}")
+        return self._topics[name]
+
+
 def command_line(template: str, instance: Instance, internal_topic_prefix: str = "") -> list[str]:
     """Return the argument vector of a command with its placeholders filled in; no shell takes part.
 
@@ -35,12 +47,14 @@ def command_line(template: str, instance: Instance, internal_topic_prefix: str =
             partitions=instance.partitions,
             generation=instance.generation,
             internal_topic_prefix=internal_topic_prefix or instance.application_id,
+            input=_Inputs(instance.inputs),
         )
     except (KeyError, IndexError, ValueError) as error:
         raise InvalidInput(
             f"lifecycle command {template!r}",
             found=f"placeholder {error}",
-            expected="only {application_id}, {partitions}, {generation} and {internal_topic_prefix}",
+            expected="only {application_id}, {partitions}, {generation}, {internal_topic_prefix} and {input:NAME} "
+            "of a declared input",
             remedy="Mend the command in the application file; write {{ and }} for plain braces.",
         ) from None
     return shlex.split(filled)

@@ -1,10 +1,12 @@
 """The cutover: one resumable function over the journal's phases.
 
-1. ``WARMING``: wait until the running ``catch_up`` job says ready; protect green's records from compaction.
+1. ``WARMING``: wait until the running ``catch_up`` job (and a bridge, if there is one) says ready; protect green's
+   records from compaction.
 2. ``QUIESCING``: hold the producers of paused inputs, drain, stop blue, prove it gone, capture what it left.
 3. ``QUIESCED``: ``catch_up`` copies the last delta and the in-flight records; wait for it.
 4. ``CAUGHT_UP`` → ``PROMOTED``: the point of no return, one transaction.
-5. ``PROMOTED``: grow the inputs, give green its offsets, start it, release the producers.
+5. ``PROMOTED``: grow the inputs, give green its offsets, start it, release the producers. A bridge goes on by
+   itself from here.
 
 Inputs are grown only after promotion: a grown input can't shrink, and blue would die on it, so a failure between
 growth and promotion could not be rolled back.
@@ -92,15 +94,12 @@ class Cutover:
     def _prepare(self, journal: Journal) -> Journal:
         plan = journal.plan
         self._assert_green_is_cold(plan)
-        first = self._catch_up()
-        first_beat = 0 if first is None else first.as_of_ms
-        wait_until(
-            # A heartbeat must have moved: a record left by a job that has died says `ready` for ever.
-            lambda: self._beats_ready(first_beat),
-            seconds=READY_SECONDS,
-            what="the catch_up job to say that it is near the ends",
-            remedy="Look at the log of the catch_up task.",
-        )
+        quiesce.assert_unused(self._rescale, plan)
+        self._await_ready("catch_up", "say that it is near the ends", "Look at the log of the catch_up task.")
+        if plan.bridges:
+            self._await_ready(
+                "bridge", "be up", f"Unpause bridge_{plan.application}, and look at the log of its bridge task."
+            )
         # Verify compares green below the offsets captured at promotion; a record there must not be compacted
         # away by a newer one that green writes afterwards. Undone when verify has passed.
         hold_compaction(self._rescale, journal)
@@ -137,6 +136,8 @@ class Cutover:
             wait_until_complete(admin, targets, seconds=self._seconds_left(journal), longest_pause=0.02)
             green_ends = admin.end_offsets(targets)
             inputs = [i.topic for i in plan.inputs]
+            quiesce.assert_held(self._rescale, journal)
+            quiesce.assert_unused(self._rescale, plan)
             return self._rescale.advance(
                 Phase.PROMOTED,
                 records={Concern.GENERATIONS: _promoted(plan)},
@@ -147,10 +148,11 @@ class Cutover:
             )
 
     def _green_start(self, journal: Journal) -> PartitionOffsets:
-        """Blue's stop points, 0 for the partitions that a growth adds, and the log start of repartition topics."""
+        """Blue's stop points, 0 for new partitions and successors, and the log start of repartition topics."""
         assert journal.captured is not None
+        stopped = journal.captured.committed
         start = {
-            i.topic: {p: journal.captured.committed[i.topic].get(p, 0) for p in range(i.target)}
+            i.green_topic: {p: 0 if i.successor else stopped[i.topic].get(p, 0) for p in range(i.target)}
             for i in journal.plan.inputs
         }
         repartitions = [m.target for m in journal.plan.repartitions]
@@ -167,15 +169,22 @@ class Cutover:
             )
         assert_nothing_committed(self._rescale, plan)
 
-    def _catch_up(self) -> JobResult | None:
-        return self._rescale.control.read().results.get("catch_up")
+    def _result(self, job: str) -> JobResult | None:
+        return self._rescale.control.read().results.get(job)
 
-    def _beats_ready(self, first_beat: int) -> bool:
-        result = self._catch_up()
-        return result is not None and result.state == "ready" and result.as_of_ms not in {0, first_beat}
+    def _await_ready(self, job: str, what: str, remedy: str) -> None:
+        first = self._result(job)
+        first_beat = 0 if first is None else first.as_of_ms
+
+        def beats() -> bool:
+            # A heartbeat must have moved: a record left by a job that has died says `ready` for ever.
+            result = self._result(job)
+            return result is not None and result.state == "ready" and result.as_of_ms not in {0, first_beat}
+
+        wait_until(beats, seconds=READY_SECONDS, what=f"the {job} job to {what}", remedy=remedy)
 
     def _is_copied(self, journal: Journal) -> bool:
-        result = self._catch_up()
+        result = self._result("catch_up")
         return result is not None and (result.state, result.detail) == ("done", f"attempt {journal.attempt}")
 
     def _seconds_left(self, journal: Journal) -> float:
@@ -197,5 +206,9 @@ class Cutover:
 
 def _promoted(plan: Plan) -> Generations:
     return Generations(
-        running=plan.green, generation=plan.generation, partitions=plan.partitions, previous=plan.blue
+        running=plan.green,
+        generation=plan.generation,
+        partitions=plan.partitions,
+        previous=plan.blue,
+        inputs={i.declared: i.green_topic for i in plan.inputs if i.green_topic != i.declared},
     )

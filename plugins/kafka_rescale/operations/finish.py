@@ -9,10 +9,12 @@ from kafka_rescale.core.callables import named
 from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.journal import Journal, Phase
+from kafka_rescale.core.misrouted import refuse_misrouted
 from kafka_rescale.core.prewarming import remark
 from kafka_rescale.core.verification import is_about
 from kafka_rescale.kafka import lease
 from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.misrouted import look_for_misrouted
 from kafka_rescale.operations.rescale import Rescale, blue
 
 log = logging.getLogger(__name__)
@@ -23,7 +25,8 @@ def finish(application: Application, connection: KafkaConnection, *, owner: str)
 
     :param owner: the run that holds the lease.
     :returns: the report, the downtime in its parts, and what pre-warming has saved or would have.
-    :raises UnsafeState: verify has not passed, or blue has written after it was proven gone.
+    :raises UnsafeState: verify has not passed, blue has written after it was proven gone, or records of a grown
+        input lie in partitions of its old count.
     """
     rescale = Rescale.open(application, connection, owner)
     state = rescale.control.read()
@@ -31,6 +34,8 @@ def finish(application: Application, connection: KafkaConnection, *, owner: str)
     if journal.phase is Phase.STARTED:
         _assert_passed(state, journal)
         _assert_blue_is_still(rescale, journal)
+        # Looked at again: verify has ended, and metadata of producers may be older than that.
+        refuse_misrouted(look_for_misrouted(connection, journal))
         journal = rescale.advance(Phase.VERIFIED)
     if journal.phase is Phase.VERIFIED:
         for topic, value in journal.compaction_lags.items():

@@ -44,10 +44,12 @@ def watch_first_output(rescale: Rescale, journal: Journal, outputs_before: Parti
 
 
 def _is_idle(rescale: Rescale, journal: Journal) -> bool:
-    """Whether green is ready but has got no record to work on."""
-    sources = [i.topic for i in journal.plan.inputs]
+    """Whether green is ready but has got no record to work on, nor will get one through a bridge."""
+    sources = [i.green_topic for i in journal.plan.inputs]
     sources += [m.target for m in journal.plan.repartitions]
-    ends = rescale.admin.end_offsets(sources)
-    return ends == {t: journal.green_start[t] for t in sources} and (
+    expected = {t: journal.green_start[t] for t in sources}
+    if journal.captured is not None:
+        expected |= {m.source: journal.captured.committed[m.source] for m in journal.plan.bridges}
+    return rescale.admin.end_offsets(expected) == expected and (
         rescale.admin.describe_group(journal.plan.green).state == "Stable"
     )

@@ -91,10 +91,11 @@ def look_around(
     :returns: the situation, and one line per partition that could not be sampled in time.
     """
     admin = ClusterAdmin(connection)
-    blue = control.generations.running if control.generations else application.application_id
-    cluster = describe(admin, application, topology, blue)
+    cluster = describe(admin, application, topology, control.generations)
     situation = Situation(application, topology, target, cluster, control)
-    green = admin.describe_topics(green_names(application, situation.green).all_of(topology))
+    names = green_names(application, situation.green).all_of(topology)
+    names += [name for name in situation.successors().values() if name not in cluster.topics]
+    green = admin.describe_topics(names)
     sampled = _sample(situation, admin, connection)
     situation = replace(
         situation,
@@ -111,7 +112,8 @@ def _sample(situation: Situation, admin: ClusterAdmin, connection: KafkaConnecti
     journal = situation.control.journal
     if journal is not None and journal.in_progress:
         return Sampled(())
-    wanted = [*situation.keyed_inputs(), *map(situation.full_name, sorted(situation.topology.repartitions))]
+    declared = [i.topic for i in situation.keyed_inputs()]
+    wanted = list(map(situation.full_name, [*declared, *sorted(situation.topology.repartitions)]))
     wanted += map(situation.changelog, situation.topology.stores)
     present = [name for name in wanted if name in situation.cluster.topics]
     return sample(connection, admin.begin_offsets(present), admin.end_offsets(present))

@@ -13,7 +13,7 @@ from kafka_rescale.lifecycle.factory import lifecycle_of
 from kafka_rescale.lifecycle.instance import Instance, Lifecycle
 from kafka_rescale.lifecycle.shell import home
 from kafka_rescale.operations.load import application_files, load_application
-from kafka_rescale.operations.rescale import Rescale
+from kafka_rescale.operations.rescale import Rescale, running_instance
 
 
 def check(application: Application) -> None:
@@ -72,12 +72,7 @@ def _running(rescale: Rescale, name: str) -> tuple[Lifecycle, Instance]:
             expected=f"none while it is held as the producer of {rescale.application.application_id}",
             remedy="Let it finish or roll it back; then trigger again.",
         )
-    running = state.generations
-    instance = (
-        Instance(running.running, running.generation, running.partitions)
-        if running
-        else Instance(name, 1, application.partitions)
-    )
+    instance = running_instance(application, state.generations)
     return lifecycle_of(application, lambda group: rescale.admin.describe_group(group).is_live), instance
 
 

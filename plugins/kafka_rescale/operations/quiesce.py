@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from kafka_rescale.core.application import InputPolicy
 from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.core.journal import Captured, PartitionOffsets
-from kafka_rescale.core.plan import Plan
+from kafka_rescale.core.journal import Captured, Journal, PartitionOffsets
+from kafka_rescale.core.misrouted import grown_by_key
+from kafka_rescale.core.plan import InputPlan, Plan
+from kafka_rescale.kafka.range_reader import read_ranges
 from kafka_rescale.kafka.remaining import has_records
 from kafka_rescale.kafka.transactions import wait_until_complete
 from kafka_rescale.kafka.waiting import wait_until
@@ -36,6 +38,46 @@ def drain(rescale: Rescale, plan: Plan, seconds: float) -> None:
             what=f"inputs {', '.join(topics)} to be processed to their ends by {plan.blue}",
             remedy="Producers may still be writing, or the application is too far behind to drain in a pause.",
         )
+
+
+def assert_held(rescale: Rescale, journal: Journal) -> None:
+    """Check that nothing has come into the inputs that are about to grow since blue has stopped.
+
+    :raises UnsafeState: a producer was not held: its records lie as with the old count.
+    """
+    assert journal.captured is not None
+    for grown in grown_by_key(journal.plan):
+        fence, ends = (
+            journal.captured.committed[grown.topic],
+            rescale.admin.end_offsets([grown.topic])[grown.topic],
+        )
+        ranges = {p: (fence.get(p, 0), end) for p, end in ends.items()}
+        late = next(read_ranges(rescale.connection, grown.topic, ranges), None)
+        if late is not None:
+            raise UnsafeState(
+                f"input topic {grown.topic!r}",
+                found=f"a record behind the fence, in partition {late.partition()} at offset {late.offset()}",
+                expected="none before the topic has grown: its producers are held",
+                remedy="A producer outside the reach of `producers: stop` is alive: stop it too, or declare "
+                "`policy: repartitioned`.",
+            )
+
+
+def assert_unused(rescale: Rescale, plan: Plan) -> None:
+    """Check that nobody has written to a successor: its first records have to be those that the bridge carries on.
+
+    :raises UnsafeState: somebody has.
+    """
+    topics = [m.target for m in plan.bridges]
+    for topic, ends in rescale.admin.end_offsets(topics, read_committed=False).items():
+        if any(ends.values()):
+            raise UnsafeState(
+                f"topic {topic!r}",
+                found=f"records before the promotion (ends {ends})",
+                expected="an empty topic",
+                remedy="A producer has moved too early. Let it go back to the old topic, copy its records there, "
+                "delete the topic, and trigger the expansion again.",
+            )
 
 
 def prove_gone(rescale: Rescale, plan: Plan, seconds: float) -> Captured:
@@ -88,7 +130,7 @@ def _left_behind(rescale: Rescale, plan: Plan) -> Captured:
     committed = rescale.admin.committed(plan.blue)
     begins = rescale.admin.begin_offsets([m.source for m in plan.repartitions])
     return Captured(
-        committed={i.topic: _fence(rescale, i.topic, committed) for i in plan.inputs},
+        committed={i.topic: _fence(rescale, i, committed) for i in plan.inputs},
         changelog_ends={m.source: ends[m.source] for m in plan.changelogs},
         in_flight={
             m.source: {
@@ -100,16 +142,19 @@ def _left_behind(rescale: Rescale, plan: Plan) -> Captured:
     )
 
 
-def _fence(rescale: Rescale, topic: str, committed: PartitionOffsets) -> dict[int, int]:
+def _fence(rescale: Rescale, read: InputPlan, committed: PartitionOffsets) -> dict[int, int]:
     """Return where blue stopped in every partition of an input.
 
     A partition in which blue has never committed is allowed only while it is empty: where blue would have begun
-    to read depends on its ``auto.offset.reset``, and a guess could lose or double records.
+    to read depends on its ``auto.offset.reset``, and a guess could lose or double records. Partitions that were
+    added by hand have no task in blue: none of their records has been read.
     """
+    topic = read.topic
     begins = rescale.admin.begin_offsets([topic])[topic]
     ends = rescale.admin.end_offsets([topic])[topic]
     fence = {p: committed.get(topic, {}).get(p, begins[p]) for p in ends}
-    unread = [p for p in ends if p not in committed.get(topic, {}) and begins[p] != ends[p]]
+    known = read.earlier or len(ends)
+    unread = [p for p in range(known) if p not in committed.get(topic, {}) and begins[p] != ends[p]]
     if unread:
         raise UnsafeState(
             f"input {topic}",

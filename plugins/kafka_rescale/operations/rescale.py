@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kafka_rescale.core.application import Application
-from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.control_records import ControlState, Generations
 from kafka_rescale.core.errors import Fenced, UnsafeState
 from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.core.plan import Plan, Value
@@ -84,12 +84,24 @@ class Rescale:
         return journal
 
 
+def running_instance(application: Application, generations: Generations | None) -> Instance:
+    """Return the instance set of the generation that owns the inputs, when no expansion is in progress.
+
+    :param generations: None is the first.
+    """
+    inputs = {i.topic: i.topic for i in application.inputs}
+    if generations is None:
+        return Instance(application.application_id, 1, application.partitions, inputs)
+    running = Instance(generations.running, generations.generation, generations.partitions)
+    return replace(running, inputs={**inputs, **generations.inputs})
+
+
 def blue(plan: Plan) -> Instance:
     """Return the running generation's instance set."""
     partitions = max((m.source_partitions for m in plan.moves), default=max(i.current for i in plan.inputs))
-    return Instance(plan.blue, plan.generation - 1, partitions)
+    return Instance(plan.blue, plan.generation - 1, partitions, {i.declared: i.topic for i in plan.inputs})
 
 
 def green(plan: Plan) -> Instance:
     """Return the new generation's instance set."""
-    return Instance(plan.green, plan.generation, plan.partitions)
+    return Instance(plan.green, plan.generation, plan.partitions, {i.declared: i.green_topic for i in plan.inputs})

@@ -1,4 +1,4 @@
-"""The admin half of a stage: outputs grown, green's internal topics created; and how far its copies are."""
+"""The admin half of a stage: outputs grown, green's topics created; and how far its copies are."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kafka_rescale.operations.rescale import Rescale
 
 
 def expand_stage(application: Application, connection: KafkaConnection, *, owner: str, stage: int) -> list[str]:
-    """Grow a stage's outputs and create green's topics with blue's own configs.
+    """Grow a stage's outputs and create green's topics, its new inputs among them, with blue's own configs.
 
     Idempotent: only the difference is acted upon.
 
@@ -33,8 +33,9 @@ def _expand(admin: ClusterAdmin, stage: Stage) -> list[str]:
         for g in stage.grow_outputs
         if admin.grow_topic(g.topic, g.target)
     ]
-    sources = admin.describe_topics([m.source for m in stage.moves])
-    for move in stage.moves:
+    moves = (*stage.moves, *stage.bridges)
+    sources = admin.describe_topics([m.source for m in moves])
+    for move in moves:
         if move.source not in sources:
             raise Refused(
                 f"topic {move.source!r}",

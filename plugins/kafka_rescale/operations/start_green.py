@@ -24,7 +24,7 @@ def start_green(rescale: Rescale, journal: Journal, timings: Timings) -> Journal
     plan = journal.plan
     with timings.part("grow"):
         for growth in plan.inputs:
-            if growth.target > growth.current:
+            if growth.grows:
                 rescale.admin.grow_topic(growth.topic, growth.target)
     outputs = outputs_now(rescale)
     running = rescale.lifecycle.is_running(green(plan))

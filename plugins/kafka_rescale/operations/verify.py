@@ -24,6 +24,7 @@ from kafka_rescale.core.verification import (
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import TOPIC, ControlTopic
+from kafka_rescale.kafka.misrouted import look_for_misrouted
 from kafka_rescale.kafka.transactional_writer import TransactionalWriter
 from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.spark.verify import compare_store
@@ -71,6 +72,7 @@ def compare_expansion(
         started=journal.green_start,
         committed=admin.committed(plan.green),
     )
+    inputs = look_for_misrouted(connection, journal)
     ends = {**captured.changelog_ends, **journal.green_ends}
     stores = tuple(_store(spark, connection, admin, m, ends, clock_ms) for m in plan.changelogs)
     return Report(
@@ -79,11 +81,12 @@ def compare_expansion(
         green=plan.green,
         generation=plan.generation,
         plan=plan.fingerprint,
-        passed=not start_offsets and all(s.passed for s in stores),
+        passed=not (start_offsets or any(i.misrouted for i in inputs)) and all(s.passed for s in stores),
         as_of_ms=as_of_ms,
         seconds=round(time.monotonic() - began, 3),
         start_offsets=start_offsets,
         stores=stores,
+        inputs=inputs,
     )
 
 

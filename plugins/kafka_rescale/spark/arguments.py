@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 ACCEPTABLE_LAG = 10_000
+SILENT_SECONDS = 3_600
 
 
 @dataclass(frozen=True)
@@ -16,6 +17,7 @@ class Arguments:
     :param run: the run that holds the lease.
     :param attempt: counts the attempts of the run's task.
     :param acceptable_lag: offsets per partition (KIP-441's default).
+    :param silent_seconds: how long nothing must have come into the old topic for its bridge to end.
     :param parallelism: most tasks at a time; 0 for as many as Spark has cores.
     """
 
@@ -24,6 +26,7 @@ class Arguments:
     attempt: int
     stage: int | None = None
     acceptable_lag: int = ACCEPTABLE_LAG
+    silent_seconds: int = SILENT_SECONDS
     parallelism: int = 0
 
 
@@ -41,4 +44,6 @@ def parse(name: str, options: Sequence[str], arguments: Sequence[str] | None) ->
         parser.add_argument("--stage", type=int, required=True, help="from 1 at the most downstream")
     if "acceptable_lag" in options:
         parser.add_argument("--acceptable-lag", type=int, default=ACCEPTABLE_LAG, help="offsets per partition")
+    if "silent_seconds" in options:
+        parser.add_argument("--silent-seconds", type=int, default=SILENT_SECONDS, help="of the old topic")
     return Arguments(**vars(parser.parse_args(arguments)))

@@ -14,7 +14,7 @@ from kafka_rescale.core.control_records import JobResult
 from kafka_rescale.core.errors import Fenced, Outage, RescaleError, UnsafeState
 from kafka_rescale.core.journal import Journal
 from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.kafka.control_topic import Change, ControlTopic
 from kafka_rescale.kafka.copy_progress import CopyProgress, Snapshot
 from kafka_rescale.spark.arguments import Arguments, parse
 from kafka_rescale.spark.exit_codes import DONE, FAILED, SUPERSEDED
@@ -34,7 +34,7 @@ REPORT_SECONDS = 3.0
 class Job:
     """One attempt at a job.
 
-    :param name: ``restore``, ``warm_up`` or ``catch_up``.
+    :param name: ``restore``, ``warm_up``, ``catch_up`` or ``bridge``.
     """
 
     def __init__(self, name: str, arguments: Arguments, connection: KafkaConnection) -> None:
@@ -67,9 +67,12 @@ class Job:
         """Return how many tasks may run at a time."""
         return self.arguments.parallelism or int(spark.sparkContext.defaultParallelism)
 
-    def put(self, state: str, snapshot: Snapshot | None = None, detail: str = "") -> None:
+    def put(
+        self, state: str, snapshot: Snapshot | None = None, detail: str = "", records: Change | None = None
+    ) -> None:
         """Leave a result; without a snapshot, that of the last call stays.
 
+        :param records: of a concern that is this job's own, written with it.
         :raises Fenced: a newer attempt has begun.
         """
         self._snapshot = snapshot or self._snapshot
@@ -86,7 +89,8 @@ class Job:
                 as_of_ms=known.as_of_ms,
                 partitions=known.partitions,
                 detail=detail,
-            )
+            ),
+            records,
         )
 
     def run_reported(
@@ -102,10 +106,34 @@ class Job:
         :param seconds: between two reports.
         :raises RescaleError: what a task raised.
         """
+        done = self.run_beside(action, lambda: self.report(progress, state_of), seconds=seconds)
+        assert done is not None
+        return done
+
+    def run_beside(
+        self,
+        action: Callable[[], T],
+        beat: Callable[[], None],
+        *,
+        until: Callable[[], bool] = lambda: False,
+        seconds: float = REPORT_SECONDS,
+    ) -> T | None:
+        """Run a Spark action and call ``beat`` beside it, until the action ends or need not go on.
+
+        :param beat: an outage of a moment is only noted.
+        :param until: asked after every beat; None is returned then, and the action ends with the process.
+        :param seconds: between two beats.
+        :raises RescaleError: what a task raised.
+        """
         with_action = ThreadPoolExecutor(max_workers=1)
         running = with_action.submit(action)
         while not wait([running], timeout=seconds).done:
-            self.report(progress, state_of)
+            try:
+                beat()
+            except Outage as outage:
+                log.warning("no report: %s", outage)
+            if until():
+                return None
         try:
             return running.result()
         except Exception as failure:
@@ -113,13 +141,10 @@ class Job:
             raise cause from (None if isinstance(cause, RescaleError) else failure)
 
     def report(self, progress: CopyProgress, state_of: Callable[[Snapshot], str]) -> None:
-        """Print and publish where the copy is; an outage of a moment is only noted."""
-        try:
-            snapshot = progress.read()
-            say(f"{self.key}: {snapshot}")
-            self.put(state_of(snapshot), snapshot)
-        except Outage as outage:
-            log.warning("no report: %s", outage)
+        """Print and publish where the copy is."""
+        snapshot = progress.read()
+        say(f"{self.key}: {snapshot}")
+        self.put(state_of(snapshot), snapshot)
 
 
 def say(line: str) -> None:

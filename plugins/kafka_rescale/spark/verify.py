@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as sf
 
-from kafka_rescale.core.oracles import Alignment, Entry, KeyFinding, Oracle, finding_of
+from kafka_rescale.core.oracles import OF_INPUTS, Alignment, Entry, KeyFinding, Oracle, finding_of
 from kafka_rescale.core.verification import (
     MAX_FINDINGS,
     LogCount,
@@ -55,7 +55,7 @@ def compare_store(spark: SparkSession, kafka: Mapping[str, str], pair: StorePair
 
 
 def _tallies() -> list[Column]:
-    counted = ["surplus", "expired", *(o for o in Oracle if o not in {Oracle.START_OFFSETS, Oracle.DUPLICATES})]
+    counted = ["surplus", "expired", *(o for o in Oracle if o not in {*OF_INPUTS, Oracle.DUPLICATES})]
     counts = [sf.count_if(sf.col(name)).alias(name) for name in counted]
     return [*counts, *(column for side in SIDES for column in _side_tallies(side))]
 

@@ -38,9 +38,10 @@ class RescaleSparkSubmitOperator(SparkSubmitOperator):
     transactional ids fence the attempt before.
 
     :param application_id: base name of the application
-    :param job: ``restore``, ``warm_up``, ``catch_up`` or ``verify``
+    :param job: ``restore``, ``warm_up``, ``catch_up``, ``bridge`` or ``verify``
     :param stage: index of the stage for ``restore`` and ``warm_up``
     :param acceptable_lag: offsets per partition, for ``warm_up`` and ``catch_up`` (templated)
+    :param silent_seconds: how long nothing must have come into the old topic, for ``bridge``
     :param kafka_conn_id: id of the Airflow connection for Kafka; its properties travel in the environment of
         ``spark-submit``, which only client mode on a local or standalone master keeps out of sight
     :param kafka_config_file: path of a JSON file with those properties, mounted where the driver runs; needed in
@@ -68,6 +69,7 @@ class RescaleSparkSubmitOperator(SparkSubmitOperator):
         kafka_config_file: str | None = None,
         idle: bool = False,
         acceptable_lag: int | str | None = None,
+        silent_seconds: int | None = None,
         **kwargs: Any,
     ) -> None:
         self.application_id = application_id
@@ -76,6 +78,7 @@ class RescaleSparkSubmitOperator(SparkSubmitOperator):
         self.kafka_conn_id = kafka_conn_id
         self.idle = idle
         self.acceptable_lag = acceptable_lag
+        self.silent_seconds = silent_seconds
         self.kafka_config_file = kafka_config_file or os.environ.get(CONFIG_FILE)
         self.result_key = job if stage is None else f"{job}/{stage}"
         name = f"{application_id}-{self.result_key.replace('/', '-')}"
@@ -118,7 +121,8 @@ class RescaleSparkSubmitOperator(SparkSubmitOperator):
         stage = [] if self.stage is None else ["--stage", str(self.stage)]
         run = ["--run", owner_of(context), "--attempt", str(context["ti"].try_number)]
         lag = [] if self.acceptable_lag is None else ["--acceptable-lag", str(self.acceptable_lag)]
-        return ["--application", self.application_id, *stage, *run, *lag]
+        silence = [] if self.silent_seconds is None else ["--silent-seconds", str(self.silent_seconds)]
+        return ["--application", self.application_id, *stage, *run, *lag, *silence]
 
     def _environment(self, master: str, connection: KafkaConnection) -> dict[str, str]:
         local = master.startswith("local")

@@ -1,0 +1,8 @@
+"""An Airflow DAG ``bridge_<application>`` per application file with a repartitioned input."""
+
+from __future__ import annotations
+
+from kafka_rescale.airflow.bridge_dag import bridge_dag
+from kafka_rescale.airflow.dag_factory import build_dags
+
+globals().update(build_dags(bridge_dag, "bridge"))

@@ -1,0 +1,56 @@
+"""``bridge_<application>``: carries records of repartitioned inputs on until their producers have moved."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+from airflow.sdk import DAG
+
+from kafka_rescale.airflow.dag_factory import START
+from kafka_rescale.airflow.expansion_tasks import ExpansionTasks
+from kafka_rescale.airflow.operators.bridge import BridgeDueOperator
+from kafka_rescale.airflow.retries import DEFAULT_ARGS
+from kafka_rescale.core.application import Application, InputPolicy
+
+EVERY = timedelta(minutes=2)
+"""How soon a bridge is up after an expansion has begun, and after its run has failed."""
+
+DOC = """
+Carries what producers still write to the old topics of `{application_id}` on to the new ones, exactly once and in
+order per key.
+
+`due` looks whether there is anything to do; most runs end there. `bridge` begins with an expansion, waits for the
+promotion, and then runs for as long as it takes: until nothing has come into the old
+topics for {silent_seconds} s, everything has been carried on and no transaction is open. A run that dies is
+continued by the next one, whose transactional ids fence it.
+"""
+
+
+def bridge_dag(application: Application, file: Path) -> DAG | None:
+    """Return the bridge of one application, or None if none of its inputs is repartitioned."""
+    inputs = [i for i in application.inputs if i.policy is InputPolicy.REPARTITIONED]
+    if not inputs:
+        return None
+    name, silent_seconds = application.application_id, max(i.silent_seconds for i in inputs)
+    with DAG(
+        dag_id=f"bridge_{name}",
+        schedule=EVERY,
+        start_date=START,
+        catchup=False,
+        max_active_runs=1,
+        # It only ever does what an expansion has decided: paused, it would hold that up.
+        is_paused_upon_creation=False,
+        default_args=DEFAULT_ARGS,
+        doc_md=DOC.format(application_id=name, silent_seconds=silent_seconds),
+        tags=["kafka-rescale", "bridge", *application.tags],
+    ) as dag:
+        make = ExpansionTasks(application, str(file))
+        due = BridgeDueOperator(task_id="due", application_file=str(file))
+        due >> make.spark("bridge", silent_seconds=silent_seconds, conf=_conf(application))
+    return dag
+
+
+def _conf(application: Application) -> dict[str, str]:
+    """A standalone master gives a job every core that is free, and this one would keep them for weeks."""
+    return {**application.spark_conf, "spark.cores.max": str(application.bridge_cores)}

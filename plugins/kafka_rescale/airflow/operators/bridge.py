@@ -1,0 +1,29 @@
+"""Whether a bridge has anything to do, asked before a Spark driver is started for it."""
+
+from __future__ import annotations
+
+from airflow.sdk import Context
+from airflow.sdk.bases.skipmixin import SkipMixin
+
+from kafka_rescale.airflow.operators.admin import RescaleOperator
+
+
+class BridgeDueOperator(RescaleOperator, SkipMixin):
+    """Say whether the bridge has to run, and skip it if not."""
+
+    inherits_from_skipmixin = True
+
+    def execute(self, context: Context) -> str:
+        """Return why the bridge has to run."""
+        from kafka_rescale.kafka.bridging import verdict_now
+        from kafka_rescale.kafka.control_topic import ControlTopic
+
+        application = self.application()
+        connection = self.connection(application)
+        state = ControlTopic(connection, application.application_id).read()
+        found = verdict_now(connection, state)
+        self.log.info("%s", found.reason)
+        if not found.due:
+            context["ti"].xcom_push(key="return_value", value=found.reason)  # skip() leaves by an exception
+            self.skip(ti=context["ti"], tasks=context["task"].get_flat_relatives(upstream=False))
+        return found.reason

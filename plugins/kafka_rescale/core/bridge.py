@@ -1,0 +1,96 @@
+"""When the bridge of a ``repartitioned`` input has work, and when it may end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pydantic import Field
+
+from kafka_rescale.core.cluster import TopicPartition
+from kafka_rescale.core.journal import BLUE_STOPPED, Journal, PartitionOffsets, Phase
+from kafka_rescale.core.plan import Value
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One look at the old topics and at the bridge's progress.
+
+    :param at_ms: wall clock before the look.
+    :param ends: as a ``read_committed`` reader sees them (exclusive).
+    :param last: ends that open transactions count to.
+    :param positions: next offset to bridge; partitions that have none are left out.
+    """
+
+    at_ms: int
+    ends: PartitionOffsets
+    last: PartitionOffsets
+    positions: Mapping[TopicPartition, int]
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether everything has been bridged and no transaction is open."""
+        return self.ends == self.last and all(
+            self.positions.get((topic, partition), -1) >= end
+            for topic, partitions in self.last.items()
+            for partition, end in partitions.items()
+        )
+
+
+class Bridge(Value):
+    """What is known about the bridges of an expansion.
+
+    :param plan: fingerprint of the expansion's plan.
+    :param begun: positions have been committed: one that is missing from now on is lost, not yet to come.
+    :param ends: ends of the old topics at the last look, open transactions included.
+    :param quiet_since_ms: since when the ends have been so.
+    :param ended_at_ms: when the silence of the old topics was proven; 0 before.
+    """
+
+    plan: str
+    begun: bool = False
+    ends: PartitionOffsets = Field(default_factory=dict)
+    quiet_since_ms: int = 0
+    ended_at_ms: int = 0
+
+    def looked(self, reading: Reading, silent_ms: int) -> Bridge:
+        """Return what is known after another look.
+
+        :param silent_ms: how long nothing must have come in for the proof of silence.
+        """
+        if reading.last != self.ends:
+            return self.model_copy(
+                update={"ends": reading.last, "quiet_since_ms": reading.at_ms, "ended_at_ms": 0}
+            )
+        silent = reading.is_settled and reading.at_ms - self.quiet_since_ms >= silent_ms
+        return self.model_copy(update={"ended_at_ms": reading.at_ms}) if silent else self
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a bridge has to run, and why."""
+
+    due: bool
+    reason: str
+
+
+def verdict(journal: Journal | None, bridge: Bridge | None, *, last: PartitionOffsets) -> Verdict:
+    """Return whether a run of the bridge has anything to do now.
+
+    It begins with the expansion, hours before the promotion maybe: a cluster that gives each job all of its cores
+    has one for the bridge only between two jobs.
+
+    :param last: ends of the old topics now, open transactions included.
+    """
+    if journal is None or not journal.plan.bridges:
+        return Verdict(False, "no expansion with a repartitioned input")
+    named = ", ".join(f"{m.source} -> {m.target}" for m in journal.plan.bridges)
+    if not journal.is_promoted:
+        if journal.phase in {Phase.WARMING, *BLUE_STOPPED}:
+            return Verdict(True, f"{named}: waits for the promotion")
+        return Verdict(False, f"{named}: {journal.plan.blue} owns the input (phase {journal.phase})")
+    if bridge is None or bridge.plan != journal.plan.fingerprint or not bridge.ended_at_ms:
+        return Verdict(True, f"{named}: carries on")
+    if bridge.ends != last:
+        return Verdict(True, f"{named}: had ended, and records have come into the old topic since")
+    return Verdict(False, f"{named}: ended, the old topic has been silent; nothing to do")

@@ -1,0 +1,53 @@
+"""Preflight: an input was grown while the application was tied to its old count; can it be rescued as declared?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kafka_rescale.core.application import Input, InputPolicy
+from kafka_rescale.core.errors import Finding
+from kafka_rescale.core.partitioners import partitioner_named
+from kafka_rescale.core.situation import Situation
+
+RESCUABLE = (InputPolicy.UNKEYED, InputPolicy.REPARTITIONED)
+
+
+def grown_inputs(situation: Situation) -> Iterator[Finding]:
+    """Yield inputs that were grown by hand and that can't be gone on with as they are declared.
+
+    An ``unkeyed`` one is gone on with from the committed offsets, new partitions from their beginning. The old
+    partitions of a ``repartitioned`` one are carried on before the new ones, which keeps the order per key if no
+    key went from one old partition to another.
+    """
+    for declared in situation.application.inputs:
+        earlier = situation.grown.get(declared.topic)
+        if earlier is None:
+            continue
+        topic, count = situation.full_name(declared.topic), situation.actual_counts[declared.topic]
+        if declared.policy not in RESCUABLE:
+            yield Finding(
+                f"input topic {topic!r}",
+                f"{count} partitions with policy {declared.policy}, while {situation.blue} is tied to {earlier}",
+                "one layout of the keys: its old partitions hold records placed with either count",
+                "Declare `policy: repartitioned`, which puts every record where its key belongs, in order; or "
+                "`unkeyed` if the program re-keys it before any state.",
+            )
+        elif declared.policy is InputPolicy.REPARTITIONED and _moves_among_old(situation, declared, earlier):
+            yield Finding(
+                f"input topic {topic!r}",
+                f"{count} partitions, grown from {earlier}, with keys that went from one old partition to another",
+                f"a multiple of {earlier}, or a partitioner that moves keys to new partitions only: nothing else "
+                "tells which of two records of a key came first",
+                "Let the application process what was written before the growth with another topic, or reset it.",
+            )
+
+
+def _moves_among_old(situation: Situation, declared: Input, earlier: int) -> bool:
+    partitioner = partitioner_named(declared.partitioner, declared.topic)
+    topic, count = situation.full_name(declared.topic), situation.actual_counts[declared.topic]
+    keys = [s.key for s in situation.samples if s.topic == topic and s.key is not None]
+    if partitioner.is_modulo:
+        # An empty sample must not let every count through; a user's function may not know what to do with these.
+        keys += [number.to_bytes(4, "big") for number in range(1_000)]
+    before, now = (partitioner.partition_batch(keys, n) for n in (earlier, count))
+    return any(old != new < earlier for old, new in zip(before, now, strict=True))

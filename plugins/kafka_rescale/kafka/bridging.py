@@ -1,0 +1,101 @@
+"""The positions of a bridge: made before the promotion, set to blue's stop offsets, never lost unseen."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+from kafka_rescale.core.bridge import Verdict, verdict
+from kafka_rescale.core.cluster import TopicPartition
+from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.journal import Journal
+from kafka_rescale.core.plan import Move, Plan
+from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.copy_marks import EMPTIED, Mark, Position, copy_consumer, read_positions
+from kafka_rescale.kafka.copy_reset import FENCING_THREADS
+from kafka_rescale.kafka.copy_units import units_of
+from kafka_rescale.kafka.copy_writer import UnitWriter
+from kafka_rescale.kafka.waiting import wait_until
+
+OLD_PARTITIONS_SECONDS = 24 * 3600.0
+
+
+def verdict_now(connection: KafkaConnection, state: ControlState) -> Verdict:
+    """Return whether a bridge of this application has anything to do."""
+    sources = [m.source for m in state.journal.plan.bridges] if state.journal else []
+    last = ClusterAdmin(connection).end_offsets(sources, read_committed=False)
+    return verdict(state.journal, state.bridge, last=last)
+
+
+def prepare(connection: KafkaConnection, plan: Plan, *, begun: bool) -> None:
+    """Give every old partition a position that waits for the fence, unless it has one.
+
+    :param begun: the bridge has carried records already: a position that is missing has been lost.
+    :raises UnsafeState: a position has been lost.
+    :raises Fenced: a newer attempt has taken over.
+    """
+    consumer = copy_consumer(connection, plan.bridge_group)
+    try:
+        units = units_of(plan.bridges)
+        found = read_positions(consumer, [unit.source for unit in units])
+        missing = [unit for unit in units if unit.source not in found]
+        if begun and missing:
+            raise UnsafeState(
+                f"group {plan.bridge_group!r}",
+                found=f"no position of {', '.join(map(str, missing))}",
+                expected="the positions of a bridge that has begun",
+                remedy="Somebody deleted the group, or it stood still for longer than offsets.retention.minutes. "
+                "Find in the new topic what was carried on last, and commit the offsets after it to this group.",
+            )
+        waiting = Position(0, Mark(state=EMPTIED))
+        with ThreadPoolExecutor(max_workers=max(1, min(FENCING_THREADS, len(missing)))) as pool:
+            # Their transactional ids are taken first: an older attempt can't commit in between.
+            writers = list(pool.map(lambda unit: UnitWriter(connection, unit, plan.green), missing))
+            taken = read_positions(consumer, [w.unit.source for w in writers])
+            left = [w for w in writers if w.unit.source not in taken]
+            list(pool.map(lambda w: w.commit_at(consumer, waiting), left))
+    finally:
+        consumer.close()
+
+
+def fence_of(journal: Journal) -> dict[TopicPartition, int]:
+    """Return where blue stopped in every old partition: the first offset to carry on.
+
+    :param journal: of an expansion that has been promoted.
+    """
+    assert journal.captured is not None
+    committed = journal.captured.committed
+    return {unit.source: committed[unit.move.source][unit.partition] for unit in units_of(journal.plan.bridges)}
+
+
+def one_layout(move: Move) -> Move:
+    """Return a bridge that no longer accepts keys where the count before a growth by hand would put them."""
+    return move.model_copy(update={"earlier_partitions": 0})
+
+
+def wait_for_old_partitions(connection: KafkaConnection, journal: Journal) -> None:
+    """Wait until every partition that was there before a growth by hand is carried on as far as it was promoted.
+
+    :raises Outage: another worker does not get there.
+    """
+    ends = {
+        (m.source, p): journal.input_ends[m.source][p]
+        for m in journal.plan.bridges
+        for p in range(m.earlier_partitions)
+    }
+    consumer = copy_consumer(connection, journal.plan.bridge_group)
+
+    def done() -> bool:
+        found = read_positions(consumer, ends)
+        return all(s in found and not found[s].mark.state and found[s].offset >= end for s, end in ends.items())
+
+    try:
+        wait_until(
+            done,
+            seconds=OLD_PARTITIONS_SECONDS,
+            what="the backlog of every old partition to be carried on",
+            remedy="Look at the other tasks of the bridge; run it again.",
+        )
+    finally:
+        consumer.close()

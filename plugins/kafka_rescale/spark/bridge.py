@@ -1,0 +1,113 @@
+"""The bridge of ``repartitioned`` inputs: from blue's stop offsets on, until the old topics are silent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from uuid import uuid4
+
+from kafka_rescale.core.bridge import Bridge, Reading
+from kafka_rescale.core.control_records import Concern
+from kafka_rescale.core.journal import Journal, PartitionOffsets
+from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.bridging import prepare, verdict_now
+from kafka_rescale.kafka.copy_progress import CopyProgress, Snapshot
+from kafka_rescale.kafka.copy_units import CopyUnit, divided, units_of
+from kafka_rescale.kafka.journal_follower import JournalFollower
+from kafka_rescale.kafka.waiting import now_ms
+from kafka_rescale.spark.bridge_tasks import CarryOn
+from kafka_rescale.spark.job import Job, say
+
+BEAT_SECONDS = 2.0
+CARRYING = "carrying"
+RECORD_MS = 30_000
+"""A bridge runs for weeks: that nothing has changed but the offsets is recorded only so often."""
+
+
+def bridge(job: Job) -> None:
+    """Be ready before the promotion, carry records on after it, and end when the old topics are silent.
+
+    :raises UnsafeState: a position was lost, or a record that can't be carried on as it is.
+    :raises Fenced: a newer run has taken over.
+    """
+    state = job.control.read()
+    found = verdict_now(job.connection, state)
+    say(f"{job.key}: {found.reason}")
+    if not found.due or state.journal is None:
+        job.put("done", detail=found.reason)
+        return
+    journal = state.journal
+    plan = journal.plan
+    job.put("running")
+    known = state.bridge if state.bridge and state.bridge.plan == plan.fingerprint else None
+    # One that had ended goes on: records have come since.
+    known = known.model_copy(update={"ended_at_ms": 0}) if known else Bridge(plan=plan.fingerprint)
+    prepare(job.connection, plan, begun=known.begun)
+    carry = CarryOn(job.connection, plan, journal.attempt, session=uuid4().hex)
+    progress = CopyProgress(job.connection, plan, plan.bridges, group=plan.bridge_group)
+    spark = job.spark()
+    units = units_of(plan.bridges)
+    lists = divided(units, job.parallelism(spark))
+    spread = spark.sparkContext.parallelize(lists, max(1, len(lists)))
+    with JournalFollower(job.connection, plan.application) as follower:
+        watch = _Watch(job, ClusterAdmin(job.connection), progress, carry.session, units, known, follower)
+        job.run_beside(
+            lambda: spread.mapPartitions(carry).collect(), watch.beat, until=watch.has_ended, seconds=BEAT_SECONDS
+        )
+    if watch.has_ended():
+        done = "the old topic is silent, and every record of it carried on"
+        job.put("done", detail=done, records={Concern.BRIDGE: watch.known})
+        say(f"{job.key}: ended; the old topic has been silent for {job.arguments.silent_seconds} s")
+    else:
+        job.put("stopped", detail=f"attempt {journal.attempt} was rolled back, or another expansion has begun")
+
+
+@dataclass
+class _Watch:
+    """What the driver does every few seconds beside its tasks."""
+
+    job: Job
+    admin: ClusterAdmin
+    progress: CopyProgress
+    session: str
+    units: Sequence[CopyUnit]
+    known: Bridge
+    follower: JournalFollower
+    recorded_ms: int = 0
+
+    def beat(self) -> None:
+        """Look, report, and judge whether the old topics are silent."""
+        journal = self.follower.first()
+        if journal is None or journal.plan.fingerprint != self.known.plan:
+            return  # another expansion has begun; the tasks end by themselves
+        at_ms = now_ms()
+        last = self.admin.end_offsets([m.source for m in journal.plan.bridges], read_committed=False)
+        # The heartbeat that the cutover waits for: how old the copy is says nothing before the promotion.
+        snapshot = replace(self.progress.read(), as_of_ms=at_ms)
+        say(f"{self.job.key}: {snapshot}")
+        before = self.known
+        if journal.is_promoted:
+            self.known = self._looked(snapshot, at_ms, last)
+        state = self._state(journal)
+        settled = (before.begun, before.ended_at_ms) == (self.known.begun, self.known.ended_at_ms)
+        if state == CARRYING and settled and at_ms - self.recorded_ms < RECORD_MS:
+            return
+        self.recorded_ms = at_ms
+        self.job.put(state, snapshot, records={Concern.BRIDGE: self.known} if self.known.begun else None)
+
+    def has_ended(self) -> bool:
+        """Whether the silence has been proven."""
+        return bool(self.known.ended_at_ms)
+
+    def _state(self, journal: Journal) -> str:
+        if journal.is_promoted:
+            return CARRYING
+        return "ready" if self.progress.all_follow(self.session, self.units) else "running"
+
+    def _looked(self, snapshot: Snapshot, at_ms: int, last: PartitionOffsets) -> Bridge:
+        ends: PartitionOffsets = {}
+        for p in snapshot.partitions:
+            ends.setdefault(p.topic, {})[p.partition] = p.end
+        reading = Reading(at_ms, ends, last, {(p.topic, p.partition): p.position for p in snapshot.partitions})
+        begun = self.known.model_copy(update={"begun": True})
+        return begun.looked(reading, self.job.arguments.silent_seconds * 1000)

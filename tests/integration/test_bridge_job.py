@@ -1,0 +1,113 @@
+"""The bridge by a real ``spark-submit``: from blue's stop offsets on, through a crash, until there is silence."""
+
+from __future__ import annotations
+
+import os
+import signal
+from itertools import islice
+from pathlib import Path
+
+import pytest
+from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.journal import Captured, Phase
+from kafka_rescale.core.plan import Move, MoveKind, Plan, Stage
+from kafka_rescale.embedded.broker import EmbeddedBroker
+from kafka_rescale.embedded.processes import is_running, wait_until
+from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.bridging import prepare
+from kafka_rescale.kafka.connection import KafkaConnection
+
+from tests.integration.copy_helpers import Record, per_key, read, write
+from tests.integration.spark_job_helpers import advance, begin, submitted, wait_for
+
+pytestmark = pytest.mark.integration
+
+SILENT = ("--silent-seconds", "3")
+
+
+@pytest.fixture
+def connection(broker: EmbeddedBroker) -> KafkaConnection:
+    return KafkaConnection(broker.client_config())
+
+
+def bridged(unique: str, source: int, target: int) -> tuple[Move, Plan]:
+    move = Move(
+        kind=MoveKind.INPUT,
+        source=f"{unique}-orders",
+        target=f"{unique}-orders-p{target}",
+        store=f"{unique}-orders",
+        source_partitions=source,
+        target_partitions=target,
+    )
+    plan = Plan(
+        application=unique,
+        generation=2,
+        blue=unique,
+        green=f"{unique}-g2",
+        partitions=target,
+        stages=(Stage(index=1, name="stage_1_subtopology_0", subtopology=0, bridges=(move,)),),
+        inputs=(),
+    )
+    return move, plan
+
+
+def records(version: int, count: int = 400) -> list[Record]:
+    return [Record(b"key-%d" % i, b"%d" % version, headers=(("v", b"\0"), ("h", b"x"))) for i in range(count)]
+
+
+def test_everything_from_the_fence_on_is_carried_on_once_and_in_order(
+    connection: KafkaConnection, unique: str, tmp_path: Path
+) -> None:
+    move, plan = bridged(unique, 4, 6)
+    admin = ClusterAdmin(connection)
+    for topic, partitions in ((move.source, 4), (move.target, 6)):
+        admin.ensure_topic(topic, partitions, 1, {"retention.ms": "-1"})
+    control = begin(connection, plan)
+    write(connection, move, records(0))
+    fence = {p: end - 10 for p, end in admin.end_offsets([move.source])[move.source].items()}
+
+    with submitted(connection, tmp_path, "bridge", plan, *SILENT) as job:
+        wait_for(control, "bridge", "ready")
+        write(connection, move, records(1))
+        assert not any(admin.end_offsets([move.target], read_committed=False)[move.target].values())
+        advance(control, Phase.PROMOTED, captured=Captured(committed={move.source: fence}))
+        write(connection, move, records(2))
+        wait_until(
+            lambda: any(admin.end_offsets([move.target])[move.target].values()),
+            timeout=60,
+            what="the first records",
+        )
+        write(connection, move, records(3), transactional_id=f"{unique}-a", abort=True)
+        driver = job.driver()
+        os.kill(driver, signal.SIGKILL)
+        wait_until(lambda: not is_running(driver), timeout=30, what="the end of the driver")
+
+    write(connection, move, records(4), transactional_id=f"{unique}-b")
+    with submitted(connection, tmp_path, "bridge", plan, *SILENT, attempt=2) as job:
+        wait_for(control, "bridge", "carrying", attempt=2)
+        write(connection, move, records(5))
+        assert job.result() == 0, job.text()
+    ended = control.read().bridge
+    assert ended is not None
+    assert ended.begun
+    assert ended.ended_at_ms
+
+    left = {p: list(islice(rs, fence[p], None)) for p, rs in read(connection, move.source).items()}
+    assert per_key(read(connection, move.target)) == per_key(left)
+
+    with submitted(connection, tmp_path, "bridge", plan, *SILENT, attempt=3) as job:
+        assert job.result() == 0, job.text()
+        assert "nothing to do" in job.text()
+
+
+def test_a_lost_position_stops_the_bridge_where_it_could_only_guess(
+    connection: KafkaConnection, unique: str
+) -> None:
+    move, plan = bridged(unique, 2, 4)
+    admin = ClusterAdmin(connection)
+    admin.ensure_topic(move.source, 2, 1, {})
+    prepare(connection, plan, begun=False)
+    prepare(connection, plan, begun=True)
+    admin.delete_group(plan.bridge_group)
+    with pytest.raises(UnsafeState, match=rf"no position of {move.source}-0, {move.source}-1"):
+        prepare(connection, plan, begun=True)

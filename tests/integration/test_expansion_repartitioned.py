@@ -1,0 +1,95 @@
+"""A keyed input whose producers never stop and never learn of anything: every record once and in order per key."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from kafka_rescale.embedded.broker import EmbeddedBroker
+from kafka_rescale.embedded.expansion import Expansion
+from kafka_rescale.embedded.processes import wait_until
+from kafka_rescale.kafka.admin import ClusterAdmin
+
+from tests.support.ordered import AFTER, BEFORE, NAME, OLD, Ordered
+
+pytestmark = pytest.mark.integration
+
+NEW = f"{OLD}-p{AFTER}"
+
+
+@pytest.mark.parametrize(
+    "seconds", [pytest.param(0, id="one-expansion"), pytest.param(600, id="10-minutes", marks=pytest.mark.slow)]
+)
+def test_every_record_is_processed_once_and_in_order_per_key(
+    seconds: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    :param seconds: for how long the producers send at least; the expansion lies within.
+    """
+    with EmbeddedBroker(tmp_path / "broker", heap="512m") as broker:
+        ordered = Ordered(tmp_path / "ordered", broker.bootstrap_servers)
+        ordered.prepare()
+        monkeypatch.setenv("LINKS", str(ordered.directory))
+        expansion = Expansion.of_file(ordered.file, broker.bootstrap_servers, tmp_path / "run")
+        try:
+            with ordered.at_work():
+                began = time.monotonic()
+                assert ordered.run("start", NAME) == 0
+                wait_until(lambda: ordered.seen, timeout=120, what="the first output")
+                timings = expansion.run()
+                pause = ordered.longest_gap_seconds
+                wait_until(
+                    lambda: time.monotonic() - began > seconds, timeout=seconds + 1, what="the time to pass"
+                )
+                sent_before_end = sum(ordered.sent.values())
+                ordered.stop_sending()
+                wait_until(lambda: ordered.is_all_seen, timeout=120, what="the last output")
+                bridge = expansion.bridge
+                assert bridge is not None
+                assert bridge.wait(120) == 0, expansion.log_of("bridge")
+        finally:
+            for application_id in (NAME, f"{NAME}-g2"):
+                ordered.run("stop", application_id)
+        admin = ClusterAdmin(expansion.connection)
+        topics = admin.describe_topics([OLD, NEW])
+        ended = expansion.state().bridge
+    print(f"{sent_before_end} records; consumers of the output saw a pause of {pause:.1f} s; {timings}")
+    assert ordered.wrong() == {}
+    assert (topics[OLD].partitions, topics[NEW].partitions) == (BEFORE, AFTER)
+    assert topics[NEW].overrides == topics[OLD].overrides
+    assert ended is not None
+    assert ended.ended_at_ms, "the old topic is silent, so the bridge has ended by itself"
+
+
+@pytest.mark.slow
+def test_an_application_whose_input_was_grown_by_hand_is_rescued(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would die at its next rebalance; here it is down already, and its input holds two layouts."""
+    with EmbeddedBroker(tmp_path / "broker", heap="512m") as broker:
+        ordered = Ordered(tmp_path / "ordered", broker.bootstrap_servers)
+        ordered.prepare()
+        monkeypatch.setenv("LINKS", str(ordered.directory))
+        expansion = Expansion.of_file(ordered.file, broker.bootstrap_servers, tmp_path / "run")
+        try:
+            with ordered.at_work():
+                assert ordered.run("start", NAME) == 0
+                wait_until(lambda: ordered.seen, timeout=120, what="the first output")
+                assert ordered.run("stop", NAME) == 0
+                before = sum(ordered.sent.values())
+                wait_until(lambda: sum(ordered.sent.values()) > before + 2_000, timeout=120, what="a backlog")
+                ordered.grow_by_hand()
+                before = sum(ordered.sent.values())
+                wait_until(
+                    lambda: sum(ordered.sent.values()) > before + 2_000, timeout=120, what="the other layout"
+                )
+                expansion.run()
+                ordered.stop_sending()
+                wait_until(lambda: ordered.is_all_seen, timeout=120, what="the last output")
+        finally:
+            for application_id in (NAME, f"{NAME}-g2"):
+                ordered.run("stop", application_id)
+            if expansion.bridge is not None:
+                expansion.bridge.wait(120)
+    assert ordered.wrong() == {}

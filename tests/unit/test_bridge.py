@@ -1,0 +1,133 @@
+"""When a bridge has to run, and when the old topic has proven to be silent."""
+
+from __future__ import annotations
+
+import pytest
+from kafka_rescale.cli.views import status_view
+from kafka_rescale.core.application import Application
+from kafka_rescale.core.bridge import Bridge, Reading, verdict
+from kafka_rescale.core.control_records import ControlState, JobResult, PartitionProgress
+from kafka_rescale.core.journal import Journal, Phase
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.copy_units import divided, units_of
+from kafka_rescale.spark.bridge_tasks import CARRY, WAIT, CarryOn
+from kafka_rescale.spark.copy_tasks import STOPPED
+
+from tests.support.plans import plan_for
+from tests.unit.test_repartitioned import ORDERED, plan
+
+SILENT_MS = 1_000
+PLAN = plan(2, 4)
+ENDS = {"orders": {0: 10, 1: 20}}
+ALL = {("orders", 0): 10, ("orders", 1): 20}
+
+
+def reading(at_ms: int, **changes: object) -> Reading:
+    fields = {"ends": ENDS, "last": ENDS, "positions": ALL, **changes}
+    return Reading(at_ms=at_ms, **fields)  # type: ignore[arg-type]
+
+
+def after(*readings: Reading) -> Bridge:
+    bridge = Bridge(plan="p", begun=True)
+    for each in readings:
+        bridge = bridge.looked(each, SILENT_MS)
+    return bridge
+
+
+class TestSilence:
+    def test_nothing_for_long_enough_is_silence(self) -> None:
+        assert after(reading(0), reading(SILENT_MS)).ended_at_ms == SILENT_MS
+
+    def test_the_first_look_proves_nothing(self) -> None:
+        assert not after(reading(10**6)).ended_at_ms
+
+    def test_one_record_starts_the_time_anew(self) -> None:
+        moved = {"orders": {0: 10, 1: 21}}
+        more = {**ALL, ("orders", 1): 21}
+        seen = after(reading(0), reading(900, ends=moved, last=moved, positions=more))
+        assert (seen.quiet_since_ms, seen.ended_at_ms) == (900, 0)
+        assert not seen.looked(reading(1_800, ends=moved, last=moved, positions=more), SILENT_MS).ended_at_ms
+
+    @pytest.mark.parametrize("positions", [{**ALL, ("orders", 1): 19}, {("orders", 0): 10}, {}])
+    def test_a_record_that_is_not_carried_on_yet_keeps_the_bridge(
+        self, positions: dict[tuple[str, int], int]
+    ) -> None:
+        assert not after(reading(0), reading(9_999, positions=positions)).ended_at_ms
+
+    def test_an_open_transaction_keeps_the_bridge(self) -> None:
+        before_it = {"orders": {0: 10, 1: 15}}
+        assert not after(reading(0), reading(9_999, ends=before_it)).ended_at_ms
+
+
+class TestVerdict:
+    def due(self, phase: Phase, bridge: Bridge | None = None, **changes: object) -> bool:
+        arguments = {"last": ENDS, **changes}
+        return verdict(Journal(plan=PLAN, phase=phase), bridge, **arguments).due  # type: ignore[arg-type]
+
+    def ended(self, plan: str = PLAN.fingerprint) -> Bridge:
+        return Bridge(plan=plan, begun=True, ends=ENDS, ended_at_ms=5)
+
+    def test_there_is_none_without_a_repartitioned_input(self) -> None:
+        assert not verdict(None, None, last={}).due
+        other = Journal(plan=plan_for("other"), phase=Phase.COMPLETE)
+        assert not verdict(other, None, last={}).due
+
+    def test_it_waits_for_the_promotion_of_an_expansion_that_has_begun(self) -> None:
+        assert self.due(Phase.WARMING)
+        assert self.due(Phase.CAUGHT_UP)
+        assert not self.due(Phase.ROLLING_BACK)
+        assert not self.due(Phase.ROLLED_BACK)
+
+    @pytest.mark.parametrize("phase", [Phase.PROMOTED, Phase.STARTED, Phase.COMPLETE])
+    def test_it_carries_on_from_the_promotion_until_silence_is_proven(self, phase: Phase) -> None:
+        assert self.due(phase)
+        assert self.due(phase, Bridge(plan=PLAN.fingerprint, begun=True))
+        assert not self.due(phase, self.ended())
+
+    def test_a_late_record_wakes_it_up_again(self) -> None:
+        assert self.due(Phase.COMPLETE, self.ended(), last={"orders": {0: 10, 1: 21}})
+
+    def test_the_end_of_an_earlier_bridge_says_nothing_about_this_one(self) -> None:
+        assert self.due(Phase.COMPLETE, self.ended(plan="another"))
+
+
+def test_the_partitions_of_an_input_are_divided_over_all_workers() -> None:
+    lists = divided(units_of(PLAN.bridges), 2)
+    assert [[unit.partition for unit in units] for units in lists] == [[0], [1]]
+
+
+class TestCarryOn:
+    @pytest.mark.parametrize(
+        ("phase", "attempt", "expected"),
+        [
+            (Phase.WARMING, 1, WAIT),
+            (Phase.CAUGHT_UP, 1, WAIT),
+            (Phase.PROMOTED, 1, CARRY),
+            (Phase.COMPLETE, 1, CARRY),
+            (Phase.ROLLING_BACK, 1, STOPPED),
+            (Phase.WARMING, 2, STOPPED),
+        ],
+    )
+    def test_nothing_is_carried_before_the_promotion(self, phase: Phase, attempt: int, expected: str) -> None:
+        carry = CarryOn(KafkaConnection({"bootstrap.servers": "x:1"}), PLAN, attempt=1, session="s")
+        assert carry.verdict(Journal(plan=PLAN, phase=phase, attempt=attempt)) == expected
+
+    def test_another_expansion_ends_it(self) -> None:
+        carry = CarryOn(KafkaConnection({"bootstrap.servers": "x:1"}), PLAN, attempt=1, session="s")
+        assert carry.verdict(Journal(plan=plan(4, 8), phase=Phase.PROMOTED)) == STOPPED
+        assert carry.verdict(None) == STOPPED
+
+
+class TestStatus:
+    def summary(self, bridge: Bridge) -> str:
+        behind = PartitionProgress(topic="orders", partition=0, position=7, end=10)
+        result = JobResult(job="bridge", run="r", attempt=1, state="carrying", partitions=(behind,))
+        state = ControlState(bridge=bridge, results={"bridge": result})
+        return status_view(Application.model_validate(ORDERED), state, ()).text
+
+    def test_it_says_how_far_behind_the_bridge_is_before_a_producer_moves(self) -> None:
+        text = self.summary(Bridge(plan="p", begun=True, quiet_since_ms=1_700_000_000_000))
+        assert "bridge: carries on, 3 offsets behind; no record in the old topic since 2023-11-14T22:13:20" in text
+
+    def test_it_says_that_the_bridge_has_ended(self) -> None:
+        assert "bridge: ended" in self.summary(Bridge(plan="p", begun=True, ended_at_ms=1))

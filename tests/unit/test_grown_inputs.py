@@ -1,0 +1,123 @@
+"""An application whose input somebody has grown: recognised by its internal topics, and gone on with."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.grown_inputs import Reach, grown_by_hand
+from kafka_rescale.core.plan import Move, MoveKind
+from kafka_rescale.core.situation import Situation
+from kafka_rescale.core.topology import SubTopology, Topology
+from kafka_rescale.kafka.copy_records import Router
+
+from tests.support.situations import INPUTS, STOPPED, found, misplaced, samples, situation, with_counts
+from tests.support.small_application import KEYS, placed
+
+STATEFUL = Topology((SubTopology(0, ("orders",), ("last",), ("totals",)),))
+REKEYED = Topology(
+    (
+        SubTopology(0, ("clicks",), (), ("by-user-repartition",)),
+        SubTopology(1, ("by-user-repartition",), ("visits",), ()),
+    )
+)
+REPARTITIONED = [INPUTS[0], {**INPUTS[1], "policy": "repartitioned"}]
+
+
+def rescued(count: int, target: int, policy: str = "repartitioned", **changes: Any) -> Situation:
+    """The shop with ``shop-customers`` grown from 4 to ``count`` while it was tied to 4."""
+    inputs = [INPUTS[0], {**INPUTS[1], "policy": policy}]
+    changes = {"samples": samples(**misplaced("shop-customers", "murmur2", 4)), "group": STOPPED, **changes}
+    return situation(target, inputs=inputs, topics=with_counts(customers=count), **changes)
+
+
+class TestRecognition:
+    @pytest.mark.parametrize(("changelog", "known"), [(4, {"orders": 4}), (8, {})])
+    def test_a_changelog_tells_the_count_that_its_tasks_know(self, changelog: int, known: dict[str, int]) -> None:
+        assert grown_by_hand(STATEFUL, {"orders": 8}, {"last": changelog}, (), {}) == known
+
+    @pytest.mark.parametrize(
+        ("written", "read", "known"),
+        [
+            pytest.param(8, 4, {"clicks": 4}, id="nothing-of-the-new-partitions-was-read"),
+            pytest.param(8, 8, {}, id="the-program-sets-the-count"),
+            pytest.param(4, 4, {}, id="nothing-tells-which"),
+        ],
+    )
+    def test_a_repartition_topic_tells_it_of_an_input_whose_last_partitions_were_never_read(
+        self, written: int, read: int, known: dict[str, int]
+    ) -> None:
+        counts, reach = {"clicks": 8, "by-user-repartition": 4}, {"clicks": Reach(written, read)}
+        assert grown_by_hand(REKEYED, counts, {"visits": 4}, (), reach) == known
+
+    def test_a_count_that_the_program_sets_tells_nothing(self) -> None:
+        counts = {"clicks": 8, "by-user-repartition": 4}
+        reach = {"clicks": Reach(written=8, read=4)}
+        assert grown_by_hand(REKEYED, counts, {"visits": 4}, ("by-user-repartition",), reach) == {}
+
+    def test_witnesses_that_disagree_are_left_to_the_other_checks(self) -> None:
+        two = Topology((SubTopology(0, ("orders",), ("last", "other"), ()),))
+        assert grown_by_hand(two, {"orders": 8}, {"last": 4, "other": 6}, (), {}) == {}
+
+
+class TestPreflight:
+    @pytest.mark.parametrize("target", [8, 16, 6])
+    def test_a_keyed_input_is_repartitioned_to_any_count(self, target: int) -> None:
+        given = rescued(8, target)
+        assert found(given) == []
+        (bridge,) = given.plan.bridges
+        assert (bridge.earlier_partitions, bridge.source_partitions, bridge.target_partitions) == (4, 8, target)
+        assert {(m.source_partitions, m.target_partitions) for m in given.plan.changelogs} == {(4, target)}
+
+    def test_a_count_that_moves_keys_among_old_partitions_has_no_order_to_keep(self) -> None:
+        (finding,) = found(rescued(6, 12))
+        assert "grown from 4, with keys that went from one old partition to another" in finding
+
+    def test_an_input_that_is_grown_in_place_would_mix_two_layouts(self) -> None:
+        assert any("while shop is tied to 4" in finding for finding in found(rescued(8, 8, "paused")))
+
+    def test_an_unkeyed_input_is_gone_on_with(self) -> None:
+        unjoined = Topology(
+            (
+                SubTopology(0, ("shop-orders",), (), ("by-customer-repartition",)),
+                SubTopology(1, ("by-customer-repartition",), ("totals",), ()),
+            )
+        )
+        given = Situation(
+            situation(8, inputs=INPUTS[:1]).application,
+            unjoined,
+            8,
+            replace(
+                situation(topics=with_counts(orders=8)).cluster,
+                ends={("shop-orders", p): 5 for p in range(8)},
+                committed={("shop-orders", p): 5 for p in range(4)},
+            ),
+        )
+        assert given.grown == {"shop-orders": 4}
+        assert given.plan.inputs[0].earlier == 4
+        assert not given.plan.inputs[0].grows
+
+
+class TestRouting:
+    MOVE = Move(
+        kind=MoveKind.INPUT,
+        source="a",
+        target="b",
+        store="a",
+        source_partitions=8,
+        target_partitions=12,
+        earlier_partitions=4,
+    )
+
+    @pytest.mark.parametrize("count", [4, 8])
+    def test_records_placed_with_either_count_are_carried_on(self, count: int) -> None:
+        expected = [made.partition for made in placed(KEYS, 12)]
+        found = [Router(self.MOVE).targets([made.key], made.partition)[0] for made in placed(KEYS, count)]
+        assert found == expected
+
+    def test_one_that_fits_neither_is_not(self) -> None:
+        elsewhere = next(m for m in placed(KEYS, 8) if m.partition < 4)
+        with pytest.raises(UnsafeState):
+            Router(self.MOVE).targets([elsewhere.key], (elsewhere.partition + 1) % 4)

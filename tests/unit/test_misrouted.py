@@ -1,0 +1,61 @@
+"""A producer with old metadata writes to partitions of the old count: counted, named, refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from kafka_rescale.core.application import InputPolicy
+from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.misrouted import Place, grown_by_key, misrouted, refuse_misrouted
+from kafka_rescale.core.partitioners import partitioner_named
+from kafka_rescale.core.plan import InputPlan
+
+from tests.support.plans import plan_for
+
+KEYS = [b"customer-%d" % i for i in range(5_000)]
+
+
+def grown(**changes: Any) -> InputPlan:
+    fields = {"topic": "orders", "policy": InputPolicy.PAUSED, "partitioner": "crc32", "current": 4, "target": 8}
+    return InputPlan.model_validate({**fields, **changes})
+
+
+def written(count: int, keys: list[bytes] = KEYS) -> list[Place]:
+    """What a producer writes that knows of ``count`` partitions."""
+    homes = partitioner_named("crc32").partition_batch(keys, count)
+    return [Place(p, offset, key) for offset, (key, p) in enumerate(zip(keys, homes, strict=True))]
+
+
+def test_a_producer_that_knows_of_the_growth_misroutes_nothing() -> None:
+    report = misrouted(grown(), iter(written(8)))
+    assert (report.records, report.misrouted, report.first) == (len(KEYS), 0, ())
+    refuse_misrouted([report])
+
+
+def test_a_stale_producer_is_caught_with_topic_partition_offset_key_and_remedy() -> None:
+    report = misrouted(grown(), [*written(8), *written(4)])
+    assert 0.4 < report.misrouted / len(KEYS) < 0.6  # 4 → 8: every other key moves
+    first = report.first[0]
+    with pytest.raises(UnsafeState) as refusal:
+        refuse_misrouted([report])
+    told = str(refusal.value)
+    assert f"partition {first.partition} offset {first.offset}: key 0x{first.key} belongs to" in told
+    assert "'orders'" in told
+    assert "repartitioned" in told
+
+
+def test_a_record_without_a_key_belongs_nowhere() -> None:
+    report = misrouted(grown(), [Place(0, 0, None)])
+    assert (report.records, report.misrouted) == (1, 0)
+
+
+def test_only_inputs_that_were_grown_by_key_are_looked_at() -> None:
+    others = [
+        grown(policy=InputPolicy.UNKEYED),
+        grown(policy=InputPolicy.FIXED, target=4),
+        grown(policy=InputPolicy.REPARTITIONED, successor="orders-p8"),
+        grown(target=4),
+    ]
+    plan = plan_for("shop").model_copy(update={"inputs": (grown(), *others)})
+    assert grown_by_key(plan) == (grown(),)

@@ -1,0 +1,213 @@
+"""Policy ``repartitioned``: names, plan, preflight, what the program is told, and where green starts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from kafka_rescale.core.application import Application, Input, InputPolicy
+from kafka_rescale.core.bridge import Bridge
+from kafka_rescale.core.cluster import TopicDescription
+from kafka_rescale.core.control_records import ControlState, Generations
+from kafka_rescale.core.declaration import check_declaration
+from kafka_rescale.core.errors import InvalidInput, UnsafeState
+from kafka_rescale.core.journal import Journal, Phase
+from kafka_rescale.core.plan import InputPlan, Move, MoveKind, Plan
+from kafka_rescale.core.planning import build_plan
+from kafka_rescale.core.situation import Sample
+from kafka_rescale.core.verification import check_start_offsets
+from kafka_rescale.kafka.copy_records import Router
+from kafka_rescale.lifecycle.instance import Instance
+from kafka_rescale.lifecycle.shell import command_line
+from kafka_rescale.operations.load import topology_of
+from kafka_rescale.operations.rescale import blue, green
+from pydantic import ValidationError
+
+from tests.support.situations import INPUTS, RUNNING, found, misplaced, samples, situation
+
+START = "run.sh start {application_id} {input:orders}"
+ORDERED: dict[str, Any] = {
+    "application_id": "ordered",
+    "partitions": 8,
+    "inputs": [{"topic": "orders", "policy": "repartitioned"}],
+    "outputs": [{"topic": "totals"}],
+    "subtopologies": [{"sources": ["orders"], "stores": ["last"], "sinks": ["totals"]}],
+    "stores": [{"name": "last", "type": "timestamped-key-value"}],
+    "lifecycle": {"type": "shell", "start": START, "stop": "true", "status": "true"},
+}
+SHOP = [INPUTS[0], {**INPUTS[1], "policy": "repartitioned"}]
+SUCCESSOR = "shop-customers-p8"
+
+
+def plan(current: int, target: int, renamed: dict[str, str] | None = None, **changes: Any) -> Plan:
+    """The plan of ORDERED when every topic has ``current`` partitions."""
+    application = Application.model_validate({**ORDERED, **changes})
+    read = [(renamed or {}).get(i.topic, i.topic) for i in application.inputs]
+    counts = dict.fromkeys((*read, "totals", "ordered-last-changelog"), current)
+    topology = topology_of(application)
+    return build_plan(
+        application, topology, blue="ordered", generation=2, current=counts, target=target, renamed=renamed
+    )
+
+
+def mistakes(**changes: Any) -> list[str]:
+    application = Application.model_validate({**ORDERED, **changes})
+    return [m.found for m in check_declaration(application, topology_of(application))]
+
+
+class TestPlan:
+    @pytest.mark.parametrize(("current", "target"), [(4, 8), (4, 6), (8, 3)])
+    def test_a_new_topic_of_any_count_follows_the_old_one_and_the_old_one_keeps_its_own(
+        self, current: int, target: int
+    ) -> None:
+        given = plan(current, target)
+        (read,) = given.inputs
+        assert (read.topic, read.green_topic, read.grows) == ("orders", f"orders-p{target}", False)
+        (bridge,) = given.bridges
+        assert (bridge.kind, bridge.source, bridge.target) == (MoveKind.INPUT, "orders", f"orders-p{target}")
+        assert (bridge.source_partitions, bridge.target_partitions) == (current, target)
+        assert {m.target_partitions for m in given.moves} == {target}
+
+    def test_the_bridge_is_none_of_the_internal_topics_that_retire_deletes(self) -> None:
+        given = plan(4, 8)
+        assert {m.kind for m in given.moves} == {MoveKind.CHANGELOG}
+        assert given.bridge_group != given.copy_group
+
+    def test_nothing_follows_an_input_that_has_the_count_already(self) -> None:
+        given = plan(8, 8)
+        assert given.bridges == ()
+        assert given.inputs[0].green_topic == "orders"
+
+    def test_the_next_expansion_goes_on_from_the_successor(self) -> None:
+        (read,) = plan(8, 16, renamed={"orders": "orders-p8"}).inputs
+        assert (read.declared, read.topic, read.green_topic) == ("orders", "orders-p8", "orders-p16")
+
+    def test_an_input_of_two_sub_topologies_has_one_bridge_in_the_stage_that_comes_first(self) -> None:
+        both = [{"sources": ["orders"], "stores": ["last"]}, {"sources": ["orders"], "sinks": ["totals"]}]
+        first, second = plan(4, 8, subtopologies=both).stages
+        assert [len(s.bridges) for s in (first, second)] == [1, 0]
+
+    def test_the_name_may_be_given(self) -> None:
+        named = Input(topic="orders", policy=InputPolicy.REPARTITIONED, successor="{partitions}.of.{topic}")
+        assert named.successor_topic(12) == "12.of.orders"
+
+    @pytest.mark.parametrize("name", ["{unknown}", "no spaces", "{", ""])
+    def test_a_name_that_no_topic_can_have_is_refused(self, name: str) -> None:
+        with pytest.raises(ValidationError, match="name of a topic"):
+            Input(topic="orders", policy=InputPolicy.REPARTITIONED, successor=name)
+
+
+class TestWhatTheProgramIsTold:
+    def test_each_generation_gets_the_topic_that_it_has_to_read(self) -> None:
+        given = plan(4, 8)
+        assert command_line(START, blue(given))[-1] == "orders"
+        assert command_line(START, green(given))[-1] == "orders-p8"
+
+    def test_an_input_that_is_not_declared_is_an_error(self) -> None:
+        with pytest.raises(InvalidInput, match=r"\{input:payments\}"):
+            command_line("start {input:payments}", Instance("a", 1, 4, {"orders": "orders"}))
+
+
+class TestDeclaration:
+    def test_a_sound_file(self) -> None:
+        assert mistakes() == []
+
+    def test_a_program_that_is_not_told_its_topic_could_never_read_the_next_one(self) -> None:
+        lifecycle = {**ORDERED["lifecycle"], "start": "run.sh start {application_id}"}
+        assert mistakes(lifecycle=lifecycle) == ["a start command without {input:orders}"]
+
+    def test_a_successor_belongs_to_this_policy(self) -> None:
+        paused = {"topic": "orders", "policy": "paused", "successor": "orders-v2"}
+        assert mistakes(inputs=[paused]) == ["a successor for an input with policy paused"]
+
+    @pytest.mark.parametrize("taken", ["totals", "orders"])
+    def test_a_successor_must_not_be_another_topic_of_the_application(self, taken: str) -> None:
+        named = {"topic": "orders", "policy": "repartitioned", "successor": taken}
+        assert mistakes(inputs=[named]) == [f"the successor {taken}, which is a topic of its own"]
+
+
+class TestPreflight:
+    def test_a_keyed_input_may_be_repartitioned(self) -> None:
+        assert found(situation(8, inputs=SHOP)) == []
+
+    def test_records_in_the_successor_are_refused(self) -> None:
+        made = {SUCCESSOR: TopicDescription(SUCCESSOR, 8, 1)}
+        (finding,) = found(situation(8, inputs=SHOP, topics=made, green_records={SUCCESSOR: 3}))
+        assert "found 3 records in the topic that is to follow shop-customers" in finding
+
+    def test_an_empty_topic_of_the_right_count_may_have_been_made_beforehand(self) -> None:
+        made = {SUCCESSOR: TopicDescription(SUCCESSOR, 8, 1)}
+        assert found(situation(8, inputs=SHOP, topics=made, green_records={SUCCESSOR: 0})) == []
+
+    def test_an_empty_topic_of_another_count_is_refused(self) -> None:
+        made = {SUCCESSOR: TopicDescription(SUCCESSOR, 6, 1)}
+        (finding,) = found(situation(8, inputs=SHOP, topics=made, green_records={SUCCESSOR: 0}))
+        assert "found 6 partitions in the topic that is to follow shop-customers" in finding
+
+    def test_the_partitioner_is_checked_against_the_data(self) -> None:
+        spoilt = samples(**misplaced("shop-customers"))
+        (finding,) = found(situation(8, inputs=SHOP, samples=spoilt))
+        assert "All of them fit crc32" in finding
+
+    def test_records_without_a_key_are_no_hindrance(self) -> None:
+        keyless = samples(**{"shop-customers": [Sample("shop-customers", 1, 0, None, 1)]})
+        assert found(situation(8, inputs=SHOP, samples=keyless)) == []
+
+    @pytest.mark.parametrize(("ended_at_ms", "findings"), [(0, 1), (5, 0)])
+    def test_the_next_expansion_waits_for_the_end_of_the_bridge(self, ended_at_ms: int, findings: int) -> None:
+        done = Journal(plan=situation(8, inputs=SHOP).plan, phase=Phase.COMPLETE)
+        bridge = Bridge(plan=done.plan.fingerprint, begun=True, ended_at_ms=ended_at_ms)
+        control = ControlState(journal=done, bridge=bridge)
+        refused = [f for f in found(situation(16, inputs=SHOP, control=control)) if "bridge" in f]
+        assert len(refused) == findings
+
+    def test_an_expansion_that_is_done_needs_no_end_of_the_bridge_to_say_so(self) -> None:
+        done = Journal(plan=situation(8, inputs=SHOP).plan, phase=Phase.COMPLETE)
+        assert found(situation(4, inputs=SHOP, control=ControlState(journal=done))) == []
+
+    def test_the_running_generation_is_looked_at_under_the_names_that_it_reads(self) -> None:
+        renamed = {"shop-customers": "customers-anew"}
+        moved = {"customers-anew": TopicDescription("customers-anew", 4, 1, {"min.insync.replicas": "1"})}
+        control = ControlState(generations=Generations(running="shop", inputs=renamed))
+        given = situation(8, inputs=SHOP, control=control, topics={**moved, "shop-customers": None}, group=RUNNING)
+        assert found(given) == []
+        assert given.plan.inputs[1].topic == "customers-anew"
+        gone = replace(given, cluster=replace(given.cluster, topics={}))
+        assert any("topic 'customers-anew': found no such topic" in f for f in found(gone))
+
+
+class TestStartOffsets:
+    READ = InputPlan(
+        topic="orders",
+        policy=InputPolicy.REPARTITIONED,
+        partitioner="murmur2",
+        current=2,
+        target=3,
+        successor="orders-p3",
+    )
+
+    def findings(self, started: dict[str, dict[int, int]]) -> list[str]:
+        stopped = {"orders": {0: 100, 1: 70}}
+        found = check_start_offsets((self.READ,), stopped=stopped, started=started, committed=started)
+        return [f.subject for f in found]
+
+    def test_green_reads_the_successor_from_its_beginning(self) -> None:
+        assert self.findings({"orders-p3": {0: 0, 1: 0, 2: 0}}) == []
+
+    def test_blues_offsets_of_the_old_topic_would_skip_records_of_the_new_one(self) -> None:
+        assert self.findings({"orders-p3": {0: 100, 1: 0, 2: 0}}) == ["orders-p3-0"]
+
+
+class TestRouting:
+    MOVE = Move(kind=MoveKind.INPUT, source="a", target="b", store="a", source_partitions=4, target_partitions=8)
+
+    def test_keyless_records_are_dealt_out_over_all_partitions(self) -> None:
+        assert sorted(Router(self.MOVE).targets([None] * 8, 2)) == list(range(8))
+
+    def test_a_key_goes_where_the_new_count_puts_it(self) -> None:
+        assert Router(self.MOVE).targets([b"foobar", None], 2)[0] == 6
+
+    def test_a_key_that_its_producer_put_elsewhere_stops_the_bridge(self) -> None:
+        with pytest.raises(UnsafeState, match="murmur2 puts into partition 2"):
+            Router(self.MOVE).targets([b"foobar"], 1)
