@@ -47,11 +47,10 @@ def assert_held(rescale: Rescale, journal: Journal) -> None:
     """
     assert journal.captured is not None
     for grown in grown_by_key(journal.plan):
-        fence, ends = (
-            journal.captured.committed[grown.topic],
-            rescale.admin.end_offsets([grown.topic])[grown.topic],
-        )
-        ranges = {p: (fence.get(p, 0), end) for p, end in ends.items()}
+        fence = journal.captured.committed[grown.topic]
+        begins = rescale.admin.begin_offsets([grown.topic])[grown.topic]
+        ends = rescale.admin.end_offsets([grown.topic])[grown.topic]
+        ranges = {p: (max(fence.get(p, 0), begins[p]), end) for p, end in ends.items()}
         late = next(read_ranges(rescale.connection, grown.topic, ranges), None)
         if late is not None:
             raise UnsafeState(
