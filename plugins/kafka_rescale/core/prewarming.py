@@ -21,7 +21,7 @@ def shown_inputs(inputs: Iterable[InputPlan]) -> PartitionOffsets:
     Green's internal topics have their new counts already, and Kafka Streams refuses to start if those don't follow
     from its inputs, which only grow after the promotion.
     """
-    return {each.topic: {0: each.target} for each in inputs}
+    return {each.green_topic: {0: each.target} for each in inputs}
 
 
 def restoration(begins: PartitionOffsets, ends: PartitionOffsets, positions: PartitionOffsets) -> GateDecision:
