@@ -41,10 +41,21 @@ def journal_of(expansion: Expansion) -> Journal:
     return journal
 
 
-def log_of(stack: FlightsStack) -> list[str]:
-    """Lines in the logs of all instances, in the order of their times."""
+def logs_of(stack: FlightsStack) -> list[list[str]]:
+    """The lines that each instance itself has logged."""
     files = [*stack.directory.glob(f"{GREEN}.log"), *stack.directory.glob(f"*/{GREEN}.log")]
-    return sorted(line for file in files for line in file.read_text().splitlines() if line.startswith("20"))
+    return [[line for line in file.read_text().splitlines() if line.startswith("20")] for file in files]
+
+
+def log_of(stack: FlightsStack) -> list[str]:
+    """Lines of all instances, in the order of their times."""
+    return sorted(line for lines in logs_of(stack) for line in lines)
+
+
+def all_running(stack: FlightsStack) -> bool:
+    """Whether the last state that each instance has logged is RUNNING."""
+    states = [[line for line in lines if " state " in line] for lines in logs_of(stack)]
+    return all(of_one and of_one[-1].endswith("-> RUNNING") for of_one in states)
 
 
 def restored_by(stack: FlightsStack, since: int = 0) -> Restored:
@@ -131,6 +142,8 @@ def pre_warm_and_cut_over(stack: FlightsStack, expansion: Expansion) -> None:
     trace = traced_cutover(expansion)
     journal = journal_of(expansion)
     assert "restore" in trace.timings
+    # A task without state may have written output while others were still restoring.
+    wait_until(lambda: all_running(stack), timeout=60, what=f"{GREEN} to be RUNNING")
     assert restored_by(stack, since) == records_between(expansion, plan, ends, journal.green_ends)
     assert journal.prewarmed["restore"] > 0
 

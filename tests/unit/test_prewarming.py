@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from kafka_rescale.core.application import InputPolicy
-from kafka_rescale.core.plan import InputPlan
-from kafka_rescale.core.prewarming import gate_group, moved, remark, restoration, shown_inputs
+from kafka_rescale.core.plan import InputPlan, Move, MoveKind, Plan, Stage
+from kafka_rescale.core.prewarming import gate_group, moved, remark, restoration, restored_anew, shown_inputs
 
 BEGINS = {"totals": {0: 0, 1: 40}}
 ENDS = {"totals": {0: 100, 1: 90}}
@@ -40,6 +40,19 @@ def test_a_changelog_without_records_has_nothing_to_restore() -> None:
 
 def test_what_the_gate_is_shown_does_not_count_as_restored() -> None:
     assert not restoration(BEGINS, ENDS, {"orders": {0: 8}, "totals": {0: 100}}).is_open
+
+
+def test_a_task_with_an_empty_store_beside_a_full_one_restores_again() -> None:
+    def move(store: str) -> Move:
+        topic = {"source": f"shop-{store}", "target": store, "store": store}
+        return Move(kind=MoveKind.CHANGELOG, **topic, source_partitions=1, target_partitions=3)
+
+    stage = Stage(index=1, name="stage_1", subtopology=2, moves=(move("totals"), move("visits")))
+    plan = Plan(application="shop", generation=2, blue="shop", green="g", partitions=3, stages=(stage,), inputs=())
+    begins = {"totals": {0: 0, 1: 5, 2: 0}, "visits": {0: 0, 1: 0, 2: 0}}
+    ends = {"totals": {0: 9, 1: 5, 2: 9}, "visits": {0: 9, 1: 9, 2: 9}}
+    assert restored_anew(plan, begins, ends) == ("2_1",)
+    assert restored_anew(plan, begins, begins) == ()
 
 
 def test_a_topic_whose_ends_moved_was_written_to() -> None:

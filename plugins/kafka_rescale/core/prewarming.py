@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from kafka_rescale.core.control_records import PartitionProgress
 from kafka_rescale.core.journal import PartitionOffsets
 from kafka_rescale.core.lag import NO_POSITION, GateDecision, decide
-from kafka_rescale.core.plan import InputPlan
+from kafka_rescale.core.plan import InputPlan, Plan
 
 
 def gate_group(green: str) -> str:
@@ -44,6 +44,24 @@ def restoration(begins: PartitionOffsets, ends: PartitionOffsets, positions: Par
         for partition, end in by_partition.items()
     ]
     return decide(progress, 0)
+
+
+def restored_anew(plan: Plan, begins: PartitionOffsets, ends: PartitionOffsets) -> tuple[str, ...]:
+    """Return the tasks that restore everything again at an exactly-once start: some of their changelogs are empty.
+
+    Kafka Streams keeps no offset of a store into which nothing was restored; with exactly-once, local state
+    without one counts as corrupted, and the task's is deleted (``ProcessorStateManager.initializeStoreOffsets``).
+
+    :returns: task ids, ``<sub-topology>_<partition>``.
+    """
+    found = []
+    for stage in plan.stages:
+        topics = [m.target for m in stage.changelogs]
+        for partition in range(max((len(ends[t]) for t in topics), default=0)):
+            filled = {begins[t][partition] < ends[t][partition] for t in topics if partition in ends[t]}
+            if len(filled) > 1:
+                found.append(f"{stage.subtopology}_{partition}")
+    return tuple(found)
 
 
 def moved(before: PartitionOffsets, after: PartitionOffsets) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from kafka_rescale.core.application import Application
 from kafka_rescale.core.errors import Outage, UnsafeState
 from kafka_rescale.core.journal import Journal, PartitionOffsets, Phase
 from kafka_rescale.core.plan import Plan
-from kafka_rescale.core.prewarming import gate_group, restoration, shown_inputs
+from kafka_rescale.core.prewarming import gate_group, restoration, restored_anew, shown_inputs
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_reset import fence
 from kafka_rescale.kafka.transactions import wait_until_complete
@@ -107,6 +107,8 @@ def _await_restored(rescale: Rescale, journal: Journal) -> None:
     plan, admin, seconds = journal.plan, rescale.admin, rescale.application.max_restore_seconds
     ends: PartitionOffsets = {m.target: journal.gate_ends[m.target] for m in plan.changelogs}
     begins = admin.begin_offsets(ends)
+    if again := restored_anew(plan, begins, ends):
+        log.warning("with exactly-once, tasks %s will restore again: some of their stores are empty", again)
     told = time.monotonic()
 
     def restored() -> bool:
