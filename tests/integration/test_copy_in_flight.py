@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import Producer
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.journal import Captured
-from kafka_rescale.core.plan import Move, Plan
+from kafka_rescale.core.plan import LeftTable, Move, Plan
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka import in_flight
 from kafka_rescale.kafka.admin import ClusterAdmin
@@ -22,6 +22,7 @@ from tests.integration.copy_helpers import (
     Record,
     create,
     expected_partition,
+    java_murmur2,
     per_key,
     plan_of,
     read,
@@ -155,3 +156,57 @@ def test_the_proof_fails_when_records_are(
     captured = captured_of(connection, move, {})
     with pytest.raises(UnsafeState, match="records in flight"):
         in_flight.prove(connection, move, captured.in_flight[move.source])
+
+
+LEFT = LeftTable(partitioner="murmur2", source_partitions=3, target_partitions=5)
+
+
+def registrations(partitions: int) -> list[Record]:
+    """Subscriptions of 40 primary keys to 7 foreign keys and, from a left join, to none."""
+    return [
+        Record(b"fk-%d" % (n % 7) if n % 8 else None, wrapper(n, partitions), T0 + n, (("h", b"kept"),))
+        for n in range(40)
+    ]
+
+
+def wrapper(number: int, partitions: int) -> bytes:
+    key = b"pk-%d" % number
+    partition = (java_murmur2(key) & 0x7FFFFFFF) % partitions
+    return b"\x81\x02" + key + partition.to_bytes(4, "big")
+
+
+def test_subscriptions_on_their_way_get_the_partitions_of_the_new_left_table(
+    connection: KafkaConnection, move: Move
+) -> None:
+    move = move.model_copy(update={"left": LEFT})
+    plan = plan_of(move.source, move)
+    create(connection, plan)
+    write(connection, move, registrations(LEFT.source_partitions))
+    captured = captured_of(connection, move, {})
+    carry(connection, plan, move, captured, 1)
+
+    expected = {(r.key, r.value, r.timestamp, r.headers) for r in registrations(LEFT.target_partitions)}
+    found = [r for of_partition in read(connection, move.target).values() for r in of_partition]
+    assert {(r.key, r.value, r.timestamp, r.headers) for r in found} == expected
+    assert in_flight.prove(connection, move, captured.in_flight[move.source]) == 40
+
+
+def test_the_proof_fails_when_subscriptions_were_only_copied(connection: KafkaConnection, move: Move) -> None:
+    plan = plan_of(move.source, move)
+    create(connection, plan)
+    write(connection, move, registrations(LEFT.source_partitions))
+    captured = captured_of(connection, move, {})
+    carry(connection, plan, move, captured, 1)
+    with pytest.raises(UnsafeState, match="changed or in another order"):
+        in_flight.prove(connection, move.model_copy(update={"left": LEFT}), captured.in_flight[move.source])
+
+
+def test_a_subscription_that_names_a_wrong_partition_stops_the_copy(
+    connection: KafkaConnection, move: Move
+) -> None:
+    move = move.model_copy(update={"left": LEFT})
+    plan = plan_of(move.source, move)
+    create(connection, plan)
+    write(connection, move, registrations(LEFT.source_partitions + 1))
+    with pytest.raises(UnsafeState, match="that names partition"):
+        carry(connection, plan, move, captured_of(connection, move, {}), 1)

@@ -81,8 +81,8 @@ def test_a_changelog_key_that_is_too_short_for_a_window(client: Client, tmp_path
     make(client, unique)
     found = refusal(client, tmp_path, unique, stores=stores(totals="timestamped-window"))
     assert found == (
-        f"- topic '{unique}-totals-changelog': found key 'customer-8' at partition 0, offset 0: 10 bytes, too "
-        "short for the 12 that follow the key; expected keys of the timestamped-window store totals. The "
+        f"- topic '{unique}-totals-changelog': found key 'customer-8' at partition 0, offset 0: 10 bytes, "
+        "instead of at least 12 bytes; expected keys of the timestamped-window store totals. The "
         "sampled keys fit timestamped-key-value: declare the store's real type."
     )
 

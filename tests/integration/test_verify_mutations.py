@@ -227,7 +227,7 @@ def test_a_key_that_is_too_short_for_the_store_type_is_named(
 
     report = compare_store(spark, client, pair_of(source, target))
 
-    assert {f.detail for f in report.findings} == {"the key is too short for the store type"}
+    assert {f.detail for f in report.findings} == {"the key can't be of the store type"}
     assert {f.text for f in report.findings} == {"short"}
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from kafka_rescale.core.changelog_formats import format_of
+from kafka_rescale.core.key_layouts import Trimmed
 from kafka_rescale.core.partitioners import partitioner_named
 from kafka_rescale.core.verification import LogRange
 from kafka_rescale.kafka.admin import ClusterAdmin
@@ -47,28 +49,63 @@ def history(store_type: str, since: int, keys: int = 24) -> list[Record]:
     for round_number in range(3):
         for n, key in enumerate(names):
             deleted = round_number == 2 and n % 4 == 0
-            value = None if deleted else f"value {n} of round {round_number}".encode()
+            text = f"value {n} of round {round_number}".encode()
+            value = None if deleted else changelog_value(store_type, n, text)
             headers: Headers = (("trace", b"%d" % n), ("empty", None)) if n % 3 == 0 else ()
             headers += POSITION if n % 5 == 0 else ()
             records.append(Record(key, value, since + len(records), headers))
-    revived = [Record(key, b"revived", since + len(records)) for n, key in enumerate(names) if n % 8 == 0]
+    revived = [
+        Record(key, changelog_value(store_type, n, b"revived"), since + len(records))
+        for n, key in enumerate(names)
+        if n % 8 == 0
+    ]
     return records + revived
 
 
 def changelog_key(store_type: str, number: int) -> bytes:
-    """Return a key as the store type logs it: a name, then the bytes that say nothing about the partition."""
-    suffix = format_of(store_type).suffix_bytes
-    return (
-        f"key-{number:03d}".encode() + (number * 7919).to_bytes(suffix) if suffix else f"key-{number:03d}".encode()
-    )
+    """Return a key as the store type logs it: a name among bytes that say nothing about the partition."""
+    name, layout = f"key-{number:03d}".encode(), format_of(store_type).layout
+    if isinstance(layout, Trimmed):
+        around = number * 7919
+        prefix, suffix = (around.to_bytes(n) if n else b"" for n in (layout.prefix, layout.suffix))
+        return prefix + name + suffix
+    return len(name).to_bytes(4) + name + primary_key(number)
+
+
+def primary_key(number: int) -> bytes:
+    """Return the left row's key of a foreign-key subscription."""
+    return f"left-{number:03d}".encode()
+
+
+def changelog_value(store_type: str, number: int, text: bytes) -> bytes:
+    """Return a value as the store type logs it; a subscription names partition 0 until it is ``placed``.
+
+    Every fifth subscription is of version 0, which names none.
+    """
+    if store_type != "foreign-key-subscription":
+        return text
+    if number % 5 == 0:
+        return b"\x00\x03" + hashlib.md5(text).digest() + primary_key(number)
+    return b"\x01\x03" + hashlib.md5(text).digest() + primary_key(number) + bytes(4)
 
 
 def placed(
     records: Iterable[Record], store_type: str, partitions: int, partitioner: str = "murmur2"
 ) -> list[Placed]:
-    """Return the records with the partitions of their partitioning keys."""
+    """Return the records with the partitions of their partitioning keys.
+
+    Subscriptions name a left table's of as many partitions.
+    """
     of, partition = format_of(store_type).partitioning_key, partitioner_named(partitioner, KEY_TOPIC).partition
+    if store_type == "foreign-key-subscription":
+        records = [replace(r, value=_named(r.value, partitions)) for r in records]
     return [(partition(of(r.key), partitions), r) for r in records]
+
+
+def _named(value: bytes | None, partitions: int) -> bytes | None:
+    if not value or value[0] == 0:
+        return value
+    return value[:-4] + partitioner_named("murmur2", KEY_TOPIC).partition(value[18:-4], partitions).to_bytes(4)
 
 
 def copied(records: Iterable[Record]) -> list[Record]:

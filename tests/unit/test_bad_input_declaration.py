@@ -197,17 +197,23 @@ def test_another_prefix_needs_a_place_in_the_start_command() -> None:
     ]
 
 
-def test_a_foreign_key_join_is_refused() -> None:
-    topic = "fk-subscription-registration-topic"
-    subtopologies = [
-        {"sources": ["left"], "stores": ["joined"], "sinks": [topic]},
-        {"sources": [topic], "stores": []},
-    ]
-    found = mistakes(**{**JOINED, "subtopologies": subtopologies}, inputs=[{"topic": "left", "policy": "paused"}])
-    assert found == [
-        f"topology: found the foreign-key join topic {topic}; expected a topology without foreign-key joins. "
-        "Its records carry partition numbers inside their values, which this version does not rewrite."
-    ]
+def test_the_topics_of_a_foreign_key_join_are_nobodys_inputs_and_no_repartitions() -> None:
+    topics = ("fk-subscription-registration-topic", "fk-subscription-response-topic")
+    fields = {
+        **JOINED,
+        "inputs": [{"topic": t, "policy": "paused"} for t in ("left", "right")],
+        "subtopologies": [
+            {"sources": ["left", topics[1]], "stores": ["left-table"], "sinks": [topics[0]]},
+            {"sources": ["right", topics[0]], "stores": ["fk-subscription-store"], "sinks": [topics[1]]},
+        ],
+        "stores": [
+            {"name": "left-table", "type": "timestamped-key-value"},
+            {"name": "fk-subscription-store", "type": "foreign-key-subscription"},
+        ],
+    }
+    assert mistakes(**fields) == []
+    [found] = mistakes(**fields, repartitions=[{"name": topics[0]}])
+    assert found.startswith(f"repartitions.0.name: found the repartition {topics[0]}, which the topology does not")
 
 
 @pytest.mark.parametrize(

@@ -127,9 +127,28 @@ FIELDS: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "unknown store type": (
         {"stores": [{**STORES[0], "type": "kv"}, *STORES[1:]]},
-        "stores[0].type: found 'kv'; expected one of key-value, session, timestamped-key-value, "
-        "timestamped-window, window. The DSL's aggregate/count/reduce without a window use "
+        "stores[0].type: found 'kv'; expected one of foreign-key-subscription, join-window, key-value, "
+        "outer-join, "
+        "processor, session, suppress, suppress-session, suppress-window, timestamped-key-value, "
+        "timestamped-window, versioned, window. The DSL's aggregate/count/reduce without a window use "
         "timestamped-key-value.",
+    ),
+    "a processor's store without an extractor": (
+        {"stores": [{**STORES[0], "type": "processor", "partitioning_key": ""}, *STORES[1:]]},
+        "stores[0].partitioning_key: found ''; expected whole, drop-last-N, first-N (N bytes), or "
+        "module:function. Say which bytes of "
+        "the store's keys are the key of the records that it was made from.",
+    ),
+    "an extractor for a store of the DSL": (
+        {"stores": [{**STORES[0], "partitioning_key": "whole"}, *STORES[1:]]},
+        "stores[0].partitioning_key: found 'whole' for a store of type timestamped-key-value; expected it with "
+        "type "
+        "processor only. Delete it: where timestamped-key-value stores have the partitioning key is known.",
+    ),
+    "a global store": (
+        {"stores": [{**STORES[0], "type": "global"}, *STORES[1:]]},
+        "stores[0].type: found a global store, which every instance reads from its source topic; expected a store "
+        "whose changelog can be moved. Delete it from `stores:`; nothing has to be moved.",
     ),
     "unknown lifecycle": (
         {"lifecycle": {"type": "shel"}},

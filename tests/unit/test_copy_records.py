@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.core.plan import Move, MoveKind
+from kafka_rescale.core.plan import LeftTable, Move, MoveKind
 from kafka_rescale.kafka.copy_records import Router, kept_headers
 
 WINDOW = bytes.fromhex("666f6f62617200000174876e800000000000")
@@ -25,7 +25,8 @@ def move(store_type: str, source: int, target: int, kind: MoveKind = MoveKind.CH
 
 @pytest.mark.parametrize(("count", "partition"), [(2, 0), (4, 2), (8, 6), (6, 0), (12, 6)])
 @pytest.mark.parametrize(
-    ("store_type", "key"), [("window", WINDOW), ("session", SESSION), ("key-value", b"foobar")]
+    ("store_type", "key"),
+    [("window", WINDOW), ("session", SESSION), ("key-value", b"foobar"), ("suppress-session", SESSION)],
 )
 def test_the_partition_is_that_of_the_key_within_the_changelog_key(
     store_type: str, key: bytes, count: int, partition: int
@@ -41,6 +42,21 @@ def test_a_key_that_the_partitioner_puts_elsewhere_is_unsafe() -> None:
 def test_a_key_too_short_for_its_store_type_is_unsafe() -> None:
     with pytest.raises(UnsafeState, match="at least 12 bytes in a window changelog"):
         Router(move("window", 1, 2)).targets([WINDOW, b"short"], 0)
+
+
+def test_only_foreign_key_subscriptions_have_other_values_in_the_copy() -> None:
+    wrapper, rewritten = (bytes.fromhex("8101666f6f62617200000002")[:-1] + p for p in (b"\x02", b"\x06"))
+    left = LeftTable(partitioner="murmur2", source_partitions=4, target_partitions=8)
+    subscriptions = move("foreign-key-subscription", 1, 1).model_copy(update={"left": left})
+    registrations = move("", 1, 1, MoveKind.REPARTITION).model_copy(update={"left": left})
+    for given in (subscriptions, registrations):
+        assert Router(given).values([wrapper, None], 0) == [rewritten, None]
+    assert Router(move("key-value", 1, 1)).values([wrapper, None], 0) == [wrapper, None]
+
+
+def test_a_processor_store_is_routed_by_its_extractor() -> None:
+    given = move("processor", 1, 8).model_copy(update={"partitioning_key": "drop-last-4"})
+    assert Router(given).targets([b"foobar\0\0\0\x01", b"foobar\0\0\0\x02"], 0) == [6, 6]
 
 
 def test_a_changelog_has_no_records_without_a_key() -> None:
@@ -63,7 +79,10 @@ def test_a_smaller_target_still_has_a_place_for_records_without_a_key() -> None:
         (None, None),
         ([], []),
         ([("v", b"\x00"), ("c", b"x")], None),
-        ([("v", b"\x00"), ("h", b"1"), ("c", b"x")], [("h", b"1")]),
+        ([("h", b"1"), ("v", b"\x00"), ("c", b"x")], [("h", b"1")]),
+        ([("c", b"my own"), ("v", b"\x00"), ("c", b"x")], [("c", b"my own")]),
+        ([("v", b"\x00"), ("h", b"mine"), ("c", b"mine")], [("v", b"\x00"), ("h", b"mine"), ("c", b"mine")]),
+        ([("v", b"\x00"), ("c", b"x"), ("v", b"\x00"), ("c", b"y")], None),
         ([("v", b"\x03")], [("v", b"\x03")]),
         ([("c", b"my own")], [("c", b"my own")]),
     ],

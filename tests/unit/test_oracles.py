@@ -55,9 +55,25 @@ def test_an_older_record_is_named_by_its_distance_from_the_end() -> None:
         (Oracle.STATE, {"green": None}, "live in blue, missing in green"),
         (Oracle.TOMBSTONES, {"blue": None}, "live in green; blue has no record of the key"),
         (Oracle.PLACEMENT, {}, "in partition 5 instead of 4"),
-        (Oracle.MISPLACED_IN_BLUE, {"source": -1}, "the key is too short for the store type"),
+        (Oracle.MISPLACED_IN_BLUE, {"source": -1}, "the key can't be of the store type"),
         (Oracle.ONE_PARTITION, {"green_neighbour": 2, "blue_neighbour": 1}, "partitions 5 and 2 of green"),
         (Oracle.RESIDUE, {}, "partition 5 of green, 1 of blue"),
+        (
+            Oracle.VERSIONS,
+            {"rank": 2, "green": None},
+            "record 2 from the end: the version of 5 is missing in green",
+        ),
+        (Oracle.VERSIONS, {"blue": None}, "record 1 from the end: the version of 5 is missing in blue"),
+        (
+            Oracle.VERSIONS,
+            {"green": None, "blue": entry(tombstone=True)},
+            "record 1 from the end: the deletion of 5 is missing in green",
+        ),
+        (
+            Oracle.PRIMARY_PARTITION,
+            {"primary": 2, "primary_home": 6},
+            "names partition 2 of the left table instead of 6",
+        ),
         (Oracle.DUPLICATES, {"rank": 2}, "record 2 from the end; blue's log is complete and has 1 of the key"),
     ],
 )

@@ -59,7 +59,10 @@ DATA_REFUSALS: Refusals = {
         [
             "topic 'shop-customers-changelog': found 18 of 24 sampled records elsewhere, first at partition "
             "3, offset 1: key 'customer-1' belongs to partition 1 of 4; expected every key where murmur2 puts "
-            "it. No known partitioner fits: the producer sets partitions itself, or the state has another key."
+            "it. No known partitioner fits. If a processor makes these keys, declare `type: processor` with "
+            "`partitioning_key:` (drop-last-N, first-N or module:function), which finds the key of the record "
+            "that "
+            "an entry was made from; if that can't be derived from the changelog's key, the store can't be moved."
         ],
     ),
     "another partitioner of Kafka": (
@@ -114,8 +117,8 @@ DATA_REFUSALS: Refusals = {
             samples=samples(**{"shop-hourly-changelog": [Sample("shop-hourly-changelog", 0, 5, b"abc")]})
         ),
         [
-            "topic 'shop-hourly-changelog': found key 'abc' at partition 0, offset 5: 3 bytes, too short for "
-            "the 12 that follow the key; expected keys of the timestamped-window store hourly. The sampled "
+            "topic 'shop-hourly-changelog': found key 'abc' at partition 0, offset 5: 3 bytes, instead of at "
+            "least 12 bytes; expected keys of the timestamped-window store hourly. The sampled "
             "keys fit timestamped-key-value: declare the store's real type."
         ],
     ),

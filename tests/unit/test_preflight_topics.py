@@ -73,7 +73,8 @@ TOPIC_REFUSALS: Refusals = {
         lambda: situation(topics=with_configs("shop-visits-changelog", cleanup__policy="delete")),
         [
             "topic 'shop-visits-changelog': found cleanup.policy delete; expected compact,delete or compact "
-            "for the session store visits. Without compaction the changelog loses live entries: set "
+            "for the session store visits. Kafka Streams sets delete alone for the windows of stream-stream "
+            "joins: declare `type: join-window`. Of any other store the changelog loses live entries: set "
             "cleanup.policy=compact and check the store."
         ],
     ),

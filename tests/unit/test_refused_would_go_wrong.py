@@ -96,3 +96,17 @@ def test_a_store_without_a_changelog_would_begin_empty() -> None:
         target=AFTER,
     )
     assert {m.store for m in given.plan.changelogs} - {m.store for m in plan.changelogs} == {"totals"}
+
+
+def test_a_subscription_that_is_only_copied_would_be_answered_to_a_task_that_does_not_have_its_key() -> None:
+    """The response sink sends to the partition in the value; half of the keys are elsewhere by then."""
+    copied = Murmur2().partition_batch(KEYS, BEFORE)
+    homes = Murmur2().partition_batch(KEYS, AFTER)
+    lost = sum(named != home for named, home in zip(copied, homes, strict=True))
+    assert 0.4 < lost / len(KEYS) < 0.6
+
+
+def test_a_subscription_rewritten_for_another_left_table_would_name_its_partitions() -> None:
+    """Which is why two joins that can't be told apart are refused: their tables may have other counts."""
+    of_one, of_other = (Murmur2().partition_batch(KEYS, count) for count in (6, AFTER))
+    assert sum(a != b for a, b in zip(of_one, of_other, strict=True)) > len(KEYS) / 2

@@ -7,7 +7,7 @@ from kafka_rescale.core.application import InputPolicy
 from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.journal import Journal
 from kafka_rescale.core.oracles import KeyFinding, Oracle
-from kafka_rescale.core.plan import InputPlan, Move, MoveKind
+from kafka_rescale.core.plan import InputPlan, LeftTable, Move, MoveKind
 from kafka_rescale.core.report import render, table
 from kafka_rescale.core.verification import (
     CLOCK_SKEW_MS,
@@ -15,6 +15,7 @@ from kafka_rescale.core.verification import (
     LogRange,
     PartitionContent,
     Report,
+    StorePair,
     StoreReport,
     check_start_offsets,
     expansion_pair,
@@ -80,11 +81,14 @@ class TestWhatIsCompared:
         target_partitions=4,
     )
 
-    def pair_with(self, blue: TopicDescription, green: TopicDescription) -> int | None:
+    def whole_pair(self, blue: TopicDescription, green: TopicDescription, move: Move) -> StorePair:
         begins = {"blue": {0: 3, 1: 0}, "green": dict.fromkeys(range(4), 0)}
         ends = {"blue": {0: 10, 1: 20}, "green": dict.fromkeys(range(4), 9)}
         topics = {"blue": blue, "green": green}
-        pair = expansion_pair(self.MOVE, begins=begins, ends=ends, topics=topics, now_ms=NOW)
+        return expansion_pair(move, begins=begins, ends=ends, topics=topics, now_ms=NOW)
+
+    def pair_with(self, blue: TopicDescription, green: TopicDescription) -> int | None:
+        pair = self.whole_pair(blue, green, self.MOVE)
         assert pair.blue.ranges == {0: (3, 10), 1: (0, 20)}
         assert (pair.blue.partitions, pair.green.partitions) == (2, 4)
         return pair.expires_before_ms
@@ -101,6 +105,20 @@ class TestWhatIsCompared:
 
     def test_unlimited_retention_never_expires(self) -> None:
         assert retention_ms(topic("t", cleanup_policy="compact,delete", retention_ms="-1")) is None
+
+    def test_of_a_versioned_store_every_record_that_compaction_had_to_keep_is_compared(self) -> None:
+        day, week = (topic("t", min_compaction_lag_ms=str(days * 86_400_000)) for days in (1, 7))
+        move = self.MOVE.model_copy(update={"store_type": "versioned"})
+        since = self.whole_pair(day, week, move).versions_since_ms
+        assert since == NOW + CLOCK_SKEW_MS - 86_400_000
+        assert self.whole_pair(day, week, self.MOVE).versions_since_ms is None
+
+    def test_subscriptions_are_compared_with_the_left_table_of_each_side(self) -> None:
+        left = LeftTable(partitioner="crc32", key_topic="l", source_partitions=3, target_partitions=6)
+        move = self.MOVE.model_copy(update={"store_type": "foreign-key-subscription", "left": left})
+        pair = self.whole_pair(topic("t"), topic("t"), move)
+        assert (pair.left_of("blue"), pair.left_of("green")) == (("crc32", "l", 3), ("crc32", "l", 6))
+        assert self.whole_pair(topic("t"), topic("t"), self.MOVE).left_of("blue") is None
 
     def test_a_log_start_past_the_captured_end_leaves_nothing(self) -> None:
         assert LogRange.of("t", {0: 15}, {0: 10}).ranges == {0: (10, 10)}

@@ -12,7 +12,6 @@ from kafka_rescale.core.errors import Finding
 from kafka_rescale.core.topology import REPARTITION_SUFFIX, SubTopology, Topology
 
 Location = tuple[str | int, ...]
-_FOREIGN_KEY_JOIN = ("-subscription-registration-topic", "-subscription-response-topic")
 
 
 @dataclass(frozen=True)
@@ -98,14 +97,7 @@ def _inputs(application: Application, topology: Topology) -> Iterator[Mistake]:
         elif topic not in topology.inputs:
             yield _unknown(("inputs", index, "topic"), "input topic", topic, topology.inputs)
     for topic in topology.inputs:
-        if topic.endswith(_FOREIGN_KEY_JOIN):
-            yield Mistake(
-                ("topology",),
-                f"the foreign-key join topic {topic}",
-                "a topology without foreign-key joins",
-                "Its records carry partition numbers inside their values, which this version does not rewrite.",
-            )
-        elif topic not in declared:
+        if topic not in declared:
             yield Mistake(
                 ("inputs",),
                 f"no declaration of input topic {topic}, which the topology reads",
@@ -138,7 +130,8 @@ def _read_by_itself(index: int, topic: str, *, is_global: bool) -> Mistake:
 
 
 def _repartitions(application: Application, topology: Topology) -> Iterator[Mistake]:
-    known = sorted(t.removesuffix(REPARTITION_SUFFIX) for t in topology.repartitions)
+    internal = (t for t in topology.repartitions if t.endswith(REPARTITION_SUFFIX))
+    known = sorted(t.removesuffix(REPARTITION_SUFFIX) for t in internal)
     for index, repartition in enumerate(application.repartitions):
         if repartition.name not in known:
             yield _unknown(("repartitions", index, "name"), "repartition", repartition.name, known)

@@ -8,6 +8,7 @@ compacted. That is what ``STATE`` (the last record) and ``SEQUENCE`` (all record
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
 
 from kafka_rescale.core.plan import Value
@@ -26,6 +27,8 @@ class Oracle(StrEnum):
     RESIDUE = "residue"
     SEQUENCE = "sequence"
     DUPLICATES = "duplicates"
+    VERSIONS = "versions"
+    PRIMARY_PARTITION = "primary partition"
 
 
 MEANING: dict[Oracle, str] = {
@@ -39,11 +42,9 @@ MEANING: dict[Oracle, str] = {
     Oracle.RESIDUE: "green's partition modulo blue's count is blue's partition (static partitioners: is blue's)",
     Oracle.SEQUENCE: "the records of a key have the same order on both sides",
     Oracle.DUPLICATES: "green has no record more often than blue's log",
+    Oracle.VERSIONS: "every version that compaction had to keep is on both sides",
+    Oracle.PRIMARY_PARTITION: "every foreign-key subscription names the partition of its primary key",
 }
-
-
-OF_INPUTS = frozenset({Oracle.START_OFFSETS, Oracle.MISROUTED})
-"""Oracles about input topics; all others are about stores."""
 
 
 class Entry(Value):
@@ -88,6 +89,8 @@ class Alignment(Value):
     :param source: the partition of ``blue.partitions`` that the partitioner gives, -1 for a malformed key.
     :param target: the same for green.
     :param blue_neighbour: partition of the key's next newer record in blue, if there is one.
+    :param primary: of a foreign-key subscription, the left table's partition that green's value names.
+    :param primary_home: the one that its primary key belongs to.
     """
 
     key: bytes
@@ -98,6 +101,8 @@ class Alignment(Value):
     green: Entry | None = None
     blue_neighbour: int | None = None
     green_neighbour: int | None = None
+    primary: int | None = None
+    primary_home: int | None = None
 
 
 def finding_of(oracle: Oracle, store: str, at: Alignment) -> KeyFinding:
@@ -137,15 +142,20 @@ def differences(blue: Entry, green: Entry) -> str:
 
 
 def _detail(oracle: Oracle, at: Alignment) -> str:
-    match oracle:
-        case Oracle.PLACEMENT:
-            return _wrong_place(at.green, at.target)
-        case Oracle.MISPLACED_IN_BLUE:
-            return _wrong_place(at.blue, at.source)
-        case Oracle.ONE_PARTITION:
-            return _split(at)
-        case Oracle.DUPLICATES:
-            return f"record {at.rank} from the end; blue's log is complete and has {at.rank - 1} of the key"
+    words: dict[Oracle, Callable[[Alignment], str]] = {
+        Oracle.PLACEMENT: lambda at: _wrong_place(at.green, at.target),
+        Oracle.MISPLACED_IN_BLUE: lambda at: _wrong_place(at.blue, at.source),
+        Oracle.ONE_PARTITION: _split,
+        Oracle.VERSIONS: _missing_version,
+        Oracle.PRIMARY_PARTITION: lambda at: (
+            f"names partition {at.primary} of the left table instead of {at.primary_home}"
+        ),
+        Oracle.DUPLICATES: lambda at: (
+            f"record {at.rank} from the end; blue's log is complete and has {at.rank - 1} of the key"
+        ),
+    }
+    if oracle in words:
+        return words[oracle](at)
     return _disagreement(oracle, at)
 
 
@@ -161,6 +171,14 @@ def _disagreement(oracle: Oracle, at: Alignment) -> str:
     return where + differences(blue, green)
 
 
+def _missing_version(at: Alignment) -> str:
+    entry, side = (at.blue, "green") if at.green is None else (at.green, "blue")
+    what = "deletion" if entry and entry.tombstone else "version"
+    return (
+        f"record {at.rank} from the end: the {what} of {entry.timestamp_ms if entry else '?'} is missing in {side}"
+    )
+
+
 def _split(at: Alignment) -> str:
     sides = (("blue", at.blue, at.blue_neighbour), ("green", at.green, at.green_neighbour))
     return ", ".join(
@@ -172,7 +190,7 @@ def _split(at: Alignment) -> str:
 
 def _wrong_place(entry: Entry | None, expected: int) -> str:
     if expected < 0:
-        return "the key is too short for the store type"
+        return "the key can't be of the store type"
     return f"in partition {entry.partition if entry else '?'} instead of {expected}"
 
 

@@ -19,11 +19,25 @@ class Value(BaseModel):
 
 
 class MoveKind(StrEnum):
-    """What a topic is to the application."""
+    """What a topic is to the application; the topics of foreign-key joins are moved as repartition topics are."""
 
     CHANGELOG = "changelog"
     REPARTITION = "repartition"
     INPUT = "input"
+
+
+class LeftTable(Value):
+    """The left table of a foreign-key join, whose partition every subscription names.
+
+    :param key_topic: the topic by whose name a user's partitioner is asked, as the topology names it.
+    :param source_partitions: count of its topics in the running generation.
+    :param target_partitions: count in the new one.
+    """
+
+    partitioner: str
+    key_topic: str = ""
+    source_partitions: int
+    target_partitions: int
 
 
 class Move(Value):
@@ -33,7 +47,9 @@ class Move(Value):
     :param store_type: for a changelog, the declared store type.
     :param key_topic: the topic by whose name a user's partitioner is asked, as the topology names it: the
         repartition topic itself; for a changelog, what its sub-topology reads.
-    :param earlier_partitions: of an input that was grown by hand, the count that blue knew; 0 otherwise.
+        :param earlier_partitions: of an input that was grown by hand, the count that blue knew; 0 otherwise.
+        :param partitioning_key: for a Processor-API store, where its keys have the partitioning key.
+    :param left: for topics of foreign-key subscriptions, the table whose partitions their values name.
     """
 
     kind: MoveKind
@@ -41,8 +57,10 @@ class Move(Value):
     target: str
     store: str
     store_type: str = ""
+    partitioning_key: str = ""
     partitioner: str = "murmur2"
     key_topic: str = ""
+    left: LeftTable | None = None
     source_partitions: int
     target_partitions: int
     earlier_partitions: int = 0

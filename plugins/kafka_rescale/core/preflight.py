@@ -12,8 +12,15 @@ from kafka_rescale.core.preflight_counts import (
     reachable_target,
     shrinking_inputs,
 )
+from kafka_rescale.core.preflight_formats import (
+    foreign_key_joins,
+    grace_buffers,
+    proven_contents,
+    store_key_shapes,
+    versioned_stores,
+)
 from kafka_rescale.core.preflight_grown import grown_inputs
-from kafka_rescale.core.preflight_keys import history_messages, misplaced_keys, null_keys, store_key_shapes
+from kafka_rescale.core.preflight_keys import history_messages, misplaced_keys, null_keys
 from kafka_rescale.core.preflight_partitioners import future_placement
 from kafka_rescale.core.preflight_running import conflicting_target, lag_messages, running_as_expected
 from kafka_rescale.core.preflight_topics import (
@@ -42,11 +49,16 @@ def check(situation: Situation) -> list[Finding]:
     if situation.control.journal is not None and situation.control.journal.in_progress:
         return findings
     missing = list(missing_topics(situation))
-    findings += [*missing, *source_tables(situation), *store_types(situation), *topic_configs(situation)]
-    if not missing:
+    findings += [*missing, *source_tables(situation), *store_types(situation), *versioned_stores(situation)]
+    findings += topic_configs(situation)
+    joins = [] if missing else list(foreign_key_joins(situation))
+    findings += [*grace_buffers(situation), *joins]
+    if not missing and not joins:
         findings += _counts(situation)
-    findings += [*null_keys(situation), *store_key_shapes(situation), *misplaced_keys(situation)]
-    return findings or list(future_placement(situation))
+    findings += [*null_keys(situation), *store_key_shapes(situation), *proven_contents(situation)]
+    if joins:
+        return findings
+    return [*findings, *misplaced_keys(situation)] or list(future_placement(situation))
 
 
 def _counts(situation: Situation) -> list[Finding]:

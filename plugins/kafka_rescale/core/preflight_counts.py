@@ -8,7 +8,13 @@ from kafka_rescale.core.application import InputPolicy
 from kafka_rescale.core.errors import Finding
 from kafka_rescale.core.planning import target_counts
 from kafka_rescale.core.situation import Situation
-from kafka_rescale.core.topology import REPARTITION_SUFFIX, SubTopology, partition_counts
+from kafka_rescale.core.topology import (
+    REPARTITION_SUFFIX,
+    SubTopology,
+    foreign_key_kind,
+    own_sources,
+    partition_counts,
+)
 
 
 def shrinking_inputs(situation: Situation) -> Iterator[Finding]:
@@ -68,7 +74,7 @@ def derived_repartitions(situation: Situation) -> Iterator[Finding]:
     for topic in sorted(set(derived) - set(situation.enforced_now)):
         count, name = situation.counts[topic], topic.removesuffix(REPARTITION_SUFFIX)
         if count != derived[topic]:
-            sources = [t for s in situation.topology.subtopologies if topic in s.sinks for t in s.sources]
+            sources = _deciding_sources(situation, topic)
             yield Finding(
                 f"topic {situation.full_name(topic)!r}",
                 f"{count} partitions",
@@ -78,6 +84,13 @@ def derived_repartitions(situation: Situation) -> Iterator[Finding]:
                 "start_command}` in `repartitions:`. If a topic was grown by hand, undo that: the application "
                 "can't start again.",
             )
+
+
+def _deciding_sources(situation: Situation, topic: str) -> list[str]:
+    """Return what a derived count comes from: the writer's sources, or the table that a foreign-key join reads."""
+    at_reader = bool(foreign_key_kind(topic))
+    deciding = [s for s in situation.topology.subtopologies if topic in (s.sources if at_reader else s.sinks)]
+    return [t for s in deciding for t in own_sources(s)]
 
 
 def changelog_counts(situation: Situation) -> Iterator[Finding]:

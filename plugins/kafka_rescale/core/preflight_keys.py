@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kafka_rescale.core.application import InputPolicy
-from kafka_rescale.core.changelog_formats import FORMATS, ChangelogFormat, format_of
+from kafka_rescale.core.changelog_formats import FORMATS, ChangelogFormat
 from kafka_rescale.core.errors import Finding, UnsafeState
+from kafka_rescale.core.foreign_key_joins import key_topic_of, partitioner_of_topic
 from kafka_rescale.core.partitioners import Partitioner, known_partitioners, partitioner_named
-from kafka_rescale.core.situation import Sample, Situation, counted
-
-LATEST_PLAUSIBLE_MS = 1 << 43
-"""The year 2248: larger numbers where a timestamp should be are parts of something else."""
+from kafka_rescale.core.record_shapes import fits
+from kafka_rescale.core.situation import Sample, Situation, at, counted, shown
 
 
 @dataclass(frozen=True)
 class _Placed:
     """A sampled topic and how its keys ought to decide the partition.
 
+    :param form: how the keys are written; topics other than changelogs have whole keys.
     :param processed: committed offset per partition, for inputs.
     :param earlier: of an input that is repartitioned after it was grown by hand, the count before: records may lie
         as with either count.
@@ -28,14 +28,15 @@ class _Placed:
     partitions: int
     partitioner: Partitioner
     samples: Sequence[Sample]
-    partitioning_key: Callable[[bytes], bytes]
+    form: ChangelogFormat = FORMATS["key-value"]
+    is_changelog: bool = False
     processed: Mapping[tuple[str, int], int] = field(default_factory=dict)
     earlier: int = 0
 
     def wrong(self, partitioner: Partitioner, partitions: int) -> list[tuple[Sample, int]]:
         """Return the samples that are elsewhere, each with the partition where it belongs."""
         keyed = [s for s in self.samples if s.key is not None]
-        keys = [self.partitioning_key(s.key or b"") for s in keyed]
+        keys = self.form.partitioning_keys([s.key or b"" for s in keyed])
         homes = partitioner.partition_batch(keys, partitions)
         before = partitioner.partition_batch(keys, self.earlier) if self.earlier else homes
         return [
@@ -60,7 +61,7 @@ class _Placed:
         first: dict[bytes, Sample] = {}
         for sample in self.samples:
             if sample.key is not None:
-                other = first.setdefault(self.partitioning_key(sample.key), sample)
+                other = first.setdefault(self.form.partitioning_key(sample.key), sample)
                 if other.partition != sample.partition:
                     return other, sample
         return None
@@ -84,56 +85,10 @@ def null_keys(situation: Situation) -> Iterator[Finding]:
         if without and declared.policy is not InputPolicy.REPARTITIONED:
             yield Finding(
                 f"input topic {topic!r}",
-                f"no key in {counted(len(without), 'sampled record')}, first at {_at(without[0])}",
+                f"no key in {counted(len(without), 'sampled record')}, first at {at(without[0])}",
                 f"keys in an input with policy {declared.policy}: they decide which partition a record belongs to",
                 "Declare `policy: unkeyed` if the program re-keys it before any state; else mend the producer.",
             )
-
-
-def store_key_shapes(situation: Situation) -> Iterator[Finding]:
-    """Yield changelogs whose sampled keys can't be of the declared store type."""
-    for store in situation.application.stores:
-        topic, declared = situation.changelog(store.name), format_of(store.type)
-        misfits = [s for s in _samples(situation, topic) if not fits(declared, s.key or b"")]
-        if misfits:
-            others = _types_that_fit(_samples(situation, topic), declared)
-            yield Finding(
-                f"topic {topic!r}",
-                f"key {shown(misfits[0].key)} at {_at(misfits[0])}: {_why(declared, misfits[0].key or b'')}",
-                f"keys of the {store.type} store {store.name}",
-                f"The sampled keys fit {' or '.join(others)}: declare the store's real type."
-                if others
-                else "Declare the store's real type.",
-            )
-
-
-def fits(declared: ChangelogFormat, key: bytes) -> bool:
-    """Return whether a changelog key can be of a format: long enough, with plausible times where it has times."""
-    if len(key) < declared.suffix_bytes:
-        return False
-    times = _times(declared, key)
-    return all(0 <= t < LATEST_PLAUSIBLE_MS for t in times) and times == sorted(times)
-
-
-def _times(declared: ChangelogFormat, key: bytes) -> list[int]:
-    """``WindowKeySchema`` ends in start and sequence number, ``SessionKeySchema`` in end and start."""
-    if declared.suffix_bytes == 12:
-        return [int.from_bytes(key[-12:-4], "big", signed=True)]
-    if declared.suffix_bytes == 16:
-        return [int.from_bytes(key[-8:], "big", signed=True), int.from_bytes(key[-16:-8], "big", signed=True)]
-    return []
-
-
-def _why(declared: ChangelogFormat, key: bytes) -> str:
-    if len(key) < declared.suffix_bytes:
-        return f"{len(key)} bytes, too short for the {declared.suffix_bytes} that follow the key"
-    return f"times of {', '.join(map(str, _times(declared, key)))} ms"
-
-
-def _types_that_fit(samples: Sequence[Sample], declared: ChangelogFormat) -> list[str]:
-    others = [f for f in FORMATS.values() if f.suffix_bytes not in {0, declared.suffix_bytes}]
-    fitting = [f.store_type for f in others if all(fits(f, s.key or b"") for s in samples)]
-    return fitting or ["timestamped-key-value"]
 
 
 def misplaced_keys(situation: Situation) -> Iterator[Finding]:
@@ -148,7 +103,7 @@ def misplaced_keys(situation: Situation) -> Iterator[Finding]:
             sample, home = wrong[0]
             yield Finding(
                 f"topic {placed.topic!r}",
-                f"{len(wrong)} of {len(placed.samples)} sampled records elsewhere, first at {_at(sample)}: key "
+                f"{len(wrong)} of {len(placed.samples)} sampled records elsewhere, first at {at(sample)}: key "
                 f"{shown(sample.key)} belongs to partition {home} of {placed.partitions}",
                 f"every key where {placed.partitioner.name} puts it",
                 _remedy(placed),
@@ -173,23 +128,21 @@ def _placed_topics(situation: Situation) -> Iterator[_Placed]:
             repartitioned = declared.policy is InputPolicy.REPARTITIONED
             yield replace(placed, processed=situation.cluster.committed, earlier=earlier if repartitioned else 0)
     for topic in sorted(situation.topology.repartitions):
-        partitioner = partitioner_named(application.repartition_partitioner(topic), topic)
+        name = partitioner_of_topic(application, situation.topology, topic)
+        partitioner = partitioner_named(name, key_topic_of(situation.topology, topic))
         yield from _placed(situation, situation.full_name(topic), partitioner)
     for store in application.stores:
-        form = format_of(store.type)
-        samples = _samples(situation, situation.changelog(store.name))
-        if all(fits(form, s.key or b"") for s in samples):
-            read = situation.topology.source_of(store.name)
-            partitioner = partitioner_named(store.partitioner, read)
-            yield from _placed(situation, situation.changelog(store.name), partitioner, form.partitioning_key)
+        topic = situation.changelog(store.name)
+        if all(fits(store.format, s) for s in situation.samples_of(topic)):
+            partitioner = partitioner_named(store.partitioner, situation.topology.source_of(store.name))
+            for placed in _placed(situation, topic, partitioner):
+                yield replace(placed, form=store.format, is_changelog=True)
 
 
-def _placed(
-    situation: Situation, topic: str, partitioner: Partitioner, key: Callable[[bytes], bytes] = bytes
-) -> Iterator[_Placed]:
+def _placed(situation: Situation, topic: str, partitioner: Partitioner) -> Iterator[_Placed]:
     if topic in situation.cluster.topics:
         count = situation.cluster.topics[topic].partitions
-        yield _Placed(topic, count, partitioner, _samples(situation, topic), key)
+        yield _Placed(topic, count, partitioner, situation.samples_of(topic))
 
 
 def _remedy(placed: _Placed) -> str:
@@ -202,27 +155,27 @@ def _remedy(placed: _Placed) -> str:
             f"These fit {placed.partitioner.name} with {earlier} partitions: the topic was grown with records in "
             "it, and one key may be in two partitions. They have to be processed, or moved, first."
         )
+    if types := _types_in_place(placed):
+        return f"They are where the keys of {' or '.join(types)} stores would be: declare the store's real type."
     if (twice := placed.in_two_partitions()) is not None:
         return (
             f"Key {shown(twice[0].key)} is in partitions {twice[0].partition} and {twice[1].partition}: a "
             "partitioner that sends one record to several partitions (multicast) can't be followed. "
             "Send it to one."
         )
+    if placed.is_changelog:
+        return (
+            "No known partitioner fits. If a processor makes these keys, declare `type: processor` with "
+            "`partitioning_key:` (drop-last-N, first-N or module:function), which finds the key of the record "
+            "that an entry was made from; if that can't be derived from the changelog's key, the store can't be "
+            "moved."
+        )
     return "No known partitioner fits: the producer sets partitions itself, or the state has another key."
 
 
-def _samples(situation: Situation, topic: str) -> list[Sample]:
-    return [s for s in situation.samples if s.topic == topic]
-
-
-def _at(sample: Sample) -> str:
-    return f"partition {sample.partition}, offset {sample.offset}"
-
-
-def shown(key: bytes | None) -> str:
-    """Return a key for a message: as text if it is printable, else in hex, and never at length."""
-    if key is None:
-        return "null"
-    text = key[:40].decode("utf-8", errors="replace")
-    rest = "…" if len(key) > 40 else ""
-    return f"{text!r}{rest}" if text.isprintable() and "\ufffd" not in text else f"0x{key[:40].hex()}{rest}"
+def _types_in_place(placed: _Placed) -> list[str]:
+    """Return the other store types whose keys these could be, and which would put all of them where they are."""
+    others = [f for f in FORMATS.values() if placed.is_changelog and f.layout != placed.form.layout]
+    fitting = [f for f in others if all(fits(f, s) for s in placed.samples)]
+    in_place = [f for f in fitting if replace(placed, form=f).fits(placed.partitioner, placed.partitions)]
+    return [f.store_type for f in in_place]

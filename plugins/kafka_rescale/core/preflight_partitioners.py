@@ -8,8 +8,7 @@ from kafka_rescale.core.changelog_formats import format_of
 from kafka_rescale.core.errors import Finding, UnsafeState
 from kafka_rescale.core.partitioners import Partitioner, partitioner_named
 from kafka_rescale.core.plan import InputPlan, Move, MoveKind
-from kafka_rescale.core.preflight_keys import shown
-from kafka_rescale.core.situation import Situation
+from kafka_rescale.core.situation import Situation, shown
 
 
 def future_placement(situation: Situation) -> Iterator[Finding]:
@@ -50,5 +49,5 @@ def _findings(
 
 def _partitioning_key(planned: Move | InputPlan, key: bytes) -> bytes:
     if isinstance(planned, Move) and planned.kind is MoveKind.CHANGELOG:
-        return format_of(planned.store_type).partitioning_key(key)
+        return format_of(planned.store_type, planned.partitioning_key).partitioning_key(key)
     return key

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kafka_rescale.core.changelog_formats import format_of
 from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.errors import Finding
 from kafka_rescale.core.situation import Situation, counted
@@ -81,7 +80,7 @@ def store_types(situation: Situation) -> Iterator[Finding]:
         topic = situation.cluster.topics.get(situation.changelog(store.name))
         if topic is None:
             continue
-        allowed = format_of(store.type).cleanup_policies
+        allowed = store.format.cleanup_policies
         if topic.cleanup_policy not in allowed:
             yield Finding(
                 f"topic {topic.name!r}",
@@ -96,7 +95,8 @@ def _type_remedy(policy: tuple[str, ...]) -> str:
         return "Kafka Streams sets compact,delete for windows and sessions: declare the store's real type."
     if policy == ("delete",):
         return (
-            "Without compaction the changelog loses live entries: set cleanup.policy=compact and check the store."
+            "Kafka Streams sets delete alone for the windows of stream-stream joins: declare `type: join-window`. "
+            "Of any other store the changelog loses live entries: set cleanup.policy=compact and check the store."
         )
     return "Declare the store's real type."
 

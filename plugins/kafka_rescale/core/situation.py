@@ -24,9 +24,10 @@ def counted(number: int, thing: str) -> str:
 
 @dataclass(frozen=True)
 class Sample:
-    """One record's coordinates and key.
+    """One record's coordinates, key and contents.
 
     :param timestamp_ms: the record's own timestamp.
+    :param value: ``None`` for a tombstone, and where nobody looks at it.
     """
 
     topic: str
@@ -34,6 +35,22 @@ class Sample:
     offset: int
     key: bytes | None
     timestamp_ms: int = 0
+    value: bytes | None = None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+def at(sample: Sample) -> str:
+    """Return where a sample is, for a message."""
+    return f"partition {sample.partition}, offset {sample.offset}"
+
+
+def shown(key: bytes | None) -> str:
+    """Return a key for a message: as text if it is printable, else in hex, and never at length."""
+    if key is None:
+        return "null"
+    text = key[:40].decode("utf-8", errors="replace")
+    rest = "…" if len(key) > 40 else ""
+    return f"{text!r}{rest}" if text.isprintable() and "\ufffd" not in text else f"0x{key[:40].hex()}{rest}"
 
 
 @dataclass(frozen=True)
@@ -146,6 +163,10 @@ class Situation:
         """Present counts of the repartition topics that the program sets itself."""
         enforced = self.application.enforced_counts(self.target)
         return {t: self.counts[t] for t in enforced if t in self.counts}
+
+    def samples_of(self, topic: str) -> list[Sample]:
+        """Return what was sampled of a topic, by its full name."""
+        return [s for s in self.samples if s.topic == topic]
 
     def keyed_inputs(self) -> list[Input]:
         """Return the inputs whose keys decide where state is."""

@@ -6,12 +6,19 @@ Topic names of repartition topics and stores are written here without the applic
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import re
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
 from kafka_rescale.core.errors import InvalidInput
 
 REPARTITION_SUFFIX = "-repartition"
+
+_FOREIGN_KEY_TOPIC = re.compile(
+    r"^(?P<join>.*)-subscription-(?P<named>registration|response)-topic$"
+    r"|^(?:.*-)?KTABLE-FK-JOIN-SUBSCRIPTION-(?P<numbered>REGISTRATION|RESPONSE)-\d+-topic$"
+)
+"""As ``KTableImpl`` names them, with and without ``TableJoined.as(…)``."""
 
 
 @dataclass(frozen=True)
@@ -52,10 +59,10 @@ class Topology:
 
     @property
     def repartitions(self) -> frozenset[str]:
-        """Repartition topics: written by one sub-topology and read by another, named with the suffix."""
+        """Internal topics between sub-topologies: repartition topics and those of foreign-key joins."""
         written = {t for s in self.subtopologies for t in s.sinks}
         read = {t for s in self.subtopologies for t in s.sources}
-        return frozenset(t for t in written & read if t.endswith(REPARTITION_SUFFIX))
+        return frozenset(t for t in written & read if is_internal(t))
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -94,19 +101,25 @@ class Topology:
 
     def source_of(self, store: str) -> str:
         """Return the first topic that a store's sub-topology reads: its partitions are the store's tasks."""
-        return next(s.sources[0] for s in self.subtopologies if store in {*s.stores, *s.source_tables})
+        return next(own_sources(s)[0] for s in self.subtopologies if store in {*s.stores, *s.source_tables})
 
     def downstream_first(self) -> tuple[SubTopology, ...]:
         """Return the sub-topologies, the most downstream first; equals keep the higher id first.
 
-        :raises InvalidInput: the sub-topologies feed each other in a circle.
+        The tables of a foreign-key join feed each other. Nothing is started between stages, so that any order of
+        the two would do; the subscriptions decide, as long as they are no circle themselves.
+
+        :raises InvalidInput: the sub-topologies feed each other in a circle of repartition topics.
         """
-        readers = {t: [s.id for s in self.subtopologies if t in s.sources] for t in self.repartitions}
-        below = {s.id: {r for t in s.sinks for r in readers.get(t, [])} for s in self.subtopologies}
+        subscribed = self._feeds(lambda topic: foreign_key_kind(topic) != "response")
+        below = self._feeds(lambda topic: not foreign_key_kind(topic))
         by_id = {s.id: s for s in self.subtopologies}
         ordered: list[SubTopology] = []
         while below:
-            free = max((i for i, after in below.items() if not after & below.keys()), default=None)
+            possible = [i for i, after in below.items() if not after & below.keys()]
+            free = max(
+                (i for i in possible if not subscribed[i] & below.keys()), default=max(possible, default=None)
+            )
             if free is None:
                 raise InvalidInput(
                     "topology",
@@ -117,6 +130,36 @@ class Topology:
             ordered.append(by_id[free])
             del below[free]
         return tuple(ordered)
+
+    def _feeds(self, by: Callable[[str], bool]) -> dict[int, set[int]]:
+        """Return the ids of the other sub-topologies that each one feeds by some of the internal topics."""
+        readers = {t: {s.id for s in self.subtopologies if t in s.sources} for t in self.repartitions if by(t)}
+        return {
+            s.id: {r for t in s.sinks for r in readers.get(t, ()) if r != s.id or not foreign_key_kind(t)}
+            for s in self.subtopologies
+        }
+
+
+def foreign_key_kind(topic: str) -> str:
+    """Return ``registration`` or ``response`` for a topic of a foreign-key join, else nothing."""
+    found = _FOREIGN_KEY_TOPIC.match(topic)
+    return (found["named"] or found["numbered"]).lower() if found else ""
+
+
+def own_sources(subtopology: SubTopology) -> list[str]:
+    """Return what a sub-topology reads but for the topics of foreign-key joins, which follow these."""
+    return [t for t in subtopology.sources if not foreign_key_kind(t)]
+
+
+def foreign_key_join(topic: str) -> str:
+    """Return the name that the program gave a foreign-key join, from one of its topics; nothing without one."""
+    found = _FOREIGN_KEY_TOPIC.match(topic)
+    return (found["join"] or "") if found else ""
+
+
+def is_internal(topic: str) -> bool:
+    """Return whether a topic is named as one that Kafka Streams makes between sub-topologies."""
+    return topic.endswith(REPARTITION_SUFFIX) or bool(foreign_key_kind(topic))
 
 
 def changelog_topic(application_id: str, store: str) -> str:
@@ -137,18 +180,19 @@ def partition_counts(
     A repartition topic has the largest count among the sources of the sub-topology that writes it
     (``RepartitionTopics``), unless the program enforces one (KIP-221); then the topics that one sub-topology reads
     are made equal (``CopartitionedTopicsEnforcer``). ``Topology#describe()`` does not say which of them are
-    joined, so all of them are taken to be.
+    joined, so all of them are taken to be. The topics of a foreign-key join are joined with the table that reads
+    them (``KTableImpl``), hence never decide.
 
     :param external: partition count per external source topic.
     :param enforced: count per repartition topic that the program sets by ``withNumberOfPartitions``.
     """
     counts = {**external, **enforced}
-    pending = set(topology.repartitions) - set(enforced)
+    pending = {t for t in topology.repartitions if not foreign_key_kind(t)} - set(enforced)
     while pending:
         known_before = len(pending)
         for topic in sorted(pending):
             writers = [s for s in topology.subtopologies if topic in s.sinks]
-            sources = [t for s in writers for t in s.sources]
+            sources = [t for s in writers for t in own_sources(s)]
             if all(t in counts for t in sources):
                 counts[topic] = max(counts[t] for t in sources)
                 pending.discard(topic)
@@ -172,4 +216,4 @@ def _copartitioned_count(
     """External topics decide, as Kafka Streams can't change them; then enforced counts; then the largest."""
     external = [t for t in subtopology.sources if t not in topology.repartitions]
     set_by_program = [t for t in subtopology.sources if t in enforced]
-    return max(counts[t] for t in external or set_by_program or subtopology.sources)
+    return max(counts[t] for t in external or set_by_program or own_sources(subtopology))

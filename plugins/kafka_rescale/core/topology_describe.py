@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from kafka_rescale.core.errors import InvalidInput
-from kafka_rescale.core.topology import REPARTITION_SUFFIX, SubTopology, Topology
+from kafka_rescale.core.topology import SubTopology, Topology, is_internal
 
 _HEAD = re.compile(r"(?:^|\s)(?:Topologies:|Topology: (?P<name>[\w.-]+):)\s*$")
 _SUBTOPOLOGY = re.compile(r"(?:^|\s)Sub-topology: (?P<id>\d+)(?P<is_global> for global store)?")
@@ -187,7 +187,7 @@ def _to_subtopology(number: int, section: _Section) -> SubTopology:
     prefix = f"{section.topology_name}-" if section.topology_name else ""
 
     def named(topic: str) -> str:
-        return f"{prefix}{topic}" if topic.endswith(REPARTITION_SUFFIX) else topic
+        return f"{prefix}{topic}" if is_internal(topic) else topic
 
     return SubTopology(
         id=number,

@@ -10,11 +10,12 @@ from collections.abc import Iterator, Mapping
 
 from pydantic import Field
 
+from kafka_rescale.core.changelog_formats import Content, format_of
 from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.journal import Journal, PartitionOffsets
 from kafka_rescale.core.misrouted import InputReport
 from kafka_rescale.core.oracles import KeyFinding, Oracle, printable
-from kafka_rescale.core.plan import InputPlan, Move, Value
+from kafka_rescale.core.plan import InputPlan, LeftTable, Move, Value
 
 CLOCK_SKEW_MS = 60_000
 MAX_FINDINGS = 20
@@ -54,18 +55,31 @@ class StorePair(Value):
 
     :param expires_before_ms: a record with an older timestamp may have been deleted by retention on either side at
         any time, so that its absence proves nothing; ``None`` for logs that are only compacted.
+    :param versions_since_ms: of a versioned store, compaction had to keep records from this timestamp on, so that
+        all of them are on both sides; ``None`` for other stores, where only the last record of a key counts.
+    :param left: of foreign-key subscriptions, the table whose partitions their values name.
     :param copied: green is a copy of blue. Two applications with equal input (a control run) agree on their last
         records but may differ in what was logged on the way.
     """
 
     store: str
     store_type: str
+    partitioning_key: str = ""
     partitioner: str = "murmur2"
     key_topic: str = ""
     blue: LogRange
     green: LogRange
     expires_before_ms: int | None = None
+    versions_since_ms: int | None = None
+    left: LeftTable | None = None
     copied: bool = True
+
+    def left_of(self, side: str) -> tuple[str, str, int] | None:
+        """Return partitioner, topic and partitions of the left table on one side, ``blue`` or ``green``."""
+        if self.left is None:
+            return None
+        count = self.left.source_partitions if side == "blue" else self.left.target_partitions
+        return self.left.partitioner, self.left.key_topic, count
 
 
 class LogCount(Value):
@@ -169,6 +183,11 @@ def retention_ms(topic: TopicDescription) -> int | None:
     return kept if "delete" in topic.cleanup_policy and kept >= 0 else None
 
 
+def compaction_lag_ms(topic: TopicDescription) -> int:
+    """Return for how long compaction keeps every record of a topic, by the records' own timestamps."""
+    return int(topic.configs.get("min.compaction.lag.ms", "0"))
+
+
 def expansion_pair(
     move: Move,
     *,
@@ -184,11 +203,16 @@ def expansion_pair(
     :param now_ms: wall clock; brokers' clocks may be ahead of it by ``CLOCK_SKEW_MS``.
     """
     kept = [r for r in (retention_ms(topics[t]) for t in (move.source, move.target)) if r is not None]
+    lag_ms = min(compaction_lag_ms(topics[t]) for t in (move.source, move.target))
+    is_versioned = format_of(move.store_type, move.partitioning_key).has(Content.VERSIONS)
     return StorePair(
         store=move.store,
         store_type=move.store_type,
+        partitioning_key=move.partitioning_key,
         partitioner=move.partitioner,
         key_topic=move.key_topic,
+        left=move.left,
+        versions_since_ms=now_ms + CLOCK_SKEW_MS - lag_ms if is_versioned else None,
         blue=LogRange.of(move.source, begins[move.source], ends[move.source]),
         green=LogRange.of(move.target, begins[move.target], ends[move.target]),
         expires_before_ms=now_ms + CLOCK_SKEW_MS - min(kept) if kept else None,

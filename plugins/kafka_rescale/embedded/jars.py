@@ -106,17 +106,26 @@ def ensure_demo_classes() -> Path:
     :returns: the class directory of the application.
     """
     ensure_gate_jar()
+    return ensure_classes(DEMO_SOURCES, CLASSES_DIRECTORY)
+
+
+def ensure_classes(sources: Path, classes: Path) -> Path:
+    """Compile the Java files of a directory against the ``kafka`` jars unless their present text has been.
+
+    :param classes: the class directory, which is returned.
+    :raises BuildError: the compiler failed.
+    """
     jars = ensure_jars("kafka")
-    sources = sorted(DEMO_SOURCES.glob("*.java"))
-    wanted = _digest(JVM_DIRECTORY / "pom.xml", *sources)
-    if _stamp(CLASSES_DIRECTORY) == wanted:
-        return CLASSES_DIRECTORY
+    files = sorted(sources.glob("*.java"))
+    wanted = _digest(JVM_DIRECTORY / "pom.xml", *files)
+    if _stamp(classes) == wanted:
+        return classes
     with _build_lock():
-        if _stamp(CLASSES_DIRECTORY) != wanted:
-            shutil.rmtree(CLASSES_DIRECTORY, ignore_errors=True)
-            _compile(sources, f"{jars}/*", CLASSES_DIRECTORY, java=MINIMUM_JAVA)
-            _write_stamp(CLASSES_DIRECTORY, wanted)
-    return CLASSES_DIRECTORY
+        if _stamp(classes) != wanted:
+            shutil.rmtree(classes, ignore_errors=True)
+            _compile(files, f"{jars}/*", classes, java=MINIMUM_JAVA)
+            _write_stamp(classes, wanted)
+    return classes
 
 
 def java_command(main_class: str, *arguments: str, options: tuple[str, ...] = ()) -> list[str]:

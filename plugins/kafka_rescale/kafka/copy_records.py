@@ -8,11 +8,13 @@ from kafka_rescale.core.changelog_formats import FORMATS, ChangelogFormat, forma
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.partitioners import partitioner_named
 from kafka_rescale.core.plan import Move, MoveKind
+from kafka_rescale.core.subscription_wrapper import rewritten
 
 Headers = list[tuple[str, bytes | None]]
 
 _WHOLE_KEY = FORMATS["key-value"]
 _CONSISTENCY_VECTOR = ("v", b"\x00")
+_POSITION = "c"
 
 
 class Router:
@@ -21,7 +23,9 @@ class Router:
     def __init__(self, move: Move) -> None:
         self._move = move
         self._is_changelog = move.kind is MoveKind.CHANGELOG
-        self._format: ChangelogFormat = format_of(move.store_type) if self._is_changelog else _WHOLE_KEY
+        self._format: ChangelogFormat = (
+            format_of(move.store_type, move.partitioning_key) if self._is_changelog else _WHOLE_KEY
+        )
         self._partitioner = partitioner_named(move.partitioner, move.key_topic)
         self._keyless = 0
 
@@ -49,10 +53,20 @@ class Router:
         self._keyless += 1
         return (partition + self._keyless) % self._move.target_partitions
 
+    def values(self, values: Sequence[bytes | None], partition: int) -> Sequence[bytes | None]:
+        """Return the values as the new generation has to have them; only foreign-key subscriptions change.
+
+        :param partition: source partition, for errors.
+        :raises UnsafeState: a subscription that can't be rewritten.
+        """
+        if self._move.left is None:
+            return values
+        return rewritten(values, self._move.left, where=f"topic {self._move.source} partition {partition}")
+
     def _hashed(self, keys: Sequence[bytes], partition: int) -> list[int]:
         if not keys:
             return []
-        inner = self._partitioning_keys(keys)
+        inner = self._format.partitioning_keys(keys)
         homes = self._partitioner.partition_batch(inner, self._move.source_partitions)
         if homes.count(partition) != len(homes) and (at := self._misfit(inner, homes, partition)) is not None:
             raise self._unsafe(
@@ -77,14 +91,6 @@ class Router:
         pairs = enumerate(zip(homes, before, strict=True))
         return next((i for i, found in pairs if partition not in found), None)
 
-    def _partitioning_keys(self, keys: Sequence[bytes]) -> Sequence[bytes]:
-        suffix = self._format.suffix_bytes
-        if not suffix:
-            return keys
-        shortest = min(keys, key=len)
-        self._format.partitioning_key(shortest)  # raises if too short
-        return [key[:-suffix] for key in keys]
-
     def _unsafe(self, partition: int, found: str, expected: str) -> UnsafeState:
         return UnsafeState(
             f"topic {self._move.source} partition {partition}",
@@ -98,9 +104,13 @@ class Router:
 def kept_headers(headers: Headers | None) -> Headers | None:
     """Return the headers of a changelog record without those that speak of blue's partitions.
 
-    With consistency tracking Kafka Streams writes ``v`` = 0x00 together with ``c``, a vector of input offsets.
-    Only the pair is dropped: header-format stores (KIP-1271) keep the user's own headers, which may be named so.
+    With consistency tracking Kafka Streams appends ``v`` = 0x00 and right behind it ``c``, a vector of input
+    offsets (``ProcessorContextImpl#addVectorClockToHeaders``). Only such pairs are dropped: header-format stores
+    (KIP-1271) keep the user's own headers, which may be named so.
     """
     if not headers or _CONSISTENCY_VECTOR not in headers:
         return headers
-    return [header for header in headers if header != _CONSISTENCY_VECTOR and header[0] != "c"] or None
+    pairs = {
+        i for i in range(len(headers) - 1) if headers[i] == _CONSISTENCY_VECTOR and headers[i + 1][0] == _POSITION
+    }
+    return [header for i, header in enumerate(headers) if i not in pairs and i - 1 not in pairs] or None

@@ -90,10 +90,12 @@ class UnitWriter:
         :raises UnsafeState: a record that can't be copied as it is.
         """
         keys: list[Any] = [message.key() for message in messages]
+        values: list[Any] = [message.value() for message in messages]
         targets = self._router.targets(keys, self.unit.partition)
+        wanted = self._router.values(values, self.unit.partition)
         try:
             self._begin_transaction()
-            self.pending_bytes += self._produce_all(messages, keys, targets)
+            self.pending_bytes += self._produce_all(messages, keys, wanted, targets)
             self._producer.poll(0)
         except KafkaException as error:
             raise self._failure(error.args[0]) from None
@@ -145,12 +147,13 @@ class UnitWriter:
             self._producer.begin_transaction()
             self._open = True
 
-    def _produce_all(self, messages: Sequence[Message], keys: Sequence[Any], targets: Sequence[int]) -> int:
+    def _produce_all(
+        self, messages: Sequence[Message], keys: Sequence[Any], values: Sequence[Any], targets: Sequence[int]
+    ) -> int:
         """Hand all records to the client and return their size; the one loop whose every instruction counts."""
         topic, clean, produce = self.unit.move.target, self.unit.is_changelog, self._producer.produce
         size = 0
-        for message, key, target in zip(messages, keys, targets, strict=True):
-            value: Any = message.value()
+        for message, key, value, target in zip(messages, keys, values, targets, strict=True):
             headers: Any = message.headers()
             timestamp = message.timestamp()[1]
             if headers and clean:

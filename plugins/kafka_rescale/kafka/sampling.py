@@ -15,6 +15,7 @@ from kafka_rescale.kafka.failures import TRANSIENT, UNKNOWN_OUTCOME, ConnectionT
 
 RECORDS_PER_SLICE = 100
 RECORDS_IN_ALL = 20_000
+KEPT_VALUE_BYTES = 4096
 SECONDS = 20.0
 
 _SETTINGS = {
@@ -128,13 +129,17 @@ def _read(consumer: Consumer, reading: _Reading, deadline: float, trouble: Conne
 
 
 def _sample(message: Message, at: _Partition, offset: int) -> Sample:
-    key = message.key()
+    key, value, headers = message.key(), message.value(), message.headers()
+    # Nobody looks at a part of a value; of large ones 20,000 would be too many to keep.
+    value = None if value is not None and len(value) > KEPT_VALUE_BYTES else value
     return Sample(
         topic=at[0],
         partition=at[1],
         offset=offset,
         key=key.encode() if isinstance(key, str) else key,
         timestamp_ms=message.timestamp()[1],
+        value=value.encode() if isinstance(value, str) else value,
+        headers=tuple((name, content) for name, content in headers or ()),
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as sf
 
-from kafka_rescale.core.oracles import OF_INPUTS, Alignment, Entry, KeyFinding, Oracle, finding_of
+from kafka_rescale.core.oracles import Alignment, Entry, KeyFinding, Oracle, finding_of
 from kafka_rescale.core.verification import (
     MAX_FINDINGS,
     LogCount,
@@ -17,6 +17,7 @@ from kafka_rescale.core.verification import (
 )
 from kafka_rescale.spark.verify_alignment import SIDES, align
 from kafka_rescale.spark.verify_faults import judge
+from kafka_rescale.spark.verify_subscriptions import FIELDS
 
 HASH_MASK = 0x7FFFFFFF
 
@@ -34,9 +35,10 @@ def compare_logs(
 def compare_store(spark: SparkSession, kafka: Mapping[str, str], pair: StorePair) -> StoreReport:
     """Compare one store; only counts and at most ``MAX_FINDINGS`` findings per oracle come to the driver."""
     judged = judge(align(spark, dict(kafka), pair), pair)
-    tallies = judged.groupBy("source", "target").agg(*_tallies()).collect()
+    oracles = [o for o in Oracle if o in judged.columns]
+    tallies = judged.groupBy("source", "target").agg(*_tallies(oracles)).collect()
     complete = _complete_partitions(pair, tallies)
-    failures = {o: sum(t[o] for t in tallies) for o in Oracle if o in judged.columns}
+    failures = {o: sum(t[o] for t in tallies) for o in oracles}
     failures[Oracle.DUPLICATES] = sum(t["surplus"] for t in tallies if t["source"] in complete)
     failures = {oracle: count for oracle, count in failures.items() if count}
     return StoreReport(
@@ -54,8 +56,8 @@ def compare_store(spark: SparkSession, kafka: Mapping[str, str], pair: StorePair
     )
 
 
-def _tallies() -> list[Column]:
-    counted = ["surplus", "expired", *(o for o in Oracle if o not in {*OF_INPUTS, Oracle.DUPLICATES})]
+def _tallies(oracles: Sequence[Oracle]) -> list[Column]:
+    counted = ["surplus", "expired", *oracles]
     counts = [sf.count_if(sf.col(name)).alias(name) for name in counted]
     return [*counts, *(column for side in SIDES for column in _side_tallies(side))]
 
@@ -138,6 +140,7 @@ def _alignment(row: Row) -> Alignment:
         green=_entry("green", row),
         blue_neighbour=row["blue_neighbour"],
         green_neighbour=row["green_neighbour"],
+        **{field: row[f"green_{field}"] for field in FIELDS if f"green_{field}" in row},
     )
 
 

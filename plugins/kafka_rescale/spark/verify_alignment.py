@@ -6,20 +6,19 @@ One shuffle by key and one sort of narrow rows serve every oracle; no join, and 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as sf
 
 from kafka_rescale.core.changelog_formats import format_of
-from kafka_rescale.core.partitioners import partitioner_named
 from kafka_rescale.core.verification import StorePair
+from kafka_rescale.spark import verify_subscriptions
+from kafka_rescale.spark.verify_placement import partition_udf
 from kafka_rescale.spark.verify_source import read_log
 
 SIDES = ("blue", "green")
 FIELDS = ("partition", "offset", "timestamp", "tombstone", "value_1", "value_2", "headers", "neighbour")
-MALFORMED = -1
 
 
 def align(spark: SparkSession, kafka: dict[str, str], pair: StorePair) -> DataFrame:
@@ -28,8 +27,8 @@ def align(spark: SparkSession, kafka: dict[str, str], pair: StorePair) -> DataFr
     A side without such a record has nulls. ``source`` and ``target`` are the partitions that the partitioner gives
     for blue's and green's counts, ``neighbour`` the partition of the next newer record of the same key and side.
     """
-    blue = read_log(spark, kafka, pair.blue, without_position=True)
-    green = read_log(spark, kafka, pair.green, without_position=not pair.copied)
+    blue = read_log(spark, kafka, pair.blue, left=pair.left_of("blue"), without_position=True)
+    green = read_log(spark, kafka, pair.green, left=pair.left_of("green"), without_position=not pair.copied)
     both = blue.withColumn("is_green", sf.lit(False)).union(green.withColumn("is_green", sf.lit(True)))
     # By key alone, so that the window and the aggregation below need no further shuffle.
     by_key = both.repartition("key")
@@ -37,7 +36,8 @@ def align(spark: SparkSession, kafka: dict[str, str], pair: StorePair) -> DataFr
     ranked = by_key.withColumns(
         {"rank": sf.row_number().over(newest_first), "neighbour": sf.lag("partition").over(newest_first)}
     )
-    sides = [_side(name, field) for name in SIDES for field in FIELDS]
+    fields = FIELDS if pair.left is None else (*FIELDS, *verify_subscriptions.FIELDS)
+    sides = [_side(name, field) for name in SIDES for field in fields]
     return _placed(ranked.groupBy("key", "rank").agg(*sides), pair)
 
 
@@ -48,29 +48,11 @@ def _side(name: str, field: str) -> Column:
 
 
 def _placed(aligned: DataFrame, pair: StorePair) -> DataFrame:
-    suffix = format_of(pair.store_type).suffix_bytes
-    is_whole = sf.length("key") >= suffix
-    partitioning_key = sf.expr(f"substring(key, 1, length(key) - {suffix})") if suffix else sf.col("key")
-    hashed = sf.when(is_whole, partitioning_key).otherwise(sf.lit(b""))
-    source = partition_udf(pair, pair.blue.partitions)(hashed)
-    target = partition_udf(pair, pair.green.partitions)(hashed)
-    malformed = sf.lit(MALFORMED)
+    form = format_of(pair.store_type, pair.partitioning_key)
+    partition = partial(partition_udf, form, pair.partitioner, pair.key_topic)
     return aligned.withColumns(
         {
-            "source": sf.when(is_whole, source).otherwise(malformed),
-            "target": sf.when(is_whole, target).otherwise(malformed),
+            "source": partition(pair.blue.partitions)(sf.col("key")),
+            "target": partition(pair.green.partitions)(sf.col("key")),
         }
     )
-
-
-def partition_udf(pair: StorePair, partitions: int) -> Callable[[Column], Column]:
-    """Return a vectorised function of partitioning keys; only the key column travels to Python."""
-    # Names, not the partitioner: a user's function is imported where it runs, and never pickled.
-    name, topic = pair.partitioner, pair.key_topic
-
-    def partition_of(keys: pa.Array) -> pa.Array:
-        partition_batch = partitioner_named(name, topic).partition_batch
-        return pa.array(partition_batch(keys.to_pylist(), partitions), pa.int32())
-
-    udf: Callable[[Column], Column] = sf.arrow_udf(partition_of, "int")
-    return udf

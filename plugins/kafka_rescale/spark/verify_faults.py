@@ -29,7 +29,13 @@ def judge(aligned: DataFrame, pair: StorePair) -> DataFrame:
         "green_tombstoned": is_last & sf.coalesce("green_tombstone", sf.lit(False)),
     }
     with_basics = aligned.withColumns(basic)
-    oracles = {Oracle.ONE_PARTITION: _split("blue") | _split("green"), **_placement(), **_content(pair)}
+    oracles = {
+        Oracle.ONE_PARTITION: _split("blue") | _split("green"),
+        **_placement(),
+        **_content(pair),
+        **_versions(pair),
+        **_subscriptions(pair),
+    }
     named = {oracle.value: condition for oracle, condition in oracles.items()}
     return with_basics.withColumns({"surplus": _surplus(pair), **named})
 
@@ -67,6 +73,24 @@ def _elsewhere(pair: StorePair) -> Column:
     if partitioner.is_modulo and pair.green.partitions % pair.blue.partitions == 0:
         return ~(green % pair.blue.partitions).eqNullSafe(blue)
     return sf.lit(False)
+
+
+def _versions(pair: StorePair) -> dict[Oracle, Column]:
+    """A version may only be missing on a side where compaction was allowed to remove it, by its own time."""
+    if pair.versions_since_ms is None:
+        return {}
+    newer = sf.coalesce("blue_timestamp", "green_timestamp") >= sf.lit(pair.versions_since_ms)
+    one_sided = _has("blue") != _has("green")
+    return {
+        Oracle.VERSIONS: sf.lit(pair.copied) & newer & one_sided & ~(sf.col("blue_live") | sf.col("green_live"))
+    }
+
+
+def _subscriptions(pair: StorePair) -> dict[Oracle, Column]:
+    if pair.left is None:
+        return {}
+    named = sf.col("green_primary").isNotNull()
+    return {Oracle.PRIMARY_PARTITION: named & ~sf.col("green_primary").eqNullSafe(sf.col("green_primary_home"))}
 
 
 def _same() -> Column:

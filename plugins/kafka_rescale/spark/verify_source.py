@@ -13,6 +13,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from kafka_rescale.core.verification import LogRange
+from kafka_rescale.spark.verify_subscriptions import FIELDS, compared_value, with_primary
 
 # Spark asks the broker for the log's range after every poll; the client's default of 500 records caps a task
 # far below what it can read. Each consumer reads one partition, so the partition's fetch size is what counts.
@@ -24,9 +25,17 @@ _BULK = {
 }
 
 NO_HEADERS = 0
+_NO_FIELDS: tuple[str, ...] = ()
 
 
-def read_log(spark: SparkSession, kafka: Mapping[str, str], log: LogRange, *, without_position: bool) -> DataFrame:
+def read_log(
+    spark: SparkSession,
+    kafka: Mapping[str, str],
+    log: LogRange,
+    *,
+    left: tuple[str, str, int] | None = None,
+    without_position: bool,
+) -> DataFrame:
     """Return one row per record: key, partition, offset, timestamp, tombstone, value_1, value_2, headers.
 
     ``failOnDataLoss`` stays on: on a ``compact,delete`` topic the log start may pass the planned begin before it
@@ -34,8 +43,10 @@ def read_log(spark: SparkSession, kafka: Mapping[str, str], log: LogRange, *, wi
     don't count as loss.
 
     :param kafka: settings of the Java client.
-    :param without_position: leave out the headers that tie a record to blue's input offsets (``c``, and ``v`` of
-        version 0), which a copy must not have.
+    :param left: of foreign-key subscriptions, partitioner, its topic and the partitions of the left table in this
+        generation; then the partition that a value names comes as ``primary`` and ``primary_home`` instead.
+    :param without_position: leave out the headers that tie a record to blue's input offsets (``v`` of version 0
+        and the ``c`` behind it), which a copy must not have.
     """
     options = {
         **{f"kafka.{name}": value for name, value in kafka.items()},
@@ -51,22 +62,22 @@ def read_log(spark: SparkSession, kafka: Mapping[str, str], log: LogRange, *, wi
         # Rows carry their offsets, so a large partition may be read by several tasks.
         "minPartitions": str(spark.sparkContext.defaultParallelism),
     }
-    value = sf.col("value")
-    return (
-        spark.read.format("kafka")
-        .options(**options)
-        .load()
-        .select(
-            "key",
-            "partition",
-            "offset",
-            sf.unix_millis("timestamp").alias("timestamp"),
-            value.isNull().alias("tombstone"),
-            # Two chains with different seeds: 128 bits, where a single 64-bit hash would be too few for a proof.
-            sf.xxhash64(sf.lit(1), value).alias("value_1"),
-            sf.xxhash64(sf.lit(2), value).alias("value_2"),
-            _headers(without_position).alias("headers"),
-        )
+    records = spark.read.format("kafka").options(**options).load()
+    value, more = sf.col("value"), _NO_FIELDS
+    if left is not None:
+        records, more = with_primary(records, *left), FIELDS
+        value = compared_value()
+    return records.select(
+        "key",
+        "partition",
+        "offset",
+        sf.unix_millis("timestamp").alias("timestamp"),
+        sf.col("value").isNull().alias("tombstone"),
+        # Two chains with different seeds: 128 bits, where a single 64-bit hash would be too few for a proof.
+        sf.xxhash64(sf.lit(1), value).alias("value_1"),
+        sf.xxhash64(sf.lit(2), value).alias("value_2"),
+        _headers(without_position).alias("headers"),
+        *more,
     )
 
 
@@ -82,6 +93,13 @@ def _headers(without_position: bool) -> Column:
     return sf.when(empty, sf.lit(NO_HEADERS).cast("long")).otherwise(sf.xxhash64(sf.size(headers), exact))
 
 
-def _is_kept(header: Column) -> Column:
+def _is_kept(header: Column, index: Column) -> Column:
+    headers = sf.col("headers")
+    starts = _is_version_0(header) & (sf.get(headers, index + 1)["key"] == "c")
+    ends = (header["key"] == "c") & _is_version_0(sf.get(headers, index - 1))
+    return ~sf.coalesce(starts | ends, sf.lit(False))
+
+
+def _is_version_0(header: Column) -> Column:
     is_version_0 = (header["key"] == "v") & header["value"].eqNullSafe(sf.unhex(sf.lit("00")))
-    return ~(is_version_0 | (header["key"] == "c"))
+    return sf.coalesce(is_version_0, sf.lit(False))

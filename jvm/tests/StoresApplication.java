@@ -1,0 +1,230 @@
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Properties;
+import java.util.concurrent.CountDownLatch;
+import org.apache.kafka.common.serialization.Serde;
+import org.apache.kafka.common.serialization.Serdes;
+import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.KafkaStreams;
+import org.apache.kafka.streams.StreamsBuilder;
+import org.apache.kafka.streams.StreamsConfig;
+import org.apache.kafka.streams.Topology;
+import org.apache.kafka.streams.errors.StreamsUncaughtExceptionHandler.StreamThreadExceptionResponse;
+import org.apache.kafka.streams.kstream.Consumed;
+import org.apache.kafka.streams.kstream.Grouped;
+import org.apache.kafka.streams.kstream.JoinWindows;
+import org.apache.kafka.streams.kstream.Joined;
+import org.apache.kafka.streams.kstream.KStream;
+import org.apache.kafka.streams.kstream.KTable;
+import org.apache.kafka.streams.kstream.Materialized;
+import org.apache.kafka.streams.kstream.Named;
+import org.apache.kafka.streams.kstream.Produced;
+import org.apache.kafka.streams.kstream.Repartitioned;
+import org.apache.kafka.streams.kstream.SessionWindows;
+import org.apache.kafka.streams.kstream.StreamJoined;
+import org.apache.kafka.streams.kstream.Suppressed;
+import org.apache.kafka.streams.kstream.TableJoined;
+import org.apache.kafka.streams.kstream.TimeWindows;
+import org.apache.kafka.streams.processor.api.Processor;
+import org.apache.kafka.streams.processor.api.ProcessorContext;
+import org.apache.kafka.streams.processor.api.Record;
+import org.apache.kafka.streams.state.KeyValueStore;
+import org.apache.kafka.streams.state.Stores;
+
+/**
+ * One application per store type, for tests: it reads {@code left} and {@code right}, keeps the state that
+ * {@code --store} names, and writes its results to {@code --output}.
+ *
+ * <p>Every result is the same in whatever order the two inputs are interleaved and on however many partitions they are
+ * processed, provided that no record is late: windows are closed by a last wave of records that is hours younger.
+ */
+public final class StoresApplication {
+    private static final Serde<String> STRING = Serdes.String();
+    private static final Duration WINDOW = Duration.ofSeconds(10);
+    private static final Duration GRACE = Duration.ofMinutes(30);
+    private static final String EMIT_INTERVAL = "__emit.interval.ms.kstreams.outer.join.spurious.results.fix__";
+
+    private final StreamsBuilder builder = new StreamsBuilder();
+    private final int partitions;
+
+    private StoresApplication(final int partitions) {
+        this.partitions = partitions;
+    }
+
+    public static void main(final String[] arguments) throws InterruptedException {
+        final Map<String, String> options = new HashMap<>();
+        for (int i = 0; i + 1 < arguments.length; i += 2) {
+            options.put(arguments[i].substring(2), arguments[i + 1]);
+        }
+        final String store = options.get("store");
+        final int partitions = Integer.parseInt(options.getOrDefault("partitions", "0"));
+        final Topology topology = new StoresApplication(partitions).topology(store, options.getOrDefault("output", "out"));
+        if (options.containsKey("describe")) {
+            System.out.print(topology.describe());
+            return;
+        }
+        System.exit(run(topology, config(options)));
+    }
+
+    private Topology topology(final String store, final String output) {
+        results(store).to(output, Produced.with(STRING, STRING).withName("sink"));
+        return builder.build();
+    }
+
+    private KStream<String, String> results(final String store) {
+        switch (store) {
+            case "versioned":
+                return table("left", Materialized.<String, String>as(
+                    Stores.persistentVersionedKeyValueStore("versions", Duration.ofDays(3650)))).toStream();
+            case "inner-join":
+                return stream("left").join(stream("right"), (l, r) -> l + "+" + r, windows(), joined());
+            case "left-join":
+                return stream("left").leftJoin(stream("right"), (l, r) -> l + "+" + r, windows(), joined());
+            case "outer-join":
+                return stream("left").outerJoin(stream("right"), (l, r) -> l + "+" + r, windows(), joined());
+            case "foreign-key":
+                return tables().join(table("right", store("right-table")), StoresApplication::foreignKey,
+                    (l, r) -> l + "+" + r, TableJoined.as("fk"), store("joined")).toStream();
+            case "foreign-key-left":
+                return tables().leftJoin(table("right", store("right-table")), StoresApplication::foreignKey,
+                    (l, r) -> l + "+" + r, TableJoined.as("fk"), store("joined")).toStream();
+            case "suppress-window":
+                return grouped().windowedBy(TimeWindows.ofSizeAndGrace(WINDOW, GRACE))
+                    .count(Materialized.as("counts"))
+                    .suppress(Suppressed.untilWindowCloses(Suppressed.BufferConfig.unbounded()).withName("suppressed"))
+                    .toStream((key, count) -> key.key() + "@" + key.window().start())
+                    .mapValues(count -> Long.toString(count));
+            case "suppress-session":
+                return grouped().windowedBy(SessionWindows.ofInactivityGapAndGrace(WINDOW, GRACE))
+                    .count(Materialized.as("counts"))
+                    .suppress(Suppressed.untilWindowCloses(Suppressed.BufferConfig.unbounded()).withName("suppressed"))
+                    .toStream((key, count) -> key.key() + "@" + key.window().start() + "-" + key.window().end())
+                    .mapValues(count -> Long.toString(count));
+            case "suppress":
+                return grouped().count(Materialized.as("counts"))
+                    .suppress(Suppressed.<String>untilTimeLimit(GRACE, Suppressed.BufferConfig.unbounded())
+                        .withName("suppressed"))
+                    .toStream().mapValues(count -> Long.toString(count));
+            case "processor":
+                builder.addStateStore(Stores.keyValueStoreBuilder(
+                    Stores.persistentKeyValueStore("buckets"), Serdes.Bytes(), STRING));
+                return stream("left").process(Buckets::new, Named.as("count-buckets"), "buckets");
+            case "headers":
+                return grouped().reduce((old, value) -> value, Materialized.as("latest")).toStream();
+            case "grace":
+                return stream("left").join(
+                    table("right", Materialized.<String, String>as(
+                        Stores.persistentVersionedKeyValueStore("right-table", Duration.ofDays(1)))),
+                    (l, r) -> l + "+" + r, Joined.with(STRING, STRING, STRING, "grace", GRACE));
+            default:
+                throw new IllegalArgumentException("no such store: " + store);
+        }
+    }
+
+    /** With {@code --partitions}, state lies behind a repartition topic, so that its count is free of the input's. */
+    private KStream<String, String> stream(final String topic) {
+        final KStream<String, String> input =
+            builder.stream(topic, Consumed.with(STRING, STRING).withName(topic + "-source"));
+        return partitions == 0 ? input : input.repartition(
+            Repartitioned.with(STRING, STRING).withName("by-" + topic).withNumberOfPartitions(partitions));
+    }
+
+    private <S extends org.apache.kafka.streams.processor.StateStore> KTable<String, String> table(
+            final String topic, final Materialized<String, String, S> store) {
+        final KStream<String, String> rows = stream(topic);
+        @SuppressWarnings("unchecked")
+        final Materialized<String, String, KeyValueStore<Bytes, byte[]>> kept =
+            (Materialized<String, String, KeyValueStore<Bytes, byte[]>>) store.withKeySerde(STRING).withValueSerde(STRING);
+        // A value of "-" deletes: a repartition topic would drop a record without a value.
+        return rows.mapValues(value -> value.equals("-") ? null : value).toTable(Named.as(topic + "-rows"), kept);
+    }
+
+    private KTable<String, String> tables() {
+        return table("left", store("left-table"));
+    }
+
+    private org.apache.kafka.streams.kstream.KGroupedStream<String, String> grouped() {
+        return stream("left").groupByKey(Grouped.with("grouped", STRING, STRING));
+    }
+
+    private static Materialized<String, String, KeyValueStore<Bytes, byte[]>> store(final String name) {
+        return Materialized.<String, String, KeyValueStore<Bytes, byte[]>>as(name)
+            .withKeySerde(STRING).withValueSerde(STRING);
+    }
+
+    private static JoinWindows windows() {
+        return JoinWindows.ofTimeDifferenceAndGrace(WINDOW, GRACE);
+    }
+
+    private static StreamJoined<String, String, String> joined() {
+        return StreamJoined.with(STRING, STRING, STRING).withName("joined").withStoreName("joined");
+    }
+
+    /** A left value is {@code <foreign key>|<rest>}; an empty foreign key is none. */
+    private static String foreignKey(final String key, final String value) {
+        final String found = value.substring(0, value.indexOf('|'));
+        return found.isEmpty() ? null : found;
+    }
+
+    /** Counts per key and value length in a store of its own, whose keys are the record's key and four bytes. */
+    private static final class Buckets implements Processor<String, String, String, String> {
+        private ProcessorContext<String, String> context;
+        private KeyValueStore<Bytes, String> store;
+
+        @Override
+        public void init(final ProcessorContext<String, String> processorContext) {
+            context = processorContext;
+            store = context.getStateStore("buckets");
+        }
+
+        @Override
+        public void process(final Record<String, String> record) {
+            final byte[] key = record.key().getBytes(StandardCharsets.UTF_8);
+            final int bucket = record.value().length() % 3;
+            final Bytes at = Bytes.wrap(ByteBuffer.allocate(key.length + 4).put(key).putInt(bucket).array());
+            final String before = store.get(at);
+            final String after = Long.toString(before == null ? 1 : Long.parseLong(before) + 1);
+            store.put(at, after);
+            context.forward(record.withKey(record.key() + "/" + bucket).withValue(after));
+        }
+    }
+
+    private static int run(final Topology topology, final Properties config) throws InterruptedException {
+        final KafkaStreams streams = new KafkaStreams(topology, config);
+        final CountDownLatch ended = new CountDownLatch(1);
+        streams.setStateListener((now, before) -> {
+            System.out.println("state " + before + " -> " + now);
+            if (now == KafkaStreams.State.ERROR || now == KafkaStreams.State.NOT_RUNNING) {
+                ended.countDown();
+            }
+        });
+        streams.setUncaughtExceptionHandler(error -> {
+            error.printStackTrace();
+            return StreamThreadExceptionResponse.SHUTDOWN_CLIENT;
+        });
+        Runtime.getRuntime().addShutdownHook(new Thread(streams::close, "close"));
+        streams.start();
+        ended.await();
+        return streams.state() == KafkaStreams.State.ERROR ? 1 : 0;
+    }
+
+    private static Properties config(final Map<String, String> options) {
+        final Properties config = new Properties();
+        config.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, options.get("bootstrap-servers"));
+        config.put(StreamsConfig.APPLICATION_ID_CONFIG, options.get("application-id"));
+        config.put(StreamsConfig.STATE_DIR_CONFIG, options.get("state-dir"));
+        config.put(StreamsConfig.PROCESSING_GUARANTEE_CONFIG, options.getOrDefault("guarantee", "at_least_once"));
+        config.put(StreamsConfig.COMMIT_INTERVAL_MS_CONFIG, "200");
+        config.put(StreamsConfig.DEFAULT_KEY_SERDE_CLASS_CONFIG, Serdes.StringSerde.class);
+        config.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, Serdes.StringSerde.class);
+        config.put(EMIT_INTERVAL, 0L);
+        if ("headers".equals(options.get("store"))) {
+            config.put(StreamsConfig.DSL_STORE_FORMAT_CONFIG, StreamsConfig.DSL_STORE_FORMAT_HEADERS);
+        }
+        return config;
+    }
+}

@@ -1,0 +1,154 @@
+import java.lang.reflect.Constructor;
+import java.lang.reflect.Method;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import org.apache.kafka.common.header.Headers;
+import org.apache.kafka.common.header.internals.RecordHeaders;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
+import org.apache.kafka.common.serialization.Serde;
+import org.apache.kafka.common.serialization.Serdes;
+import org.apache.kafka.common.serialization.Serializer;
+import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.StreamsConfig;
+import org.apache.kafka.streams.kstream.SessionWindowedSerializer;
+import org.apache.kafka.streams.kstream.TimeWindowedSerializer;
+import org.apache.kafka.streams.kstream.Windowed;
+import org.apache.kafka.streams.kstream.internals.SessionWindow;
+import org.apache.kafka.streams.kstream.internals.TimeWindow;
+import org.apache.kafka.streams.kstream.internals.WindowedStreamPartitioner;
+import org.apache.kafka.streams.kstream.internals.foreignkeyjoin.CombinedKeySchema;
+import org.apache.kafka.streams.kstream.internals.foreignkeyjoin.SubscriptionWrapper;
+import org.apache.kafka.streams.kstream.internals.foreignkeyjoin.SubscriptionWrapperSerde;
+import org.apache.kafka.streams.processor.internals.DefaultStreamPartitioner;
+import org.apache.kafka.streams.processor.internals.ProcessorRecordContext;
+import org.apache.kafka.streams.state.internals.LeftOrRightValue;
+import org.apache.kafka.streams.state.internals.LeftOrRightValueSerializer;
+import org.apache.kafka.streams.state.internals.PrefixedWindowKeySchemas.TimeFirstWindowKeySchema;
+import org.apache.kafka.streams.state.internals.SessionKeySchema;
+import org.apache.kafka.streams.state.internals.TimestampedKeyAndJoinSide;
+import org.apache.kafka.streams.state.internals.WindowKeySchema;
+
+/**
+ * What Kafka Streams itself writes, for tests that compare it with what this project reads: its own serializers and
+ * partitioners, called with plain bytes. Those that are package-private are reached by reflection.
+ */
+public final class StreamsFormats {
+    private static final Serializer<byte[]> BYTES = new ByteArraySerializer();
+    private static final Serde<byte[]> BYTES_SERDE = Serdes.ByteArray();
+    private static final String TOPIC = "topic";
+    private static final String BUFFER_VALUE = "org.apache.kafka.streams.state.internals.BufferValue";
+    private static final String JOIN_SIDE = "org.apache.kafka.streams.state.internals.TimestampedKeyAndJoinSideSerializer";
+
+    public static byte[] window(final byte[] key, final long start, final int sequence) {
+        return WindowKeySchema.toStoreKeyBinary(Bytes.wrap(key), start, sequence).get();
+    }
+
+    public static byte[] session(final byte[] key, final long start, final long end) {
+        return SessionKeySchema.toBinary(Bytes.wrap(key), start, end).get();
+    }
+
+    @SuppressWarnings("unchecked")
+    public static byte[] outerJoin(final byte[] key, final long time, final boolean left) throws Exception {
+        final Constructor<?> constructor = Class.forName(JOIN_SIDE).getDeclaredConstructor(Serializer.class);
+        constructor.setAccessible(true);
+        final TimestampedKeyAndJoinSide<byte[]> side = left
+            ? TimestampedKeyAndJoinSide.makeLeft(key, time) : TimestampedKeyAndJoinSide.makeRight(key, time);
+        return ((Serializer<TimestampedKeyAndJoinSide<byte[]>>) constructor.newInstance(BYTES)).serialize(TOPIC, new RecordHeaders(), side);
+    }
+
+    @SuppressWarnings("unchecked")
+    public static byte[] outerJoinList(final List<byte[]> values, final boolean left) {
+        final LeftOrRightValueSerializer<byte[], byte[]> element = new LeftOrRightValueSerializer<>(BYTES, BYTES);
+        final List<byte[]> elements = new ArrayList<>();
+        for (final byte[] value : values) {
+            elements.add(element.serialize(
+                TOPIC, new RecordHeaders(), left ? LeftOrRightValue.makeLeftValue(value) : LeftOrRightValue.makeRightValue(value)));
+        }
+        return Serdes.ListSerde(ArrayList.class, BYTES_SERDE).serializer().serialize(TOPIC, new RecordHeaders(), elements);
+    }
+
+    public static byte[] subscriptionKey(final byte[] foreignKey, final byte[] primaryKey) throws Exception {
+        final CombinedKeySchema<byte[], byte[]> schema =
+            new CombinedKeySchema<>(() -> TOPIC, BYTES_SERDE, () -> TOPIC, BYTES_SERDE);
+        final Method toBytes =
+            CombinedKeySchema.class.getDeclaredMethod("toBytes", Object.class, Object.class, Headers.class);
+        toBytes.setAccessible(true);
+        return ((Bytes) toBytes.invoke(schema, foreignKey, primaryKey, new RecordHeaders())).get();
+    }
+
+    public static byte[] wrapper(
+            final boolean hashed, final int instruction, final byte[] primaryKey, final int version, final int partition) {
+        final long[] hash = hashed ? new long[] {1, 2} : null;
+        final SubscriptionWrapper<byte[]> wrapper = new SubscriptionWrapper<>(
+            hash, SubscriptionWrapper.Instruction.fromValue((byte) instruction), primaryKey, (byte) version, partition);
+        try (Serializer<SubscriptionWrapper<byte[]>> serializer = wrapperSerde().serializer()) {
+            serializer.configure(version == 0 ? Map.of(StreamsConfig.UPGRADE_FROM_CONFIG, "3.3") : Map.of(), false);
+            return serializer.serialize(TOPIC, new RecordHeaders(), wrapper);
+        }
+    }
+
+    /** The partition that Kafka Streams reads from a wrapper, -1 if there is none. */
+    public static int primaryPartition(final byte[] wrapper) {
+        final Integer partition = wrapperSerde().deserializer().deserialize(TOPIC, new RecordHeaders(), wrapper).primaryPartition();
+        return partition == null ? -1 : partition;
+    }
+
+    public static byte[] primaryKey(final byte[] wrapper) {
+        return wrapperSerde().deserializer().deserialize(TOPIC, new RecordHeaders(), wrapper).primaryKey();
+    }
+
+    private static SubscriptionWrapperSerde<byte[]> wrapperSerde() {
+        return new SubscriptionWrapperSerde<>(() -> TOPIC, BYTES_SERDE);
+    }
+
+    public static byte[] suppressedWindow(final byte[] key, final long start) {
+        return new TimeWindowedSerializer<>(BYTES).serialize(TOPIC, new RecordHeaders(), windowed(key, start));
+    }
+
+    public static byte[] suppressedSession(final byte[] key, final long start, final long end) {
+        return new SessionWindowedSerializer<>(BYTES)
+            .serialize(TOPIC, new RecordHeaders(), new Windowed<>(key, new SessionWindow(start, end)));
+    }
+
+    public static byte[] suppressedValue(
+            final byte[] prior, final byte[] old, final byte[] value, final long time, final byte[] header) throws Exception {
+        final Constructor<?> constructor = Class.forName(BUFFER_VALUE)
+            .getDeclaredConstructor(byte[].class, byte[].class, byte[].class, ProcessorRecordContext.class);
+        constructor.setAccessible(true);
+        final RecordHeaders headers = new RecordHeaders();
+        headers.add("h", header);
+        final Object buffered =
+            constructor.newInstance(prior, old, value, new ProcessorRecordContext(time, 7, 1, TOPIC, headers));
+        final Method serialize = buffered.getClass().getDeclaredMethod("serialize", int.class);
+        serialize.setAccessible(true);
+        return ((ByteBuffer) serialize.invoke(buffered, Long.BYTES)).putLong(time).array();
+    }
+
+    /** The key that the buffer of a stream-table join with a grace period logs. */
+    public static byte[] graceBuffer(final byte[] key, final long time, final int sequence) {
+        return TimeFirstWindowKeySchema.toStoreKeyBinary(Bytes.wrap(key), time, sequence).get();
+    }
+
+    /** The key that its store makes of a logged one when it restores ({@code RocksDBTimeOrderedKeyValueBytesStore}). */
+    public static byte[] graceBufferRestored(final byte[] logged) {
+        return TimeFirstWindowKeySchema.fromNonPrefixWindowKey(logged);
+    }
+
+    /** Where Kafka Streams sends a record with this key. */
+    public static int partition(final byte[] key, final int partitions) {
+        return new DefaultStreamPartitioner<byte[], Object>(BYTES)
+            .partitions(TOPIC, key, null, partitions).orElseThrow().iterator().next();
+    }
+
+    /** Where Kafka Streams sends a record with this windowed key. */
+    public static int windowedPartition(final byte[] key, final long start, final int partitions) {
+        return new WindowedStreamPartitioner<byte[], Object>(new TimeWindowedSerializer<>(BYTES))
+            .partitions(TOPIC, windowed(key, start), null, partitions).orElseThrow().iterator().next();
+    }
+
+    private static Windowed<byte[]> windowed(final byte[] key, final long start) {
+        return new Windowed<>(key, new TimeWindow(start, start + 1));
+    }
+}

@@ -1,0 +1,141 @@
+"""Where in a changelog key the partitioning key is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Protocol
+
+from kafka_rescale.core.callables import named
+from kafka_rescale.core.errors import InvalidInput
+
+_LENGTH_BYTES = 4
+
+
+class KeyLayout(Protocol):
+    """Finds partitioning keys in changelog keys."""
+
+    @property
+    def expected(self) -> str:
+        """What a key has to have, for messages."""
+        ...
+
+    def extract(self, keys: Sequence[bytes]) -> Sequence[bytes | None]:
+        """Return the partitioning key of every changelog key; ``None`` for one that can't be of this layout."""
+        ...
+
+
+@dataclass(frozen=True)
+class Trimmed:
+    """Bytes before and after the partitioning key, always as many.
+
+    :param prefix: bytes before it.
+    :param suffix: bytes after it.
+    """
+
+    prefix: int = 0
+    suffix: int = 0
+
+    @property
+    def expected(self) -> str:
+        """What a key has to have, for messages."""
+        return f"at least {self.prefix + self.suffix} bytes"
+
+    def extract(self, keys: Sequence[bytes]) -> Sequence[bytes | None]:
+        """Return every key without its ends."""
+        least = self.prefix + self.suffix
+        if not least or not keys:
+            return keys
+        if min(map(len, keys)) >= least:
+            cut = slice(self.prefix, -self.suffix or None)
+            return [key[cut] for key in keys]
+        return [key[self.prefix : len(key) - self.suffix] if len(key) >= least else None for key in keys]
+
+
+WHOLE = Trimmed()
+
+
+@dataclass(frozen=True)
+class LengthPrefixed:
+    """Four bytes of length, so many bytes of the partitioning key, and the rest (``CombinedKeySchema``)."""
+
+    expected: str = "4 bytes of length, a foreign key of so many bytes, and a primary key"
+
+    def extract(self, keys: Sequence[bytes]) -> Sequence[bytes | None]:
+        """Return every foreign key."""
+        return [_prefixed(key) for key in keys]
+
+
+def _prefixed(key: bytes) -> bytes | None:
+    end = _LENGTH_BYTES + int.from_bytes(key[:_LENGTH_BYTES], "big")
+    return key[_LENGTH_BYTES:end] if _LENGTH_BYTES <= end <= len(key) and len(key) >= _LENGTH_BYTES else None
+
+
+@dataclass(frozen=True)
+class First:
+    """The partitioning key comes first and always has the same width.
+
+    :param width: its bytes.
+    """
+
+    width: int
+
+    @property
+    def expected(self) -> str:
+        """What a key has to have, for messages."""
+        return f"at least {self.width} bytes"
+
+    def extract(self, keys: Sequence[bytes]) -> Sequence[bytes | None]:
+        """Return the beginning of every key."""
+        return [key[: self.width] if len(key) >= self.width else None for key in keys]
+
+
+@dataclass(frozen=True)
+class Called:
+    """A function of the user's finds it: ``(changelog key) -> partitioning key``, ``None`` if it can't.
+
+    :param function: ``module:name``.
+    """
+
+    function: str
+
+    @property
+    def expected(self) -> str:
+        """What a key has to have, for messages."""
+        return f"a key in which {self.function} finds the partitioning key"
+
+    def extract(self, keys: Sequence[bytes]) -> Sequence[bytes | None]:
+        """Return what the function says of every key."""
+        function = _function(self.function)
+        return [function(key) for key in keys]
+
+
+def layout_named(text: str) -> KeyLayout:
+    """Return the layout that an application file declares for a Processor-API store.
+
+    :param text: ``whole``, ``drop-last-N``, ``first-N`` (N in bytes), or ``module:function``.
+    :raises InvalidInput: it is none of these, or the function can't be imported.
+    """
+    kind, _, number = text.rpartition("-")
+    if text == "whole":
+        return WHOLE
+    if kind in {"drop-last", "first"} and number.isdecimal() and int(number) > 0:
+        return Trimmed(suffix=int(number)) if kind == "drop-last" else First(int(number))
+    if ":" in text:
+        _function(text)
+        return Called(text)
+    raise InvalidInput(
+        "partitioning_key",
+        found=repr(text),
+        expected="whole, drop-last-N, first-N (N bytes), or module:function",
+        remedy="Say which bytes of the store's keys are the key of the records that it was made from.",
+    )
+
+
+@cache
+def _function(name: str) -> Callable[[bytes], bytes | None]:
+    found: Callable[[bytes], bytes | None] = named(
+        "partitioning_key", name, "a function of a changelog key that returns its partitioning key"
+    )
+    return found

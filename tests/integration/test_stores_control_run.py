@@ -1,0 +1,129 @@
+"""A live application of every store type ends, rescaled, as one that never was: its stores and its output."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from kafka_rescale.core.errors import PreflightRefused
+from kafka_rescale.core.topology import changelog_topic
+from kafka_rescale.embedded.broker import EmbeddedBroker
+from kafka_rescale.embedded.expansion import Expansion
+from kafka_rescale.embedded.processes import wait_until
+from kafka_rescale.kafka.admin import ClusterAdmin
+
+from tests.support.store_contents import contents, differences, output
+from tests.support.stores_application import (
+    INPUT_PARTITIONS,
+    STORES,
+    Feeder,
+    StoresApplication,
+    environment_of,
+)
+
+pytestmark = pytest.mark.integration
+
+TOTAL, PRELOAD, RATE = 6_000, 3_000, 5.0
+BLUE, GREEN, CONTROL = "stores", "stores-g2", "stores-control"
+
+ONLY_THE_LAST = {"foreign-key", "foreign-key-left", "suppress", "headers"}
+"""Applications whose intermediate results depend on the order of two inputs, or on what a cache held back."""
+
+GUARANTEES = ("exactly_once_v2", "at_least_once")
+COUNTS = ((3, 6), (4, 6), (6, 3))
+MOVABLE = [store for store in STORES if store != "grace"]
+QUICK = ("versioned", 3, 6, "exactly_once_v2")
+CASES = [
+    pytest.param(*case, id="{}-{}to{}-{}".format(*case), marks=[] if case == QUICK else [pytest.mark.slow])
+    for case in (
+        (store, before, after, guarantee)
+        for store in MOVABLE
+        for before, after in COUNTS
+        for guarantee in GUARANTEES
+    )
+]
+
+
+@pytest.mark.parametrize(("store", "before", "after", "guarantee"), CASES)
+def test_a_rescaled_store_equals_its_control_run(
+    store: str, before: int, after: int, guarantee: str, tmp_path: Path
+) -> None:
+    with EmbeddedBroker(tmp_path / "broker", heap="512m") as broker:
+        app = StoresApplication(store, tmp_path, broker.bootstrap_servers, guarantee)
+        feeder = fed(app)
+        with environment_of(app):
+            try:
+                app.start(BLUE, before)
+                await_state(app, BLUE)
+                expansion = Expansion.of_file(app.write_file(after), broker.bootstrap_servers, tmp_path / "run")
+                timings = expansion.run()
+                assert feeder.sent < TOTAL, "the application must have been live all the time"
+                app.start(CONTROL, before, "--output", "control")
+                feeder.finish()
+                for name in (GREEN, CONTROL):
+                    app.await_processed(name)
+                feeder.flush_windows()
+                for name in (GREEN, CONTROL):
+                    app.await_processed(name)
+                assert_equal(app, before, after)
+            finally:
+                for name in (BLUE, GREEN, CONTROL):
+                    app.stop(name)
+        print(f"{store} {before}→{after} {guarantee}: {timings}")
+
+
+def test_the_buffer_of_a_join_with_a_grace_period_is_refused(tmp_path: Path) -> None:
+    with EmbeddedBroker(tmp_path / "broker", heap="512m") as broker:
+        app = StoresApplication("grace", tmp_path, broker.bootstrap_servers)
+        fed(app).finish()
+        with environment_of(app):
+            try:
+                app.start(BLUE, 3)
+                await_state(app, BLUE)
+                expansion = Expansion.of_file(app.write_file(6), broker.bootstrap_servers, tmp_path / "run")
+                with pytest.raises(PreflightRefused) as error:
+                    expansion.begin()
+            finally:
+                app.stop(BLUE)
+    assert [f.what for f in error.value.findings] == ["store 'grace-Buffer'"]
+
+
+def fed(app: StoresApplication) -> Feeder:
+    """Create the topics and begin to send."""
+    client = app.connection.client()
+    admin = ClusterAdmin(app.connection)
+    for topic in app.inputs:
+        admin.ensure_topic(topic, INPUT_PARTITIONS, 1, {"retention.ms": "-1"})
+    for topic in ("out", "control"):
+        admin.ensure_topic(topic, INPUT_PARTITIONS, 1, {"retention.ms": "-1"})
+    feeder = Feeder(client, app.inputs, TOTAL)
+    feeder.begin(PRELOAD, RATE)
+    return feeder
+
+
+def await_state(app: StoresApplication, name: str) -> None:
+    """Return when every store has something in its changelog."""
+    admin = ClusterAdmin(app.connection)
+    topics = [changelog_topic(name, store) for store in STORES[app.store]]
+
+    def filled() -> bool:
+        ends = admin.end_offsets(topics)
+        return len(ends) == len(topics) and all(sum(of_topic.values()) for of_topic in ends.values())
+
+    wait_until(filled, timeout=120, what=f"state in {', '.join(topics)}")
+
+
+def assert_equal(app: StoresApplication, before: int, after: int) -> None:
+    """Compare every store and the output with the control run's."""
+    connection = app.connection
+    for store, store_type in STORES[app.store].items():
+        expected, found = (
+            contents(connection, changelog_topic(name, store), store_type, count, timestamps=store != "joined")
+            for name, count in ((CONTROL, before), (GREEN, after))
+        )
+        assert differences(expected, found) == [], store
+        assert expected or store_type == "outer-join"
+    latest = app.store in ONLY_THE_LAST
+    expected, found = (output(connection, topic, latest=latest) for topic in ("control", "out"))
+    assert differences(expected, found) == [], "output"
+    assert expected

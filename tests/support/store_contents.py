@@ -1,0 +1,67 @@
+"""What a store's changelog says about its state, for comparing two runs with equal input.
+
+Left out is what differs from run to run: sequence numbers of duplicates; of a subscription the partition that it
+names (which is checked instead) and its instruction, which depends on what a cache has held back; offsets in
+buffered values.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from kafka_rescale.core.subscription_wrapper import parse
+from kafka_rescale.kafka.connection import KafkaConnection
+
+from tests.integration.copy_helpers import Record, java_murmur2, per_key, read
+
+Contents = dict[object, object]
+
+
+def contents(
+    connection: KafkaConnection, topic: str, store_type: str, left_partitions: int, *, timestamps: bool = True
+) -> Contents:
+    """Return the state of a store by key; fails if a key is in two partitions.
+
+    :param left_partitions: of the left table, if these are foreign-key subscriptions.
+    :param timestamps: a table's; those of a join depend on which side came last.
+    """
+    histories = per_key(read(connection, topic))
+    if store_type == "versioned":
+        return {key: [(r.value, r.timestamp) for r in records] for key, records in histories.items()}
+    live = {key: records[-1] for key, records in histories.items() if key and records[-1].value is not None}
+    match store_type:
+        case "join-window":
+            return dict(Counter((key[:-4], r.value, r.timestamp) for key, r in live.items()))
+        case "foreign-key-subscription":
+            return {key: _subscription(r, left_partitions) for key, r in live.items()}
+        case "suppress" | "suppress-window" | "suppress-session":
+            return {key: r.headers for key, r in live.items()}
+        case "session":
+            return {key: r.value for key, r in live.items()}
+    return {key: (r.value, r.timestamp if timestamps else None, r.headers) for key, r in live.items()}
+
+
+def _subscription(record: Record, left_partitions: int) -> bytes:
+    found = parse(record.value or b"")
+    assert found is not None
+    home = (java_murmur2(found.primary_key) & 0x7FFFFFFF) % left_partitions
+    assert found.primary_partition == home, f"{found} is at home in {home} of {left_partitions}"
+    value = record.value or b""
+    return value[:1] + value[2:-4]
+
+
+def output(connection: KafkaConnection, topic: str, *, latest: bool) -> Contents:
+    """Return the output by key: its values in any order, or only the last one."""
+    found: dict[object, list[bytes | None]] = {}
+    for records in read(connection, topic).values():
+        for record in records:
+            found.setdefault(record.key, []).append(record.value)
+    return {key: values[-1] if latest else sorted(values, key=repr) for key, values in found.items()}
+
+
+def differences(expected: Contents, found: Contents, most: int = 5) -> Sequence[str]:
+    """Return the first differences, one line each."""
+    keys = sorted(expected.keys() | found.keys(), key=repr)
+    wrong = [key for key in keys if expected.get(key) != found.get(key)]
+    return [f"{key!r}: expected {expected.get(key)}, found {found.get(key)}" for key in wrong[:most]]
