@@ -56,10 +56,10 @@ def control(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Control]:
         yield Control(stores, dataset.shift_hours)
 
 
-# Every count and every guarantee in each test run; the other combinations by `make test-slow`.
+# Fewer partitions in each test run, where every DAG and the demo go from 4 to 8; the others by `make test-slow`.
 CASES = [
-    pytest.param(4, 8, TABLE, "exactly_once_v2", id="4to8-exactly_once_v2"),
-    pytest.param(4, 6, TABLE, "at_least_once", id="4to6-at_least_once"),
+    pytest.param(4, 8, TABLE, "exactly_once_v2", id="4to8-exactly_once_v2", marks=pytest.mark.slow),
+    pytest.param(4, 6, TABLE, "at_least_once", id="4to6-at_least_once", marks=pytest.mark.slow),
     pytest.param(8, 4, GLOBAL, "exactly_once_v2", id="8to4-exactly_once_v2"),
     pytest.param(4, 8, TABLE, "at_least_once", id="4to8-at_least_once", marks=pytest.mark.slow),
     pytest.param(4, 6, TABLE, "exactly_once_v2", id="4to6-exactly_once_v2", marks=pytest.mark.slow),

@@ -100,8 +100,9 @@ class Expansion:
         """Expand, restore and warm up every stage."""
         for stage in plan.stages:
             expand_stage(self.application, self.connection, owner=self.owner, stage=stage.index)
-            self.job("restore", stage.index)
-            self.job("warm_up", stage.index)
+            if stage.changelogs:
+                self.job("restore", stage.index)
+                self.job("warm_up", stage.index)
 
     def prewarm(self) -> dict[str, float] | None:
         """Restore green's stores behind the warm-up gate, if the application file says how."""
