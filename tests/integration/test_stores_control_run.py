@@ -72,6 +72,7 @@ def test_a_rescaled_store_equals_its_control_run(
         print(f"{store} {before}→{after} {guarantee}: {timings}")
 
 
+@pytest.mark.slow
 def test_the_buffer_of_a_join_with_a_grace_period_is_refused(tmp_path: Path) -> None:
     with EmbeddedBroker(tmp_path / "broker", heap="512m") as broker:
         app = StoresApplication("grace", tmp_path, broker.bootstrap_servers)
