@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 import threading
@@ -64,6 +65,11 @@ class CutoverTrace:
         """Return the events of the pause, in order."""
         inside = (e for e in self.events if e.kind in kinds and self.began_ms <= e.at_ms <= self.ended_ms)
         return sorted(inside, key=lambda e: e.at_ms)
+
+    def started_by_catch_up(self) -> list[Event]:
+        """Return the new processes of the job within the pause, as long as the cutover waits for it."""
+        done_ms = next(e.at_ms for e in self.within("journal") if e.what == Phase.CAUGHT_UP)
+        return [e for e in self.within("driver") if e.at_ms <= done_ms]
 
 
 @contextmanager
@@ -142,7 +148,7 @@ def page(trace: CutoverTrace) -> str:
     events = trace.within("journal", "process", "driver")
     rows = [f"| {(e.at_ms - trace.began_ms) / 1000:.3f} | {e.kind} | `{e.what}` |" for e in events]
     parts = [f"| {part} | {seconds:.3f} |" for part, seconds in trace.timings.items()]
-    drivers = len(trace.within("driver"))
+    drivers = len(trace.started_by_catch_up())
     return "\n".join(
         [
             "# A trace of one cutover",
@@ -151,8 +157,12 @@ def page(trace: CutoverTrace) -> str:
             "topic has them, every process that the cutover started (the interpreter's audit events), and every "
             "process that came to be below the running `catch_up` job (looked at every 50 ms).",
             "",
-            f"Commands of the application's own lifecycle are all that is started; below `catch_up`, {drivers} "
-            "processes came to be. The whole pause is one call in one task: nothing in it waits for a scheduler.",
+            "Commands of the application's own lifecycle are all that the cutover starts. Processes that "
+            f"`catch_up` started while the cutover waited for it: {drivers}; what shows later is Spark cleaning "
+            "up after a job that has ended. The whole pause is one call in one task: nothing in it waits for a "
+            "scheduler.",
+            "",
+            f"Load average: {os.getloadavg()[0]:.0f} on {os.cpu_count()} cores.",
             "",
             "| seconds into the pause | kind | what |",
             "|---:|---|---|",

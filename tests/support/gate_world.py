@@ -49,6 +49,7 @@ class GateWorld:
     :param commits: what green commits as soon as it runs; a gate that is shut lets it commit nothing.
     :param stops: whether ``stop`` works.
     :param restores: whether green gets to its ends behind the gate.
+    :param protocol: of the groups.
     :param dies_at: number of the call at which the process is killed, counting from 1; never if 0.
     """
 
@@ -61,6 +62,7 @@ class GateWorld:
     restores: bool = True
     running: bool = False
     members: bool = False
+    protocol: str = "classic"
     dies_at: int = 0
     calls: int = 0
     done: list[str] = field(default_factory=list)
@@ -131,7 +133,8 @@ class GateWorld:
         return self.told if group == gate_group(GREEN) else self.committed
 
     def _described(self, group: str) -> GroupDescription:
-        return GroupDescription(group, "Stable" if self.running else "Empty", ("i",) if self.members else ())
+        state = "Stable" if self.running else "Empty"
+        return GroupDescription(group, state, ("i",) if self.members else (), protocol=self.protocol)
 
     def _advance(self, phase: Phase, **changes: Any) -> Journal:
         self.journal = self.journal.advanced(phase, now_ms=1, **changes)

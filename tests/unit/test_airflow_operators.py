@@ -97,13 +97,13 @@ def test_a_shell_that_owns_the_lease_is_not_asked_for_in_airflow() -> None:
 
 
 @pytest.mark.parametrize("found", [None, {"restore": 4.2}])
-def test_pre_warming_is_skipped_where_the_file_declares_no_way(
+def test_pre_warming_is_skipped_where_it_cannot_be(
     monkeypatch: pytest.MonkeyPatch, found: dict[str, float] | None
 ) -> None:
     monkeypatch.setattr(admin.PrewarmOperator, "run_owned", lambda *_: found)
     task = admin.PrewarmOperator(task_id="prewarm", application_file="application.yaml")
     if found is None:
-        with pytest.raises(AirflowSkipException, match="start_gated"):
+        with pytest.raises(AirflowSkipException, match="not pre-warmed"):
             task.execute({})  # type: ignore[typeddict-item]
     else:
         assert task.execute({}) == found  # type: ignore[typeddict-item]

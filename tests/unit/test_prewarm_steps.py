@@ -57,10 +57,22 @@ def test_killed_at_any_call_it_is_done_by_the_next_attempt(monkeypatch: pytest.M
         assert_cold(world)
 
 
-def test_without_a_way_to_start_behind_the_gate_nothing_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_way_to_start_behind_the_gate_nothing_is_done(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     world = GateWorld()
     assert run(world, monkeypatch, declared=application("shop")) is None
     assert world.done == []
+    assert "declares no `start_gated`" in caplog.text
+
+
+def test_an_application_of_the_streams_protocol_is_not_pre_warmed(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = GateWorld(protocol="streams")
+    assert run(world, monkeypatch) is None
+    assert world.done == []
+    assert "it has to be classic" in caplog.text
 
 
 def test_once_the_cutover_has_begun_nothing_is_started(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,25 +33,25 @@ log = logging.getLogger(__name__)
 
 POLL_SECONDS = 1.0
 TELL_SECONDS = 10.0
-NOT_DECLARED = (
-    "not pre-warmed: the application file declares no `start_gated` in its `lifecycle:`, so that green restores "
-    "its stores within the pause"
-)
+NOT_DECLARED = "the application file declares no `start_gated` in its `lifecycle:`"
+STREAMS_PROTOCOL = "its group uses the streams protocol, and behind the warm-up gate it has to be classic"
 
 
 def prewarm(application: Application, connection: KafkaConnection, *, owner: str) -> dict[str, float] | None:
     """Let green restore its stores ahead of the cutover; may be killed at any instruction and called again.
 
     :param owner: the run that holds the lease.
-    :returns: seconds per part; None if the application file doesn't declare how.
+    :returns: seconds per part; None, and the log says why, if it can't be pre-warmed.
     :raises Outage: green could not be started, or did not restore in time.
     :raises UnsafeState: green committed or wrote something; it has been undone, and blue was never touched.
     """
     rescale = Rescale.open(application, connection, owner)
     journal = rescale.journal()
     start = gated_start(application, rescale.lifecycle)
-    if start is None:
-        log.warning(NOT_DECLARED)
+    protocol = rescale.admin.describe_group(journal.plan.blue).protocol
+    if start is None or protocol == "streams":
+        reason = NOT_DECLARED if start is None else STREAMS_PROTOCOL
+        log.warning("not pre-warmed, so that green restores its stores within the pause: %s", reason)
         return None
     if journal.phase is not Phase.WARMING:
         log.info("nothing to pre-warm in phase %s", journal.phase)

@@ -156,17 +156,17 @@ class ExpandStageOperator(RescaleOperator):
 
 
 class PrewarmOperator(RescaleOperator):
-    """Let the new generation restore its stores behind the warm-up gate; skipped if the file doesn't say how."""
+    """Let the new generation restore its stores behind the warm-up gate; skipped where that can't be."""
 
     ui_color = "#fbe3c9"
 
     def execute(self, context: Context) -> Any:
         """Return the seconds that it took."""
-        from kafka_rescale.operations.prewarm import NOT_DECLARED, prewarm
+        from kafka_rescale.operations.prewarm import prewarm
 
         timings = self.run_owned(prewarm, context)
         if timings is None:
-            raise AirflowSkipException(NOT_DECLARED)
+            raise AirflowSkipException("not pre-warmed; the lines above say why")
         return timings
 
 
