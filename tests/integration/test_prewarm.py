@@ -120,6 +120,7 @@ def pre_warm_and_cut_over(stack: FlightsStack, expansion: Expansion) -> None:
     stack.await_equal(GREEN)
 
 
+@pytest.mark.slow
 def test_what_a_killed_pre_warming_left_is_stopped_and_a_gate_that_leaks_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
