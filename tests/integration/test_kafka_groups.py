@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from kafka_rescale.core.errors import UnsafeState
@@ -96,15 +100,33 @@ def test_committed_waits_for_the_offsets_of_an_open_transaction(
     admin: ClusterAdmin, connection: KafkaConnection, topic: str, unique: str
 ) -> None:
     admin.commit(unique, {topic: {0: 1}})
-    producer = Producer(connection.client(**{"transactional.id": unique, "transaction.timeout.ms": 3000}))
-    consumer = Consumer(connection.client(**{"group.id": unique}))
+    with offset_in_a_transaction(connection, topic, unique):
+        # The broker aborts it after its timeout; only then the offset is known, and it is the old one.
+        assert admin.committed(unique) == {topic: {0: 1}}
+
+
+def test_the_very_first_commit_is_waited_for_where_the_partition_is_asked_for(
+    admin: ClusterAdmin, connection: KafkaConnection, topic: str, unique: str
+) -> None:
+    with offset_in_a_transaction(connection, topic, unique) as producer:
+        assert admin.committed(unique) == {}, "brokers leave it out, so that nothing seems to have been committed"
+        committing = threading.Timer(0.5, producer.commit_transaction, [20])
+        committing.start()
+        assert admin.committed(unique, {topic: 2}) == {topic: {0: 5}}
+        committing.join()
+
+
+@contextmanager
+def offset_in_a_transaction(connection: KafkaConnection, topic: str, group: str) -> Iterator[Producer]:
+    """Offset 5 of partition 0, sent to a transaction that is open."""
+    producer = Producer(connection.client(**{"transactional.id": group, "transaction.timeout.ms": 3000}))
+    consumer = Consumer(connection.client(**{"group.id": group}))
     producer.init_transactions(20)
     producer.begin_transaction()
     producer.produce(topic, b"v", b"k", 0)
     metadata = consumer.consumer_group_metadata()
     producer.send_offsets_to_transaction([TopicPartition(topic, 0, 5)], metadata, 20)
-    # The broker aborts the transaction after its timeout; only then the offset is known, and it is the old one.
-    assert admin.committed(unique) == {topic: {0: 1}}
+    yield producer
     consumer.close()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, KafkaError, TopicPartition
 from confluent_kafka.admin import OffsetSpec
@@ -37,15 +37,18 @@ class OffsetAdmin(TopicReader):
         isolation = IsolationLevel.READ_COMMITTED if read_committed else IsolationLevel.READ_UNCOMMITTED
         return self._list_offsets(topics, OffsetSpec.latest(), isolation)
 
-    def committed(self, group: str) -> PartitionOffsets:
+    def committed(self, group: str, counts: Mapping[str, int] | None = None) -> PartitionOffsets:
         """Return the committed offsets (next to read) of a group, once no transaction on them is open.
 
+        :param counts: partitions per topic that are asked for, where a missing answer means that nothing was ever
+            committed. Without it brokers leave out a partition whose very first commit is still being completed.
         :raises Outage: a transaction on them stays open.
         """
         found: list[TopicPartition] = []
+        wanted = [TopicPartition(topic, p) for topic, count in (counts or {}).items() for p in range(count)]
 
         def stable() -> bool:
-            found[:] = self._committed_once(group)
+            found[:] = self._committed_once(group, wanted or None)
             return all(entry.error is None for entry in found)
 
         def outage() -> RescaleError:
@@ -99,8 +102,8 @@ class OffsetAdmin(TopicReader):
                 break
         value_of(answer, f"group {group!r}")
 
-    def _committed_once(self, group: str) -> list[TopicPartition]:
-        request = ConsumerGroupTopicPartitions(group)
+    def _committed_once(self, group: str, wanted: list[TopicPartition] | None) -> list[TopicPartition]:
+        request = ConsumerGroupTopicPartitions(group, wanted)
         answers = self._read(
             lambda: self._client.list_consumer_group_offsets(
                 [request], require_stable=True, request_timeout=REQUEST_SECONDS

@@ -126,7 +126,8 @@ def _assert_no_members(rescale: Rescale, plan: Plan) -> None:
 
 def _left_behind(rescale: Rescale, plan: Plan) -> Captured:
     ends = rescale.admin.end_offsets([m.source for m in plan.moves])
-    committed = rescale.admin.committed(plan.blue)
+    counts = {i.topic: i.current for i in plan.inputs} | {m.source: m.source_partitions for m in plan.repartitions}
+    committed = rescale.admin.committed(plan.blue, counts)
     begins = rescale.admin.begin_offsets([m.source for m in plan.repartitions])
     return Captured(
         committed={i.topic: _fence(rescale, i, committed) for i in plan.inputs},
