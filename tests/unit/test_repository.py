@@ -112,3 +112,10 @@ def test_scripts_can_be_executed_from_any_directory(script: str, tmp_path: Path)
     assert (ROOT / script).stat().st_mode & 0o111
     assert text.startswith("#!/usr/bin/env bash\n")
     assert subprocess.run(["bash", "-n", ROOT / script], cwd=tmp_path, check=False).returncode == 0
+
+
+@pytest.mark.parametrize("page", ["README.md", *(str(p.relative_to(ROOT)) for p in ROOT.glob("docs/**/*.md"))])
+def test_links_to_files_of_the_repository_lead_somewhere(page: str) -> None:
+    links = re.findall(r"\]\(([^)#]+)", (ROOT / page).read_text())
+    local = [link for link in links if "://" not in link]
+    assert [link for link in local if not ((ROOT / page).parent / link).exists()] == []
