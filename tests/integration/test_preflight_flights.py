@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kafka_rescale.core.application import Output
+from kafka_rescale.core.declared_topics import Output
 from kafka_rescale.core.errors import PreflightRefused
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.flights import load

@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 from kafka_rescale.core.oracles import Oracle
 from kafka_rescale.core.plan import LeftTable
-from kafka_rescale.core.verification import LogRange, StorePair, StoreReport
+from kafka_rescale.core.verification import LogRange, StorePair
+from kafka_rescale.core.verification_report import StoreReport
 from kafka_rescale.spark.verify import compare_store
 from pyspark.sql import SparkSession
 

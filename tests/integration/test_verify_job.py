@@ -14,7 +14,8 @@ from kafka_rescale.core.errors import Fenced, Refused, UnsafeState
 from kafka_rescale.core.journal import Phase
 from kafka_rescale.core.oracles import Oracle
 from kafka_rescale.core.report import render
-from kafka_rescale.core.verification import Report, StorePair, StoreReport
+from kafka_rescale.core.verification import StorePair
+from kafka_rescale.core.verification_report import Report, StoreReport
 from kafka_rescale.embedded.jars import ensure_jars
 from kafka_rescale.kafka.transactional_writer import TransactionalWriter
 from kafka_rescale.operations import verify as operation

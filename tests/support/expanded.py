@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from kafka_rescale.core.application import InputPolicy
+from kafka_rescale.core.declared_topics import InputPolicy
 from kafka_rescale.core.journal import Captured, Journal, PartitionOffsets, Phase
 from kafka_rescale.core.partitioners import partitioner_named
 from kafka_rescale.core.plan import InputPlan, Move, MoveKind, Plan, Stage

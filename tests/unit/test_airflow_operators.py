@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,8 +10,9 @@ from airflow.providers.standard.exceptions import HITLRejectException
 from airflow.sdk import DagRunState, RetryAction
 from airflow.sdk.exceptions import AirflowSkipException, TaskAwaitingInput
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
-from kafka_rescale.airflow.operators import admin
+from kafka_rescale.airflow.operators import admin, closing
 from kafka_rescale.airflow.operators.approval import OptionalApprovalOperator
+from kafka_rescale.airflow.operators.base import RescaleOperator
 from kafka_rescale.airflow.retries import RETRY_POLICY
 from kafka_rescale.airflow.runs import owner_is_finished, owner_of
 from kafka_rescale.core.errors import (
@@ -109,17 +110,14 @@ def test_pre_warming_is_skipped_where_it_cannot_be(
         assert task.execute({}) == found  # type: ignore[typeddict-item]
 
 
-def test_every_operator_takes_keywords_only_and_documents_its_parameters() -> None:
-    for name in (
-        "PreflightOperator",
-        "PlanOperator",
-        "ExpandStageOperator",
-        "PrewarmOperator",
-        "CutoverOperator",
-        "RollBackOperator",
-    ):
-        kind = getattr(admin, name)
-        with pytest.raises(TypeError):
-            kind("application.yaml")
-        assert kind.__doc__
-        assert "application_file" in kind.template_fields
+def operators_in(module: ModuleType) -> list[type[RescaleOperator]]:
+    """The operators that a module defines."""
+    return [kind for kind in vars(module).values() if getattr(kind, "__module__", "") == module.__name__]
+
+
+@pytest.mark.parametrize("kind", [*operators_in(admin), *operators_in(closing)])
+def test_every_operator_takes_keywords_only_and_documents_its_parameters(kind: type[RescaleOperator]) -> None:
+    with pytest.raises(TypeError):
+        kind("application.yaml")  # type: ignore[misc]
+    assert kind.__doc__
+    assert "application_file" in kind.template_fields

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kafka_rescale.core.application import InputPolicy
+from kafka_rescale.core.declared_topics import InputPolicy
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.misrouted import Place, grown_by_key, misrouted, refuse_misrouted
 from kafka_rescale.core.partitioners import partitioner_named

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from kafka_rescale.core.application import InputPolicy
+from kafka_rescale.core.declared_topics import InputPolicy
 from kafka_rescale.core.plan import InputPlan, Move, MoveKind, Plan, Stage
 from kafka_rescale.core.prewarming import gate_group, moved, remark, restoration, restored_anew, shown_inputs
 

@@ -6,17 +6,18 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from kafka_rescale.core.application import Application, Input, InputPolicy
+from kafka_rescale.core.application import Application
 from kafka_rescale.core.bridge import Bridge
 from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.control_records import ControlState, Generations
 from kafka_rescale.core.declaration import check_declaration
+from kafka_rescale.core.declared_topics import Input, InputPolicy
 from kafka_rescale.core.errors import InvalidInput, UnsafeState
 from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.core.plan import InputPlan, Move, MoveKind, Plan
 from kafka_rescale.core.planning import build_plan
 from kafka_rescale.core.situation import Sample
-from kafka_rescale.core.verification import check_start_offsets
+from kafka_rescale.core.start_offsets import check_start_offsets
 from kafka_rescale.kafka.copy_records import Router
 from kafka_rescale.lifecycle.instance import Instance
 from kafka_rescale.lifecycle.shell import command_line

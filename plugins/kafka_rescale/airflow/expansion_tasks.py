@@ -11,13 +11,12 @@ from airflow.sdk import TriggerRule
 from kafka_rescale.airflow.operators.admin import (
     CutoverOperator,
     ExpandStageOperator,
-    FinishOperator,
     PlanOperator,
     PreflightOperator,
     PrewarmOperator,
-    RollBackOperator,
 )
 from kafka_rescale.airflow.operators.approval import OptionalApprovalOperator
+from kafka_rescale.airflow.operators.closing import FinishOperator, RollBackOperator
 from kafka_rescale.airflow.operators.spark_submit import RescaleSparkSubmitOperator
 from kafka_rescale.airflow.sensors.lag_gate import LagGateSensor
 from kafka_rescale.core.application import Application

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from airflow.sdk import DAG
 
-from kafka_rescale.airflow.operators.admin import RetireOperator, RollBackOperator
+from kafka_rescale.airflow.operators.closing import RetireOperator, RollBackOperator
 from kafka_rescale.airflow.params import retire_params, roll_back_params
 from kafka_rescale.airflow.retries import DEFAULT_ARGS
 from kafka_rescale.core.application import Application

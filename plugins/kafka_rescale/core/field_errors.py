@@ -8,19 +8,11 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from kafka_rescale.core.application import (
-    Application,
-    Input,
-    ManualLifecycle,
-    Output,
-    Producers,
-    PythonLifecycle,
-    Repartition,
-    ShellLifecycle,
-    Store,
-    SubTopologySpec,
-)
-from kafka_rescale.core.declaration import Location, Mistake
+from kafka_rescale.core.application import Application
+from kafka_rescale.core.declared_lifecycles import ManualLifecycle, PythonLifecycle, ShellLifecycle
+from kafka_rescale.core.declared_stores import Store
+from kafka_rescale.core.declared_topics import Input, Output, Producers, Repartition, SubTopologySpec
+from kafka_rescale.core.mistakes import Location, Mistake
 
 _MODELS: dict[tuple[str, ...], type[BaseModel]] = {
     (): Application,

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from kafka_rescale.core.application import InputPolicy
+from kafka_rescale.core.declared_topics import InputPolicy
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.partitioners import partitioner_named
 from kafka_rescale.core.plan import InputPlan, Plan, Value

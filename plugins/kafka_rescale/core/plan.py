@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict
 
-from kafka_rescale.core.application import InputPolicy
+from kafka_rescale.core.declared_topics import InputPolicy
 from kafka_rescale.core.errors import InvalidInput
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kafka_rescale.core.application import Application, InputPolicy
+from kafka_rescale.core.application import Application
 from kafka_rescale.core.changelog_formats import Content
+from kafka_rescale.core.declared_topics import InputPolicy
 from kafka_rescale.core.foreign_key_joins import (
     key_topic_of,
     left_table,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from kafka_rescale.core.application import InputPolicy
+from kafka_rescale.core.declared_topics import InputPolicy
 from kafka_rescale.core.errors import Finding
 from kafka_rescale.core.planning import target_counts
 from kafka_rescale.core.situation import Situation

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kafka_rescale.core.application import Input, InputPolicy
+from kafka_rescale.core.declared_topics import Input, InputPolicy
 from kafka_rescale.core.errors import Finding
 from kafka_rescale.core.partitioners import partitioner_named
 from kafka_rescale.core.situation import Situation

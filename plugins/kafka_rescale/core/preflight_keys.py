@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from kafka_rescale.core.application import InputPolicy
 from kafka_rescale.core.changelog_formats import FORMATS, ChangelogFormat
+from kafka_rescale.core.declared_topics import InputPolicy
 from kafka_rescale.core.errors import Finding, UnsafeState
 from kafka_rescale.core.foreign_key_joins import key_topic_of, partitioner_of_topic
 from kafka_rescale.core.partitioners import Partitioner, known_partitioners, partitioner_named

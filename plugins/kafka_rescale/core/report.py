@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from kafka_rescale.core.oracles import MEANING, KeyFinding, Oracle
-from kafka_rescale.core.verification import MAX_FINDINGS, Report, StoreReport
+from kafka_rescale.core.verification_report import MAX_FINDINGS, Report, StoreReport
 
 Row = Sequence[object]
 

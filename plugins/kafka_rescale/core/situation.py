@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from kafka_rescale.core.application import Application, Input, InputPolicy
+from kafka_rescale.core.application import Application
 from kafka_rescale.core.cluster import ClusterDescription, GroupDescription, TopicDescription
 from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.declared_topics import Input, InputPolicy
 from kafka_rescale.core.generation_names import GenerationNames, blue_names
 from kafka_rescale.core.grown_inputs import Reach, grown_by_hand
 from kafka_rescale.core.journal import Journal

@@ -6,19 +6,14 @@ that both may be verified while green is already writing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-
-from pydantic import Field
+from collections.abc import Mapping
 
 from kafka_rescale.core.changelog_formats import Content, format_of
 from kafka_rescale.core.cluster import TopicDescription
-from kafka_rescale.core.journal import Journal, PartitionOffsets
-from kafka_rescale.core.misrouted import InputReport
-from kafka_rescale.core.oracles import KeyFinding, Oracle, printable
-from kafka_rescale.core.plan import InputPlan, LeftTable, Move, Value
+from kafka_rescale.core.journal import PartitionOffsets
+from kafka_rescale.core.plan import LeftTable, Move, Value
 
 CLOCK_SKEW_MS = 60_000
-MAX_FINDINGS = 20
 
 
 class LogRange(Value):
@@ -82,101 +77,6 @@ class StorePair(Value):
         return self.left.partitioner, self.left.key_topic, count
 
 
-class LogCount(Value):
-    """Records read; ``live`` and ``tombstoned`` count keys by their last record, expired ones left out."""
-
-    records: int = 0
-    live: int = 0
-    tombstoned: int = 0
-
-
-class PartitionContent(Value):
-    """Live entries that belong to one partition of green; the hashes don't depend on the order of entries."""
-
-    partition: int
-    blue_live: int
-    green_live: int
-    blue_hash: str
-    green_hash: str
-
-
-class StoreReport(Value):
-    """What was found out about one store.
-
-    :param expired: entries on one side only that retention may have deleted on the other.
-    :param surplus: records of green older than anything that blue still has of the key: blue was compacted since.
-    :param failures: violations per oracle; ``findings`` lists the first of each.
-    """
-
-    store: str
-    store_type: str
-    blue_topic: str
-    green_topic: str
-    blue: LogCount
-    green: LogCount
-    expired: int
-    surplus: int
-    partitions: tuple[PartitionContent, ...]
-    failures: dict[Oracle, int] = Field(default_factory=dict)
-    findings: tuple[KeyFinding, ...] = ()
-
-    @property
-    def passed(self) -> bool:
-        """Whether every oracle holds for this store."""
-        return not self.failures
-
-
-class Report(Value):
-    """The proof of one expansion, as the control topic and the page keep it.
-
-    :param plan: fingerprint of the plan: a report of another expansion proves nothing about this one.
-    :param as_of_ms: when verify began, ms since the epoch.
-    :param start_offsets: findings about the offsets that green started from.
-    :param inputs: what was looked at of the inputs that were grown by key.
-    """
-
-    application: str
-    blue: str
-    green: str
-    generation: int
-    plan: str
-    passed: bool
-    as_of_ms: int
-    seconds: float
-    start_offsets: tuple[KeyFinding, ...]
-    stores: tuple[StoreReport, ...]
-    inputs: tuple[InputReport, ...] = ()
-
-    @property
-    def findings(self) -> tuple[KeyFinding, ...]:
-        """All listed findings; at most ``MAX_FINDINGS`` per store and oracle."""
-        return (*self.start_offsets, *self.misrouted, *(f for s in self.stores for f in s.findings))
-
-    @property
-    def misrouted(self) -> tuple[KeyFinding, ...]:
-        """The first misrouted records of every input."""
-        return tuple(
-            KeyFinding(
-                oracle=Oracle.MISROUTED,
-                subject=f"{i.topic}-{m.partition}",
-                detail=f"offset {m.offset} belongs to partition {m.home}",
-                key=m.key,
-                text=printable(bytes.fromhex(m.key)),
-            )
-            for i in self.inputs
-            for m in i.first
-        )
-
-
-def is_about(report: Mapping[str, object], journal: Journal, since_ms: int) -> bool:
-    """Whether a report, as the control topic keeps it, is about this expansion and began late enough.
-
-    :param since_ms: a report that began before proves nothing, ms since the epoch.
-    """
-    as_of_ms = report.get("as_of_ms")
-    return report.get("plan") == journal.plan.fingerprint and isinstance(as_of_ms, int) and as_of_ms >= since_ms
-
-
 def retention_ms(topic: TopicDescription) -> int | None:
     """Return how long a topic keeps records by their timestamp, ``None`` if it doesn't delete by age."""
     kept = int(topic.configs.get("retention.ms", "-1"))
@@ -217,42 +117,3 @@ def expansion_pair(
         green=LogRange.of(move.target, begins[move.target], ends[move.target]),
         expires_before_ms=now_ms + CLOCK_SKEW_MS - min(kept) if kept else None,
     )
-
-
-def check_start_offsets(
-    inputs: tuple[InputPlan, ...],
-    *,
-    stopped: PartitionOffsets,
-    started: PartitionOffsets,
-    committed: PartitionOffsets,
-) -> tuple[KeyFinding, ...]:
-    """Return the partitions of external inputs where green didn't go on from where blue stopped.
-
-    :param stopped: blue's committed offsets when it was gone; a partition without one was never read: 0.
-    :param started: the offsets that green was given, as the journal recorded them.
-    :param committed: green's committed offsets now, which may only have moved on.
-    """
-    return tuple(
-        KeyFinding(oracle=Oracle.START_OFFSETS, subject=f"{i.green_topic}-{p}", detail=problem)
-        for i in inputs
-        for p in range(i.target)
-        for problem in _start_problems(
-            # The bridge carries on from where blue stopped, into a topic that green reads from its beginning.
-            expected=0 if i.successor else stopped.get(i.topic, {}).get(p, 0),
-            started=started.get(i.green_topic, {}).get(p),
-            committed=committed.get(i.green_topic, {}).get(p),
-        )
-    )
-
-
-def _start_problems(*, expected: int, started: int | None, committed: int | None) -> Iterator[str]:
-    if started is None:
-        yield f"green was given no offset; it had to start at {expected}"
-    elif started != expected:
-        skipped = started - expected
-        consequence = f"{skipped} offsets skipped" if skipped > 0 else f"{-skipped} offsets read twice"
-        yield f"green started at {started} instead of {expected}: {consequence}"
-    if committed is None:
-        yield f"green has no committed offset; it started at {expected}"
-    elif committed < expected:
-        yield f"green's committed offset is {committed}, below its start at {expected}"

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from kafka_rescale.core.prewarming import remark
 from kafka_rescale.core.report import render
-from kafka_rescale.core.verification import Report
+from kafka_rescale.core.verification_report import Report
 from kafka_rescale.embedded.airflow_client import AirflowClient
 
 PARTS = {

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kafka_rescale.core.application import Application, ManualLifecycle, PythonLifecycle, ShellLifecycle
+from kafka_rescale.core.application import Application
+from kafka_rescale.core.declared_lifecycles import ManualLifecycle, PythonLifecycle, ShellLifecycle
 from kafka_rescale.lifecycle import python
 from kafka_rescale.lifecycle.instance import Instance, Lifecycle
 from kafka_rescale.lifecycle.manual import Person

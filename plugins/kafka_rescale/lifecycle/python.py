@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kafka_rescale.core.application import PythonLifecycle
 from kafka_rescale.core.callables import named
+from kafka_rescale.core.declared_lifecycles import PythonLifecycle
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.lifecycle.instance import Lifecycle
 

@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from kafka_rescale.core.application import ShellLifecycle
+from kafka_rescale.core.declared_lifecycles import ShellLifecycle
 from kafka_rescale.core.errors import InvalidInput, Outage
 from kafka_rescale.lifecycle.instance import Instance
 

@@ -11,7 +11,7 @@ from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.core.misrouted import refuse_misrouted
 from kafka_rescale.core.prewarming import remark
-from kafka_rescale.core.verification import is_about
+from kafka_rescale.core.verification_report import is_about
 from kafka_rescale.kafka import lease
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.misrouted import look_for_misrouted

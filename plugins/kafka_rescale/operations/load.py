@@ -10,9 +10,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from kafka_rescale.core.application import Application
-from kafka_rescale.core.declaration import Location, Mistake, check_declaration
+from kafka_rescale.core.declaration import check_declaration
 from kafka_rescale.core.errors import Finding, InvalidApplication, InvalidInput
 from kafka_rescale.core.field_errors import mistakes_of
+from kafka_rescale.core.mistakes import Location, Mistake
 from kafka_rescale.core.topology import SubTopology, Topology
 from kafka_rescale.core.topology_describe import parse_describe
 from kafka_rescale.operations.yaml_lines import YamlDocument, parse_yaml

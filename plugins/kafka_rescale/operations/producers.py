@@ -6,7 +6,8 @@ import shlex
 import subprocess
 from collections.abc import Iterator
 
-from kafka_rescale.core.application import Application, Input, InputPolicy, Producers
+from kafka_rescale.core.application import Application
+from kafka_rescale.core.declared_topics import Input, InputPolicy, Producers
 from kafka_rescale.core.errors import InvalidInput, Outage, UnsafeState
 from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.lifecycle.factory import lifecycle_of
@@ -50,9 +51,9 @@ def release(rescale: Rescale) -> None:
     for declared, producers in _declared(rescale.application):
         if producers.application is None:
             _run(producers.start, declared, "start")
-            continue
-        lifecycle, instance = _running(rescale, producers.application)
-        lifecycle.start(instance)
+        else:
+            lifecycle, instance = _running(rescale, producers.application)
+            lifecycle.start(instance)
 
 
 def _declared(application: Application) -> Iterator[tuple[Input, Producers]]:

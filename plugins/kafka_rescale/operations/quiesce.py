@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafka_rescale.core.application import InputPolicy
+from kafka_rescale.core.declared_topics import InputPolicy
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.journal import Captured, Journal, PartitionOffsets
 from kafka_rescale.core.misrouted import grown_by_key

@@ -16,12 +16,9 @@ from kafka_rescale.core.control_records import Concern, ControlState
 from kafka_rescale.core.errors import Outage, Refused, UnsafeState
 from kafka_rescale.core.journal import Captured, Journal, PartitionOffsets, Phase
 from kafka_rescale.core.plan import Move
-from kafka_rescale.core.verification import (
-    Report,
-    StoreReport,
-    check_start_offsets,
-    expansion_pair,
-)
+from kafka_rescale.core.start_offsets import check_start_offsets
+from kafka_rescale.core.verification import expansion_pair
+from kafka_rescale.core.verification_report import Report, StoreReport
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import TOPIC, ControlTopic

@@ -8,8 +8,8 @@ from typing import Any
 
 import yaml
 
-from kafka_rescale.core.declaration import Location, Mistake
 from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.mistakes import Location, Mistake
 
 
 @dataclass(frozen=True)

@@ -3,47 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kafka_rescale.core.journal import Journal, Phase
-from kafka_rescale.core.plan import Plan
 from kafka_rescale.kafka.bridging import fence_of, one_layout, wait_for_old_partitions
-from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_loop import CopyWorker
 from kafka_rescale.kafka.copy_settings import LIVE
 from kafka_rescale.kafka.copy_units import CopyUnit
 from kafka_rescale.kafka.journal_follower import JournalFollower
 from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.spark.copy_tasks import LIVE_STEP_SECONDS, STOPPED
-from kafka_rescale.spark.task_errors import as_text
-from kafka_rescale.spark.watchdog import exit_with_parent
+from kafka_rescale.spark.journal_task import JournalTask
 
 WAIT, CARRY = "wait", "carry"
 
 
-@dataclass(frozen=True)
-class CarryOn:
-    """Waits for the promotion, then carries old partitions on for as long as the driver lives.
+class CarryOn(JournalTask):
+    """Waits for the promotion, then carries old partitions on for as long as the driver lives."""
 
-    :param attempt: the journal's attempt at the cutover; another one means that this was rolled back.
-    :param session: of the job that is starting this; the driver recognises its workers by it.
-    """
-
-    connection: KafkaConnection
-    plan: Plan
-    attempt: int
-    session: str
-
-    def __call__(self, lists: Iterable[list[CopyUnit]]) -> Iterator[str]:
-        """Yield ``stopped`` per list, once it is not to go on."""
-        exit_with_parent()
-        for units in lists:
-            with as_text(), JournalFollower(self.connection, self.plan.application) as follower:
-                yield self._carry(units, follower)
-
-    def _carry(self, units: list[CopyUnit], follower: JournalFollower) -> str:
+    def work(self, units: list[CopyUnit], follower: JournalFollower) -> str:
+        """Return ``stopped``, once it is not to go on."""
         # Opened before the promotion: finding coordinators is no part of the pause.
         with closing(self._worker(units)) as worker:
             worker.announce(self.session)

@@ -16,6 +16,7 @@ from kafka_rescale.kafka.copy_settings import BULK, LIVE
 from kafka_rescale.kafka.copy_units import CopyUnit
 from kafka_rescale.kafka.journal_follower import JournalFollower
 from kafka_rescale.kafka.waiting import now_ms
+from kafka_rescale.spark.journal_task import JournalTask
 from kafka_rescale.spark.task_errors import as_text
 from kafka_rescale.spark.watchdog import exit_with_parent
 
@@ -50,27 +51,11 @@ class CopyToEnds:
             yield len(units)
 
 
-@dataclass(frozen=True)
-class Follow:
-    """Follows blue's changelogs until the journal gives the final ends, and finishes.
+class Follow(JournalTask):
+    """Follows blue's changelogs until the journal gives the final ends, and finishes."""
 
-    :param attempt: the journal's attempt at the cutover; another one means that this was rolled back.
-    :param session: of the job that is starting this; the driver recognises its workers by it.
-    """
-
-    connection: KafkaConnection
-    plan: Plan
-    attempt: int
-    session: str
-
-    def __call__(self, lists: Iterable[list[CopyUnit]]) -> Iterator[str]:
-        """Yield ``finished`` or ``stopped`` per list."""
-        exit_with_parent()
-        for units in lists:
-            with as_text(), JournalFollower(self.connection, self.plan.application) as follower:
-                yield self._follow(units, follower)
-
-    def _follow(self, units: list[CopyUnit], follower: JournalFollower) -> str:
+    def work(self, units: list[CopyUnit], follower: JournalFollower) -> str:
+        """Return ``finished`` or ``stopped``."""
         if (verdict := self.verdict(follower.first())) in {FINISHED, STOPPED}:
             return verdict
         logs = [u for u in units if u.is_changelog]

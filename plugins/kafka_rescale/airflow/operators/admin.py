@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
-from airflow.sdk import BaseOperator, Context
+from airflow.sdk import Context
 from airflow.sdk.bases.skipmixin import SkipMixin
 from airflow.sdk.exceptions import AirflowSkipException
 
-from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
 from kafka_rescale.airflow.markdown import plan_markdown
+from kafka_rescale.airflow.operators.base import RescaleOperator
 from kafka_rescale.airflow.runs import (
     PLAN_TABLE_KEY,
     PREFLIGHT_TASK,
@@ -19,42 +19,6 @@ from kafka_rescale.airflow.runs import (
 )
 from kafka_rescale.airflow.spark_connection import require_spark_master
 from kafka_rescale.core.plan import Plan
-
-if TYPE_CHECKING:
-    from kafka_rescale.core.application import Application
-    from kafka_rescale.kafka.connection import KafkaConnection
-
-
-class RescaleOperator(BaseOperator):
-    """
-    Base of the admin steps: finds the application, its connection and the plan of this run.
-
-    :param application_file: path of the application file, read again when the task runs (templated)
-    """
-
-    template_fields: Sequence[str] = ("application_file",)
-    ui_color = "#dbe7f5"
-
-    def __init__(self, *, application_file: str, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.application_file = application_file
-
-    def application(self) -> Application:
-        """Return the application as its file describes it now."""
-        from kafka_rescale.operations.load import load_application
-
-        return load_application(self.application_file)
-
-    def connection(self, application: Application) -> KafkaConnection:
-        """Return the application's Kafka connection."""
-        return KafkaRescaleHook(kafka_config_id=application.kafka_conn_id).connection()
-
-    def run_owned(self, step: Callable[..., Any], context: Context, **arguments: Any) -> Any:
-        """Call a step that takes the application, its connection and the owner of the lease."""
-        application = self.application()
-        result = step(application, self.connection(application), owner=owner_of(context), **arguments)
-        self.log.info("%s", result)
-        return result
 
 
 class PreflightOperator(RescaleOperator):
@@ -180,50 +144,3 @@ class CutoverOperator(RescaleOperator):
         from kafka_rescale.operations.cutover import run_cutover
 
         return self.run_owned(run_cutover, context)
-
-
-class RollBackOperator(RescaleOperator):
-    """
-    Start the running generation again as it was; nothing to do once the new one is promoted.
-
-    :param reason: why, for the log (templated)
-    :param take_over: take the lease from whoever holds it; only where a person asked for the rollback
-    """
-
-    ui_color = "#f3e0a6"
-    template_fields: Sequence[str] = (*RescaleOperator.template_fields, "reason")
-
-    def __init__(self, *, reason: str, take_over: bool = False, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.reason = reason
-        self.take_over = take_over
-
-    def execute(self, context: Context) -> Any:
-        """Return what was done, in a sentence."""
-        from kafka_rescale.operations.rollback import roll_back
-
-        return self.run_owned(roll_back, context, reason=self.reason, take_over=self.take_over)
-
-
-class FinishOperator(RescaleOperator):
-    """Complete the expansion: the application's callback once, the journal, the lease."""
-
-    ui_color = "#c9e8cf"
-
-    def execute(self, context: Context) -> Any:
-        """Return a summary."""
-        from kafka_rescale.operations.finish import finish
-
-        return self.run_owned(finish, context)
-
-
-class RetireOperator(RescaleOperator):
-    """Delete the previous generation's topics and group; refused before the expansion is complete."""
-
-    ui_color = "#f6c7b6"
-
-    def execute(self, context: Context) -> Any:
-        """Return the names of what was deleted."""
-        from kafka_rescale.operations.retire import retire
-
-        return self.run_owned(retire, context)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from airflow.sdk import Context
 from airflow.sdk.bases.skipmixin import SkipMixin
 
-from kafka_rescale.airflow.operators.admin import RescaleOperator
+from kafka_rescale.airflow.operators.base import RescaleOperator
 
 
 class BridgeDueOperator(RescaleOperator, SkipMixin):

@@ -1,0 +1,49 @@
+"""What the operators share: the application file, its connection, and who owns the lease."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator, Context
+
+from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
+from kafka_rescale.airflow.runs import (
+    owner_of,
+)
+
+if TYPE_CHECKING:
+    from kafka_rescale.core.application import Application
+    from kafka_rescale.kafka.connection import KafkaConnection
+
+
+class RescaleOperator(BaseOperator):
+    """
+    Base of the admin steps: finds the application, its connection and the plan of this run.
+
+    :param application_file: path of the application file, read again when the task runs (templated)
+    """
+
+    template_fields: Sequence[str] = ("application_file",)
+    ui_color = "#dbe7f5"
+
+    def __init__(self, *, application_file: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.application_file = application_file
+
+    def application(self) -> Application:
+        """Return the application as its file describes it now."""
+        from kafka_rescale.operations.load import load_application
+
+        return load_application(self.application_file)
+
+    def connection(self, application: Application) -> KafkaConnection:
+        """Return the application's Kafka connection."""
+        return KafkaRescaleHook(kafka_config_id=application.kafka_conn_id).connection()
+
+    def run_owned(self, step: Callable[..., Any], context: Context, **arguments: Any) -> Any:
+        """Call a step that takes the application, its connection and the owner of the lease."""
+        application = self.application()
+        result = step(application, self.connection(application), owner=owner_of(context), **arguments)
+        self.log.info("%s", result)
+        return result

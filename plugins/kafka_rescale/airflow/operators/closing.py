@@ -1,0 +1,57 @@
+"""Operators that end an expansion: complete it, roll it back, or delete what it has left."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from airflow.sdk import Context
+
+from kafka_rescale.airflow.operators.base import RescaleOperator
+
+
+class RollBackOperator(RescaleOperator):
+    """
+    Start the running generation again as it was; nothing to do once the new one is promoted.
+
+    :param reason: why, for the log (templated)
+    :param take_over: take the lease from whoever holds it; only where a person asked for the rollback
+    """
+
+    ui_color = "#f3e0a6"
+    template_fields: Sequence[str] = (*RescaleOperator.template_fields, "reason")
+
+    def __init__(self, *, reason: str, take_over: bool = False, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.reason = reason
+        self.take_over = take_over
+
+    def execute(self, context: Context) -> Any:
+        """Return what was done, in a sentence."""
+        from kafka_rescale.operations.rollback import roll_back
+
+        return self.run_owned(roll_back, context, reason=self.reason, take_over=self.take_over)
+
+
+class FinishOperator(RescaleOperator):
+    """Complete the expansion: the application's callback once, the journal, the lease."""
+
+    ui_color = "#c9e8cf"
+
+    def execute(self, context: Context) -> Any:
+        """Return a summary."""
+        from kafka_rescale.operations.finish import finish
+
+        return self.run_owned(finish, context)
+
+
+class RetireOperator(RescaleOperator):
+    """Delete the previous generation's topics and group; refused before the expansion is complete."""
+
+    ui_color = "#f6c7b6"
+
+    def execute(self, context: Context) -> Any:
+        """Return the names of what was deleted."""
+        from kafka_rescale.operations.retire import retire
+
+        return self.run_owned(retire, context)

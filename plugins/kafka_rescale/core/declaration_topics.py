@@ -1,0 +1,128 @@
+"""Do the inputs and outputs of an application file agree with its topology?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kafka_rescale.core.application import Application
+from kafka_rescale.core.declared_lifecycles import ShellLifecycle
+from kafka_rescale.core.declared_topics import Input, InputPolicy
+from kafka_rescale.core.mistakes import Mistake, unknown
+from kafka_rescale.core.topology import SubTopology, Topology
+
+
+def inputs_declared(application: Application, topology: Topology) -> Iterator[Mistake]:
+    declared = [i.topic for i in application.inputs]
+    for index, topic in enumerate(declared):
+        if topic in topology.global_topics and topic not in topology.inputs:
+            yield Mistake(
+                ("inputs", index, "topic"),
+                f"{topic}, which only a global store reads",
+                "topics that tasks read",
+                "Delete it: every instance reads all partitions of it, whatever the parallelism.",
+            )
+        elif topic not in topology.inputs:
+            yield unknown(("inputs", index, "topic"), "input topic", topic, topology.inputs)
+    for topic in topology.inputs:
+        if topic not in declared:
+            yield Mistake(
+                ("inputs",),
+                f"no declaration of input topic {topic}, which the topology reads",
+                "every external topic that the topology reads",
+                f"Add `- {{topic: {topic}, policy: unkeyed | paused | repartitioned | fixed}}`.",
+            )
+
+
+def outputs_declared(application: Application, topology: Topology) -> Iterator[Mistake]:
+    chooses = any(s.dynamic_sinks for s in topology.subtopologies)
+    for index, output in enumerate(application.outputs):
+        if output.topic not in topology.outputs and not chooses:
+            yield unknown(("outputs", index, "topic"), "output topic", output.topic, topology.outputs)
+        if output.partitions is not None and output.topic in {*topology.inputs, *topology.global_topics}:
+            yield _read_by_itself(index, output.topic, is_global=output.topic in topology.global_topics)
+
+
+def _read_by_itself(index: int, topic: str, *, is_global: bool) -> Mistake:
+    """Outputs grow first of all, under the running application."""
+    return Mistake(
+        ("outputs", index, "partitions"),
+        f"the output {topic}, which a global store of the application reads"
+        if is_global
+        else f"the output {topic}, which the application itself reads",
+        "a count for outputs that only others read: they grow while the application runs",
+        "Delete `partitions:` here: the running application would not read the new partitions."
+        if is_global
+        else "Delete `partitions:` here, and let it grow as an input: `policy: paused`.",
+    )
+
+
+def policies(application: Application, topology: Topology) -> Iterator[Mistake]:
+    for index, declared in enumerate(application.inputs):
+        if declared.producers and declared.policy is not InputPolicy.PAUSED:
+            yield Mistake(
+                ("inputs", index, "producers"),
+                f"commands for the producers of an input with policy {declared.policy}",
+                "`producers:` with policy paused only",
+                "Delete them, or declare `policy: paused`.",
+            )
+        keyed_by_it = [s for s in topology.subtopologies if declared.topic in s.sources and s.is_stateful]
+        if declared.policy is InputPolicy.UNKEYED and keyed_by_it:
+            yield Mistake(
+                ("inputs", index, "policy"),
+                f"unkeyed, while sub-topology {keyed_by_it[0].id} reads {declared.topic} and keeps "
+                f"{', '.join(keyed_by_it[0].stores + keyed_by_it[0].source_tables)}",
+                "paused, repartitioned or fixed for an input whose keys decide where state is",
+                "Declare `policy: paused` (with `producers:` to hold them), `repartitioned` if nobody can, or "
+                "`fixed` if its count shall stay.",
+            )
+
+
+def successors(application: Application) -> Iterator[Mistake]:
+    spec = application.lifecycle
+    commands = {"start": spec.start, "start_gated": spec.start_gated} if isinstance(spec, ShellLifecycle) else {}
+    for index, declared in enumerate(application.inputs):
+        if declared.policy is not InputPolicy.REPARTITIONED:
+            if declared.successor is not None:
+                yield Mistake(
+                    ("inputs", index, "successor"),
+                    f"a successor for an input with policy {declared.policy}",
+                    "`successor:` with policy repartitioned only",
+                    "Delete it, or declare `policy: repartitioned`.",
+                )
+            continue
+        told = f"{{input:{declared.topic}}}"
+        for name in (n for n, command in commands.items() if command is not None and told not in command):
+            yield Mistake(
+                ("lifecycle", "shell", name),
+                f"a {name} command without {told}",
+                f"the topic that is to be read as {declared.topic}, which changes with every expansion",
+                f"Let the program take the topic's name from its command line: … {told}.",
+            )
+        taken = {i.topic for i in application.inputs} | {o.topic for o in application.outputs}
+        taken |= {i.successor_topic(application.partitions) for i in application.inputs[:index]}
+        if (name := declared.successor_topic(application.partitions)) in taken:
+            yield Mistake(
+                ("inputs", index, "successor"),
+                f"the successor {name}, which is a topic of its own",
+                "a name for the new topic alone",
+                "Choose another name; {topic} and {partitions} are filled in.",
+            )
+
+
+def copartitioned_policies(application: Application, topology: Topology) -> Iterator[Mistake]:
+    by_topic = {i.topic: i for i in application.inputs}
+    for subtopology in topology.subtopologies:
+        group = [by_topic[t] for t in subtopology.sources if t in by_topic]
+        fixed = [i for i in group if i.policy is InputPolicy.FIXED]
+        if subtopology.is_stateful and fixed and len(fixed) < len(group):
+            yield _one_grows(application, subtopology, fixed[0], next(i for i in group if i not in fixed))
+
+
+def _one_grows(application: Application, subtopology: SubTopology, fixed: Input, growing: Input) -> Mistake:
+    return Mistake(
+        ("inputs", application.inputs.index(fixed), "policy"),
+        f"fixed for {fixed.topic} and {growing.policy} for {growing.topic}, which sub-topology {subtopology.id} "
+        "joins: their counts would differ",
+        "either fixed for both or for none",
+        f"Declare `policy: paused` for {fixed.topic}, or `fixed` for {growing.topic} too.",
+    )

@@ -1,0 +1,117 @@
+"""Topics as an application file declares them, and what may be asked of their producers."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from typing import Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from kafka_rescale.core.fields import TOPIC_NAME, Name, PartitionCount, Strict, checked
+from kafka_rescale.core.partitioners import partitioner_named
+
+
+class InputPolicy(StrEnum):
+    """What the producers of an input topic may be asked to do."""
+
+    UNKEYED = "unkeyed"
+    PAUSED = "paused"
+    REPARTITIONED = "repartitioned"
+    FIXED = "fixed"
+
+
+class Producers(Strict):
+    """How the producers of a ``paused`` input are held and released.
+
+    :param stop: shell command; with ``start``.
+    :param start: shell command.
+    :param application: instead of commands, the application whose output the input is; its running generation is
+        stopped and started as its own file says.
+    """
+
+    stop: str = ""
+    start: str = ""
+    application: Name | None = None
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Producers:
+        if (self.application is None) != bool(self.stop and self.start) or bool(self.stop) != bool(self.start):
+            raise ValueError(
+                "found neither or both; expected `stop:` and `start:`, or `application:`. Give one way."
+            )
+        return self
+
+
+SUCCESSOR = "{topic}-p{partitions}"
+"""Name of the topic that follows a ``repartitioned`` input, where the file gives no other."""
+
+
+class Input(Strict):
+    """An input topic, its policy and the partitioner that its producers use.
+
+    :param topic: as the topology of the first generation names it, also when a successor is read by now.
+    :param successor: for ``repartitioned``, the name of the next topic; ``{topic}`` and ``{partitions}`` are
+        filled in.
+    :param silent_seconds: for ``repartitioned``, how long nothing must have come into the old topic before its
+        bridge ends: longer than any producer pauses between two records.
+    """
+
+    topic: Name
+    policy: InputPolicy
+    partitioner: str = "murmur2"
+    producers: Producers | None = None
+    successor: str | None = None
+    silent_seconds: int = Field(default=3600, ge=1)
+
+    @field_validator("partitioner")
+    @classmethod
+    def _known_partitioner(cls, value: str) -> str:
+        return checked(value, partitioner_named)
+
+    @field_validator("successor")
+    @classmethod
+    def _name_of_a_topic(cls, value: str | None) -> str | None:
+        try:
+            name = value is None or value.format(topic="topic", partitions=1)
+        except (KeyError, IndexError, ValueError):
+            name = ""
+        if name is not True and not re.fullmatch(TOPIC_NAME, str(name)):
+            raise ValueError("give the name of a topic, with no other placeholders than {topic} and {partitions}")
+        return value
+
+    def successor_topic(self, partitions: int) -> str:
+        """Return the name of the topic that follows this one at an expansion to so many partitions."""
+        return (self.successor or SUCCESSOR).format(topic=self.topic, partitions=partitions)
+
+
+class Output(Strict):
+    """An output topic; ``partitions`` makes it grow, first of all stages and for good."""
+
+    topic: Name
+    partitions: PartitionCount | None = None
+
+
+class Repartition(Strict):
+    """How the count of a repartition topic comes about.
+
+    ``derived``: by Kafka Streams from the sources. ``start_command``: the program takes it from
+    ``{partitions}`` in its start command and sets it by ``withNumberOfPartitions``.
+    """
+
+    name: Name
+    count: Literal["derived", "start_command"] = "derived"
+    partitioner: str = "murmur2"
+
+    @field_validator("partitioner")
+    @classmethod
+    def _known_partitioner(cls, value: str) -> str:
+        return checked(value, partitioner_named)
+
+
+class SubTopologySpec(Strict):
+    """A sub-topology spelled out, for applications whose ``Topology#describe()`` is not at hand."""
+
+    sources: tuple[Name, ...]
+    stores: tuple[Name, ...] = ()
+    sinks: tuple[Name, ...] = ()

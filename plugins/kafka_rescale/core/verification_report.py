@@ -1,0 +1,109 @@
+"""What verify has found out: the report of an expansion."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pydantic import Field
+
+from kafka_rescale.core.journal import Journal
+from kafka_rescale.core.misrouted import InputReport
+from kafka_rescale.core.oracles import KeyFinding, Oracle, printable
+from kafka_rescale.core.plan import Value
+
+MAX_FINDINGS = 20
+
+
+class LogCount(Value):
+    """Records read; ``live`` and ``tombstoned`` count keys by their last record, expired ones left out."""
+
+    records: int = 0
+    live: int = 0
+    tombstoned: int = 0
+
+
+class PartitionContent(Value):
+    """Live entries that belong to one partition of green; the hashes don't depend on the order of entries."""
+
+    partition: int
+    blue_live: int
+    green_live: int
+    blue_hash: str
+    green_hash: str
+
+
+class StoreReport(Value):
+    """What was found out about one store.
+
+    :param expired: entries on one side only that retention may have deleted on the other.
+    :param surplus: records of green older than anything that blue still has of the key: blue was compacted since.
+    :param failures: violations per oracle; ``findings`` lists the first of each.
+    """
+
+    store: str
+    store_type: str
+    blue_topic: str
+    green_topic: str
+    blue: LogCount
+    green: LogCount
+    expired: int
+    surplus: int
+    partitions: tuple[PartitionContent, ...]
+    failures: dict[Oracle, int] = Field(default_factory=dict)
+    findings: tuple[KeyFinding, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether every oracle holds for this store."""
+        return not self.failures
+
+
+class Report(Value):
+    """The proof of one expansion, as the control topic and the page keep it.
+
+    :param plan: fingerprint of the plan: a report of another expansion proves nothing about this one.
+    :param as_of_ms: when verify began, ms since the epoch.
+    :param start_offsets: findings about the offsets that green started from.
+    :param inputs: what was looked at of the inputs that were grown by key.
+    """
+
+    application: str
+    blue: str
+    green: str
+    generation: int
+    plan: str
+    passed: bool
+    as_of_ms: int
+    seconds: float
+    start_offsets: tuple[KeyFinding, ...]
+    stores: tuple[StoreReport, ...]
+    inputs: tuple[InputReport, ...] = ()
+
+    @property
+    def findings(self) -> tuple[KeyFinding, ...]:
+        """All listed findings; at most ``MAX_FINDINGS`` per store and oracle."""
+        return (*self.start_offsets, *self.misrouted, *(f for s in self.stores for f in s.findings))
+
+    @property
+    def misrouted(self) -> tuple[KeyFinding, ...]:
+        """The first misrouted records of every input."""
+        return tuple(
+            KeyFinding(
+                oracle=Oracle.MISROUTED,
+                subject=f"{i.topic}-{m.partition}",
+                detail=f"offset {m.offset} belongs to partition {m.home}",
+                key=m.key,
+                text=printable(bytes.fromhex(m.key)),
+            )
+            for i in self.inputs
+            for m in i.first
+        )
+
+
+def is_about(report: Mapping[str, object], journal: Journal, since_ms: int) -> bool:
+    """Whether a report, as the control topic keeps it, is about this expansion and began late enough.
+
+    :param since_ms: a report that began before proves nothing, ms since the epoch.
+    """
+    as_of_ms = report.get("as_of_ms")
+    return report.get("plan") == journal.plan.fingerprint and isinstance(as_of_ms, int) and as_of_ms >= since_ms
