@@ -83,7 +83,7 @@ def test_records_placed_with_either_count_arrive_once_and_in_the_order_of_each_k
 
     def work(half: int) -> None:
         with JournalFollower(connection, plan.application) as follower:
-            verdicts.append(carry._carry(halves[half], follower))
+            verdicts.append(carry.work(halves[half], follower))
 
     threads = [threading.Thread(target=work, args=(half,), daemon=True) for half in range(2)]
     for thread in threads:
