@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, TopicPartition
+from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.errors import Outage, UnsafeState
+from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.failures import typed
+from kafka_rescale.kafka.offsets import OffsetAdmin
 
 
 @pytest.mark.parametrize(
@@ -24,3 +31,28 @@ def test_a_moving_leader_is_an_outage_that_is_retried(code: int) -> None:
 
 def test_a_refusal_is_not() -> None:
     assert isinstance(typed(KafkaError(KafkaError.INVALID_PARTITIONS), "offsets"), UnsafeState)
+
+
+class Restarting(OffsetAdmin):
+    """A broker that comes back: the first answers have neither offset nor error."""
+
+    def __init__(self, *offsets: int) -> None:
+        super().__init__(KafkaConnection({"bootstrap.servers": "127.0.0.1:1"}))
+        self.answers = list(offsets)
+
+    def describe_topics(self, names: Iterable[str]) -> dict[str, TopicDescription]:
+        return {name: TopicDescription(name, 1, 1, {}) for name in names}
+
+    def _read(self, ask: Any, what: str, again: Any = ()) -> dict[Any, Any]:
+        offset = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        return {TopicPartition("control", 0): SimpleNamespace(offset=offset)}
+
+
+def test_an_answer_without_an_offset_is_no_empty_log() -> None:
+    assert Restarting(-1001, -1001, 708).end_offsets(["control"]) == {"control": {0: 708}}
+
+
+def test_a_broker_that_never_knows_is_an_outage(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kafka_rescale.kafka.offsets.SETTLE_SECONDS", 0)
+    with pytest.raises(Outage, match="control-0: found an answer without an offset"):
+        Restarting(-1001).end_offsets(["control"])
