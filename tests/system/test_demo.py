@@ -29,6 +29,7 @@ def test_the_demo_ends_with_everything_equal(tmp_path: Path, capsys: pytest.Capt
     assert not report["differences"]
 
 
+@pytest.mark.slow  # the oracles are tested one by one in each test run
 def test_with_a_record_removed_the_demo_fails_and_names_its_key(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -103,6 +103,11 @@ class OffsetAdmin(TopicReader):
         value_of(answer, f"group {group!r}")
 
     def _committed_once(self, group: str, wanted: list[TopicPartition] | None) -> list[TopicPartition]:
+        # librdkafka 2.16 kills the process when the coordinator answers the request below that it isn't one (yet),
+        # as it does after a broker's start (librdkafka issue 5040); this one is repeated until it has settled.
+        self._read(
+            lambda: self._client.describe_consumer_groups([group], request_timeout=REQUEST_SECONDS), "group"
+        )
         request = ConsumerGroupTopicPartitions(group, wanted)
         answers = self._read(
             lambda: self._client.list_consumer_group_offsets(
