@@ -108,12 +108,23 @@ def test_a_window_declared_as_key_value(client: Client, tmp_path: Path, unique: 
 
 
 def test_co_partitioned_topics_with_different_counts(client: Client, tmp_path: Path, unique: str) -> None:
-    make(client, unique, counts={"customers": 6}, spoilt={"customers": placed(KEYS, 6)})
+    make(client, unique, counts={"customers": 3}, spoilt={"customers": placed(KEYS, 3)})
     message = refusal(client, tmp_path, unique, repartitions=[{"name": "by-customer", "count": "start_command"}])
     assert message.splitlines()[0] == (
         "- sources of sub-topology 1: found by-customer-repartition with 4, "
-        f"{unique}-customers with 6; expected equal counts: one key's records and state belong to one task. "
+        f"{unique}-customers with 3; expected equal counts: one key's records and state belong to one task. "
         "Give the external topics the same count; Kafka Streams itself refuses to join them as they are."
+    )
+
+
+def test_an_input_that_somebody_has_grown(client: Client, tmp_path: Path, unique: str) -> None:
+    make(client, unique, counts={"customers": 6}, spoilt={"customers": placed(KEYS, 6)})
+    message = refusal(client, tmp_path, unique, repartitions=[{"name": "by-customer", "count": "start_command"}])
+    assert message.splitlines()[0] == (
+        f"- input topic '{unique}-customers': found 6 partitions with policy paused, while {unique} is tied to 4; "
+        "expected one layout of the keys: its old partitions hold records placed with either count. Declare "
+        "`policy: repartitioned`, which puts every record where its key belongs, in order; or `unkeyed` if the "
+        "program re-keys it before any state."
     )
 
 
