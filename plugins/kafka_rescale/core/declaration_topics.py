@@ -12,6 +12,7 @@ from kafka_rescale.core.topology import SubTopology, Topology
 
 
 def inputs_declared(application: Application, topology: Topology) -> Iterator[Mistake]:
+    """Yield inputs that the topology does not read, and those of it that are not declared."""
     declared = [i.topic for i in application.inputs]
     for index, topic in enumerate(declared):
         if topic in topology.global_topics and topic not in topology.inputs:
@@ -34,6 +35,7 @@ def inputs_declared(application: Application, topology: Topology) -> Iterator[Mi
 
 
 def outputs_declared(application: Application, topology: Topology) -> Iterator[Mistake]:
+    """Yield outputs that the topology does not write, and those that may not grow first."""
     chooses = any(s.dynamic_sinks for s in topology.subtopologies)
     for index, output in enumerate(application.outputs):
         if output.topic not in topology.outputs and not chooses:
@@ -57,6 +59,7 @@ def _read_by_itself(index: int, topic: str, *, is_global: bool) -> Mistake:
 
 
 def policies(application: Application, topology: Topology) -> Iterator[Mistake]:
+    """Yield policies that contradict what the topology does with the input."""
     for index, declared in enumerate(application.inputs):
         if declared.producers and declared.policy is not InputPolicy.PAUSED:
             yield Mistake(
@@ -78,6 +81,7 @@ def policies(application: Application, topology: Topology) -> Iterator[Mistake]:
 
 
 def successors(application: Application) -> Iterator[Mistake]:
+    """Yield successors that nobody could read, or that are topics of their own."""
     spec = application.lifecycle
     commands = {"start": spec.start, "start_gated": spec.start_gated} if isinstance(spec, ShellLifecycle) else {}
     for index, declared in enumerate(application.inputs):
@@ -110,6 +114,7 @@ def successors(application: Application) -> Iterator[Mistake]:
 
 
 def copartitioned_policies(application: Application, topology: Topology) -> Iterator[Mistake]:
+    """Yield joined inputs of which one would grow and the other not."""
     by_topic = {i.topic: i for i in application.inputs}
     for subtopology in topology.subtopologies:
         group = [by_topic[t] for t in subtopology.sources if t in by_topic]

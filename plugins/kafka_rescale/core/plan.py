@@ -158,12 +158,12 @@ class Plan(Value):
     @property
     def changelogs(self) -> tuple[Move, ...]:
         """The moves of all stages that are copied ahead of the cutover and whose state is compared afterwards."""
-        return tuple(m for m in self.moves if m.kind is MoveKind.CHANGELOG)
+        return tuple(m for stage in self.stages for m in stage.changelogs)
 
     @property
     def repartitions(self) -> tuple[Move, ...]:
         """The moves of all stages whose in-flight records are carried over at the cutover, and proven then."""
-        return tuple(m for m in self.moves if m.kind is MoveKind.REPARTITION)
+        return tuple(m for stage in self.stages for m in stage.repartitions)
 
     @property
     def bridges(self) -> tuple[Move, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -14,7 +15,7 @@ from kafka_rescale.spark.watchdog import exit_with_parent
 
 
 @dataclass(frozen=True)
-class JournalTask:
+class JournalTask(ABC):
     """Works on lists of units; one element of the RDD is one list.
 
     :param attempt: the journal's attempt at the cutover; another one means that this was rolled back.
@@ -33,6 +34,6 @@ class JournalTask:
             with as_text(), JournalFollower(self.connection, self.plan.application) as follower:
                 yield self.work(units, follower)
 
+    @abstractmethod
     def work(self, units: list[CopyUnit], follower: JournalFollower) -> str:
         """Work on a list until the journal says that it is over; return what it says."""
-        raise NotImplementedError
