@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,26 @@ pytestmark = pytest.mark.integration
 NEW = f"{OLD}-p{AFTER}"
 
 
+@contextmanager
+def live(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Ordered, Expansion]]:
+    """Have producers that send and an application that has written something; in the end both are gone."""
+    with EmbeddedBroker(directory / "broker", heap="512m") as broker:
+        ordered = Ordered(directory / "ordered", broker.bootstrap_servers)
+        ordered.prepare()
+        monkeypatch.setenv("LINKS", str(ordered.directory))
+        expansion = Expansion.of_file(ordered.file, broker.bootstrap_servers, directory / "run")
+        try:
+            with ordered.at_work():
+                assert ordered.run("start", NAME) == 0
+                wait_until(lambda: ordered.seen, timeout=120, what="the first output")
+                yield ordered, expansion
+        finally:
+            for application_id in (NAME, f"{NAME}-g2"):
+                ordered.run("stop", application_id)
+            if expansion.bridge is not None:
+                expansion.bridge.wait(120)
+
+
 @pytest.mark.parametrize(
     "seconds", [pytest.param(0, id="one-expansion"), pytest.param(600, id="10-minutes", marks=pytest.mark.slow)]
 )
@@ -27,32 +49,18 @@ def test_every_record_is_processed_once_and_in_order_per_key(
     """
     :param seconds: for how long the producers send at least; the expansion lies within.
     """
-    with EmbeddedBroker(tmp_path / "broker", heap="512m") as broker:
-        ordered = Ordered(tmp_path / "ordered", broker.bootstrap_servers)
-        ordered.prepare()
-        monkeypatch.setenv("LINKS", str(ordered.directory))
-        expansion = Expansion.of_file(ordered.file, broker.bootstrap_servers, tmp_path / "run")
-        try:
-            with ordered.at_work():
-                began = time.monotonic()
-                assert ordered.run("start", NAME) == 0
-                wait_until(lambda: ordered.seen, timeout=120, what="the first output")
-                timings = expansion.run()
-                pause = ordered.longest_gap_seconds
-                wait_until(
-                    lambda: time.monotonic() - began > seconds, timeout=seconds + 1, what="the time to pass"
-                )
-                sent_before_end = sum(ordered.sent.values())
-                ordered.stop_sending()
-                wait_until(lambda: ordered.is_all_seen, timeout=120, what="the last output")
-                bridge = expansion.bridge
-                assert bridge is not None
-                assert bridge.wait(120) == 0, expansion.log_of("bridge")
-        finally:
-            for application_id in (NAME, f"{NAME}-g2"):
-                ordered.run("stop", application_id)
-        admin = ClusterAdmin(expansion.connection)
-        topics = admin.describe_topics([OLD, NEW])
+    began = time.monotonic()
+    with live(tmp_path, monkeypatch) as (ordered, expansion):
+        timings = expansion.run()
+        pause = ordered.longest_gap_seconds
+        wait_until(lambda: time.monotonic() - began > seconds, timeout=seconds + 1, what="the time to pass")
+        sent_before_end = sum(ordered.sent.values())
+        ordered.stop_sending()
+        wait_until(lambda: ordered.is_all_seen, timeout=120, what="the last output")
+        bridge = expansion.bridge
+        assert bridge is not None
+        assert bridge.wait(120) == 0, expansion.log_of("bridge")
+        topics = ClusterAdmin(expansion.connection).describe_topics([OLD, NEW])
         ended = expansion.state().bridge
     print(f"{sent_before_end} records; consumers of the output saw a pause of {pause:.1f} s; {timings}")
     assert ordered.wrong() == {}
@@ -67,29 +75,16 @@ def test_an_application_whose_input_was_grown_by_hand_is_rescued(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It would die at its next rebalance; here it is down already, and its input holds two layouts."""
-    with EmbeddedBroker(tmp_path / "broker", heap="512m") as broker:
-        ordered = Ordered(tmp_path / "ordered", broker.bootstrap_servers)
-        ordered.prepare()
-        monkeypatch.setenv("LINKS", str(ordered.directory))
-        expansion = Expansion.of_file(ordered.file, broker.bootstrap_servers, tmp_path / "run")
-        try:
-            with ordered.at_work():
-                assert ordered.run("start", NAME) == 0
-                wait_until(lambda: ordered.seen, timeout=120, what="the first output")
-                assert ordered.run("stop", NAME) == 0
-                before = sum(ordered.sent.values())
-                wait_until(lambda: sum(ordered.sent.values()) > before + 2_000, timeout=120, what="a backlog")
-                ordered.grow_by_hand()
-                before = sum(ordered.sent.values())
-                wait_until(
-                    lambda: sum(ordered.sent.values()) > before + 2_000, timeout=120, what="the other layout"
-                )
-                expansion.run()
-                ordered.stop_sending()
-                wait_until(lambda: ordered.is_all_seen, timeout=120, what="the last output")
-        finally:
-            for application_id in (NAME, f"{NAME}-g2"):
-                ordered.run("stop", application_id)
-            if expansion.bridge is not None:
-                expansion.bridge.wait(120)
+
+    def more_is_sent(than: int, what: str) -> None:
+        wait_until(lambda: sum(ordered.sent.values()) > than + 2_000, timeout=120, what=what)
+
+    with live(tmp_path, monkeypatch) as (ordered, expansion):
+        assert ordered.run("stop", NAME) == 0
+        more_is_sent(sum(ordered.sent.values()), "a backlog")
+        ordered.grow_by_hand()
+        more_is_sent(sum(ordered.sent.values()), "the other layout")
+        expansion.run()
+        ordered.stop_sending()
+        wait_until(lambda: ordered.is_all_seen, timeout=120, what="the last output")
     assert ordered.wrong() == {}
