@@ -69,11 +69,11 @@ typecheck: setup ## Check types
 
 .PHONY: broker
 broker: setup ## Start a Kafka broker in var/broker that keeps running
-	@$(RUN) -m kafka_rescale.embedded.broker start --directory var/broker $(ARGS)
+	@$(RUN) -m kafka_rescale.embedded.broker_command start --directory var/broker $(ARGS)
 
 .PHONY: broker-stop
 broker-stop: setup ## Stop the broker in var/broker
-	@$(RUN) -m kafka_rescale.embedded.broker stop --directory var/broker
+	@$(RUN) -m kafka_rescale.embedded.broker_command stop --directory var/broker
 
 .PHONY: env
 env: ## Write .env with new secrets for docker compose

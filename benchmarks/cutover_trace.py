@@ -9,15 +9,10 @@ import argparse
 import os
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-import psutil  # type: ignore[import-untyped]
 from kafka_rescale.core.control_records import Concern
 from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.embedded.expansion import ROOT, Expansion
@@ -25,28 +20,10 @@ from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import TOPIC
 from kafka_rescale.kafka.range_reader import read_ranges
-from kafka_rescale.kafka.waiting import now_ms
 
 from benchmarks.live_application import live_application
+from benchmarks.process_starts import Event, new_processes, process_starts
 from benchmarks.sizes import AFTER, Sizes
-
-LOOK_SECONDS = 0.05
-"""An interpreter or a JVM lives longer; looking more often would be a load of its own."""
-
-STARTS = {"subprocess.Popen", "os.fork", "os.exec", "os.posix_spawn", "os.system"}
-
-
-@dataclass(frozen=True)
-class Event:
-    """Something that happened.
-
-    :param at_ms: wall clock.
-    :param kind: ``journal``, ``process`` (started by the cutover) or ``driver`` (a new process of catch_up's).
-    """
-
-    at_ms: int
-    kind: str
-    what: str
 
 
 @dataclass
@@ -70,47 +47,6 @@ class CutoverTrace:
         """Return the new processes of the job within the pause, as long as the cutover waits for it."""
         done_ms = next(e.at_ms for e in self.within("journal") if e.what == Phase.CAUGHT_UP)
         return [e for e in self.within("driver") if e.at_ms <= done_ms]
-
-
-@contextmanager
-def process_starts() -> Iterator[list[Event]]:
-    """Collect every process that this interpreter starts, by its audit events."""
-    found: list[Event] = []
-    active = [True]
-
-    def hook(name: str, arguments: tuple[Any, ...]) -> None:
-        if active and name in STARTS:
-            words = arguments[1] if name == "subprocess.Popen" else arguments
-            found.append(Event(now_ms(), "process", " ".join(map(str, words))))
-
-    sys.addaudithook(hook)  # it stays for the life of the interpreter, silent after this block
-    try:
-        yield found
-    finally:
-        active.clear()
-
-
-@contextmanager
-def new_processes(parent: int) -> Iterator[list[Event]]:
-    """Collect every process that comes to be below a process, by looking every few hundredths of a second."""
-    found: list[Event] = []
-    stop = threading.Event()
-    known = {process.pid for process in _children(parent)}
-
-    def look() -> None:
-        while not stop.wait(LOOK_SECONDS):
-            for process in _children(parent):
-                if process.pid not in known:
-                    found.append(Event(now_ms(), "driver", _command(process)))
-                known.add(process.pid)
-
-    looking = threading.Thread(target=look, daemon=True)
-    looking.start()
-    try:
-        yield found
-    finally:
-        stop.set()
-        looking.join()
 
 
 def traced_cutover(expansion: Expansion) -> CutoverTrace:
@@ -174,20 +110,6 @@ def page(trace: CutoverTrace) -> str:
             "",
         ]
     )
-
-
-def _children(parent: int) -> Sequence[psutil.Process]:
-    try:
-        return list(psutil.Process(parent).children(recursive=True))
-    except psutil.NoSuchProcess:
-        return ()
-
-
-def _command(process: psutil.Process) -> str:
-    try:
-        return " ".join(process.cmdline())[:200]
-    except psutil.Error:
-        return "a process that has ended"
 
 
 def main() -> int:

@@ -13,7 +13,8 @@ import kafka_rescale
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from kafka_rescale.embedded.broker import BrokerError, EmbeddedBroker, main
+from kafka_rescale.embedded.broker import BrokerError, EmbeddedBroker
+from kafka_rescale.embedded.broker_command import main
 from kafka_rescale.embedded.processes import is_running, wait_until
 
 pytestmark = pytest.mark.integration

@@ -21,7 +21,8 @@ from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.range_reader import read_ranges
 from kafka_rescale.operations.cutover import run_cutover
 
-from benchmarks.cutover_trace import new_processes, process_starts, traced_cutover
+from benchmarks.cutover_trace import traced_cutover
+from benchmarks.process_starts import new_processes, process_starts
 from tests.support.kills import kill_session
 from tests.support.live_expansion import live_application, operation_process
 

@@ -6,9 +6,9 @@ import re
 from collections import Counter
 
 import pytest
+from kafka_rescale.core.partition_counts import partition_counts
 from kafka_rescale.core.partitioners import Murmur2, partitioner_named
 from kafka_rescale.core.planning import build_plan
-from kafka_rescale.core.topology import partition_counts
 from kafka_rescale.operations.load import topology_of
 
 from tests.support.situations import situation

@@ -14,8 +14,9 @@ from kafka_rescale.core.foreign_key_joins import (
     partitioner_of_topic,
 )
 from kafka_rescale.core.generation_names import GenerationNames, blue_names, green_names
+from kafka_rescale.core.partition_counts import partition_counts
 from kafka_rescale.core.plan import Growth, InputPlan, Move, MoveKind, Plan, Stage
-from kafka_rescale.core.topology import SubTopology, Topology, foreign_key_kind, partition_counts
+from kafka_rescale.core.topology import SubTopology, Topology, foreign_key_kind
 
 
 def stage_name(index: int, subtopology: SubTopology) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from kafka_rescale.core.declared_topics import InputPolicy
 from kafka_rescale.core.errors import Finding
+from kafka_rescale.core.partition_counts import partition_counts
 from kafka_rescale.core.planning import target_counts
 from kafka_rescale.core.situation import Situation
 from kafka_rescale.core.topology import (
@@ -13,7 +14,6 @@ from kafka_rescale.core.topology import (
     SubTopology,
     foreign_key_kind,
     own_sources,
-    partition_counts,
 )
 
 

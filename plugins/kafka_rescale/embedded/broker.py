@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
 import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -184,29 +182,3 @@ class EmbeddedBroker:
                     process.stdin.close()
         self._process = self._watchdog = None
         self._pid_file.unlink(missing_ok=True)
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """``start``, ``stop`` or ``status`` of a broker that outlives the command; status exits 3 if none."""
-    parser = argparse.ArgumentParser(prog="python -m kafka_rescale.embedded.broker", description=__doc__)
-    parser.add_argument("command", choices=["start", "stop", "status"])
-    parser.add_argument("--directory", type=Path, required=True)
-    parser.add_argument("--port", type=int)
-    parser.add_argument("--heap", default="1g")
-    parser.add_argument("--property", action="append", default=[], metavar="NAME=VALUE")
-    options = parser.parse_args(arguments)
-    properties = dict(text.split("=", 1) for text in options.property)
-    broker = EmbeddedBroker(
-        options.directory, port=options.port, properties=properties, heap=options.heap, detached=True
-    )
-    if options.command == "start" and broker.pid is None:
-        broker.start()
-    elif options.command == "stop":
-        broker.stop()
-    state = f"runs at {broker.bootstrap_servers}, process {broker.pid}" if broker.pid else "stopped"
-    print(f"{broker.directory}: {state}")
-    return 3 if options.command == "status" and broker.pid is None else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

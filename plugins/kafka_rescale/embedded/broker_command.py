@@ -1,0 +1,35 @@
+"""The embedded broker from a shell: one that outlives the command."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from kafka_rescale.embedded.broker import EmbeddedBroker
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """``start``, ``stop`` or ``status`` of a broker that outlives the command; status exits 3 if none."""
+    parser = argparse.ArgumentParser(prog="python -m kafka_rescale.embedded.broker_command", description=__doc__)
+    parser.add_argument("command", choices=["start", "stop", "status"])
+    parser.add_argument("--directory", type=Path, required=True)
+    parser.add_argument("--port", type=int)
+    parser.add_argument("--heap", default="1g")
+    parser.add_argument("--property", action="append", default=[], metavar="NAME=VALUE")
+    options = parser.parse_args(arguments)
+    properties = dict(text.split("=", 1) for text in options.property)
+    broker = EmbeddedBroker(
+        options.directory, port=options.port, properties=properties, heap=options.heap, detached=True
+    )
+    if options.command == "start" and broker.pid is None:
+        broker.start()
+    elif options.command == "stop":
+        broker.stop()
+    state = f"runs at {broker.bootstrap_servers}, process {broker.pid}" if broker.pid else "stopped"
+    print(f"{broker.directory}: {state}")
+    return 3 if options.command == "status" and broker.pid is None else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
