@@ -34,6 +34,7 @@ import org.apache.kafka.streams.processor.api.ProcessorContext;
 import org.apache.kafka.streams.processor.api.Record;
 import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.Stores;
+import org.apache.kafka.streams.state.WindowStore;
 
 /**
  * One application per store type, for tests: it reads {@code left} and {@code right}, keeps the state that
@@ -113,6 +114,12 @@ public final class StoresApplication {
                 builder.addStateStore(Stores.keyValueStoreBuilder(
                     Stores.persistentKeyValueStore("buckets"), Serdes.Bytes(), STRING));
                 return stream("left").process(Buckets::new, Named.as("count-buckets"), "buckets");
+            case "plain":
+                builder.addStateStore(Stores.keyValueStoreBuilder(
+                    Stores.persistentKeyValueStore("totals"), STRING, STRING));
+                builder.addStateStore(Stores.windowStoreBuilder(
+                    Stores.persistentWindowStore("windows", Duration.ofDays(1), WINDOW, false), STRING, STRING));
+                return stream("left").process(Plain::new, Named.as("count-plainly"), "totals", "windows");
             case "headers":
                 return grouped().reduce((old, value) -> value, Materialized.as("latest")).toStream();
             case "grace":
@@ -190,6 +197,34 @@ public final class StoresApplication {
             final String after = Long.toString(before == null ? 1 : Long.parseLong(before) + 1);
             store.put(at, after);
             context.forward(record.withKey(record.key() + "/" + bucket).withValue(after));
+        }
+    }
+
+    /** Counts per key, and per key and window, in stores whose values have no timestamp of their own. */
+    private static final class Plain implements Processor<String, String, String, String> {
+        private ProcessorContext<String, String> context;
+        private KeyValueStore<String, String> totals;
+        private WindowStore<String, String> windows;
+
+        @Override
+        public void init(final ProcessorContext<String, String> processorContext) {
+            context = processorContext;
+            totals = context.getStateStore("totals");
+            windows = context.getStateStore("windows");
+        }
+
+        @Override
+        public void process(final Record<String, String> record) {
+            final long start = record.timestamp() - record.timestamp() % WINDOW.toMillis();
+            final String total = next(totals.get(record.key()));
+            final String within = next(windows.fetch(record.key(), start));
+            totals.put(record.key(), total);
+            windows.put(record.key(), within, start);
+            context.forward(record.withValue(total + "/" + within));
+        }
+
+        private static String next(final String count) {
+            return Long.toString(count == null ? 1 : Long.parseLong(count) + 1);
         }
     }
 

@@ -50,6 +50,7 @@ STORES: dict[str, dict[str, str]] = {
     "suppress-session": {"counts": "session", "suppressed-store": "suppress-session"},
     "suppress": {"counts": "timestamped-key-value", "suppressed-store": "suppress"},
     "processor": {"buckets": "processor"},
+    "plain": {"totals": "key-value", "windows": "window"},
     "headers": {"latest": "timestamped-key-value"},
     "grace": {"right-table": "versioned", "grace-Buffer": "timestamped-key-value"},
 }
