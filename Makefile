@@ -8,7 +8,7 @@ MAKEFLAGS += --no-print-directory
 
 PYTHON_OF_VENV := .venv/bin/python
 RUN := PYTHONPATH="$(CURDIR)/plugins" $(PYTHON_OF_VENV)
-SHELL_SCRIPTS := .ci/run $(wildcard scripts/*.sh jvm/demo/*.sh)
+SHELL_SCRIPTS := .ci/run $(wildcard scripts/*.sh jvm/demo/*.sh tests/support/*.sh)
 # mypy refuses a directory without a Python file.
 TYPED := $(patsubst %/,%,$(sort $(dir $(wildcard plugins/kafka_rescale/*.py spark_jobs/*.py benchmarks/*.py scripts/*.py))))
 

@@ -39,16 +39,21 @@ def journal_of(expansion: Expansion) -> Journal:
     return journal
 
 
+def logs_of(stack: FlightsStack) -> list[list[str]]:
+    """The lines that each instance of the application itself has logged, each with its time."""
+    texts = [file.read_text() for file in stack.directory.rglob(f"{GREEN}.log")]
+    return [[line for line in text.splitlines() if line.startswith("20")] for text in texts]
+
+
 def log_of(stack: FlightsStack) -> list[str]:
-    """The lines that the application itself has logged."""
-    text = (stack.directory / f"{GREEN}.log").read_text()
-    return [line for line in text.splitlines() if line.startswith("20")]
+    """The lines of all instances in the order of their times."""
+    return sorted(line for log in logs_of(stack) for line in log)
 
 
 def is_running(stack: FlightsStack) -> bool:
-    """Whether the last state that it has logged is RUNNING."""
-    states = [line for line in log_of(stack) if " state " in line]
-    return bool(states) and states[-1].endswith("-> RUNNING")
+    """Whether the last state that each instance has logged is RUNNING."""
+    states = [[line for line in log if " state " in line] for log in logs_of(stack)]
+    return all(found and found[-1].endswith("-> RUNNING") for found in states)
 
 
 def restored_by(stack: FlightsStack, since: int = 0) -> Restored:
@@ -75,6 +80,15 @@ def records_between(
 def test_what_was_restored_behind_the_gate_is_not_restored_again(guarantee: str, tmp_path: Path) -> None:
     with live_application(tmp_path, rate=20, guarantee=guarantee, settings=PROMPT) as (stack, expansion):
         pre_warm_and_cut_over(stack, expansion)
+
+
+@pytest.mark.slow
+def test_several_instances_keep_what_each_of_them_has_restored(tmp_path: Path) -> None:
+    settings = {**PROMPT, "FLIGHTS_THREADS": "1"}
+    with live_application(tmp_path, rate=20, settings=settings, two_instances=True) as (stack, expansion):
+        pre_warm_and_cut_over(stack, expansion)
+        assert len(logs_of(stack)) == 2
+        assert all(any("restored" in line for line in log) for log in logs_of(stack))
 
 
 def pre_warm_and_cut_over(stack: FlightsStack, expansion: Expansion) -> None:
@@ -113,7 +127,7 @@ def pre_warm_and_cut_over(stack: FlightsStack, expansion: Expansion) -> None:
     assert [e.what for e in trace.within("journal")] == phases
     commands = [e.what for e in trace.within("process")]
     assert {command.split()[1] for command in commands} == {"stop", "status", "start"}
-    assert {command.split()[0] for command in commands} == {"jvm/demo/run.sh"}
+    assert {command.split()[0] for command in commands} == {str(stack.program)}
     assert trace.started_by_catch_up() == []
 
     # and it ends with the right state

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.expansion import ROOT, Expansion
-from kafka_rescale.embedded.flights_stack import FlightsStack, environment_of
+from kafka_rescale.embedded.flights_stack import RUN, FlightsStack, environment_of
 from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin import ClusterAdmin
 
@@ -19,19 +19,29 @@ from tests.support.kills import kill_session
 
 FILE = ROOT / "applications" / "flights.yaml"
 FLIGHTS = 9_000
+TWO_INSTANCES = Path(__file__).with_name("two_instances.sh")
+BROKERS_DEFAULT = {"group.initial.rebalance.delay.ms": "3000"}
 World = tuple[FlightsStack, Expansion]
 
 
 @contextmanager
 def live_application(
-    directory: Path, *, rate: float, guarantee: str = "at_least_once", settings: Mapping[str, str] | None = None
+    directory: Path,
+    *,
+    rate: float,
+    guarantee: str = "at_least_once",
+    settings: Mapping[str, str] | None = None,
+    two_instances: bool = False,
 ) -> Iterator[World]:
     """The flights application at work, and an expansion of it to 8 partitions.
 
     :param rate: flights per second that go on arriving.
     :param settings: further ``FLIGHTS_…`` variables of ``run.sh``.
+    :param two_instances: run it as two processes with local state of their own, on a broker which waits for both.
     """
-    with EmbeddedBroker(directory / "broker", heap="512m") as broker:
+    properties = BROKERS_DEFAULT if two_instances else {}
+    program = TWO_INSTANCES if two_instances else RUN
+    with EmbeddedBroker(directory / "broker", heap="512m", properties=properties) as broker:
         stack = FlightsStack(
             directory / "flights",
             broker.bootstrap_servers,
@@ -40,13 +50,15 @@ def live_application(
             rate=rate,
             limit=FLIGHTS,
             settings=settings or {},
+            program=program,
         )
         with environment_of(stack):
             try:
                 stack.start_replay()
                 stack.await_sent(FLIGHTS // 2)
                 assert stack.run("start") == 0
-                expansion = Expansion.of_file(FILE, broker.bootstrap_servers, directory / "run")
+                changes = {"lifecycle": lifecycle_of(program)}
+                expansion = Expansion.of_file(FILE, broker.bootstrap_servers, directory / "run", changes)
                 admin = ClusterAdmin(expansion.connection)
                 wait_until(
                     lambda: sum(admin.end_offsets(["aircraft-totals-output"])["aircraft-totals-output"].values()),
@@ -58,6 +70,12 @@ def live_application(
                 stack.stop("flights", "flights-g2")
                 for process in expansion.processes:
                     kill_session(process.pid)
+
+
+def lifecycle_of(program: Path) -> dict[str, str]:
+    """Return the lifecycle of the application file, by commands of a program."""
+    commands = {"start": "start", "start_gated": "start-gated", "stop": "stop", "status": "status"}
+    return {"type": "shell", **{name: f"{program} {word} {{application_id}}" for name, word in commands.items()}}
 
 
 def operation_process(expansion: Expansion, operation: str) -> subprocess.Popen[bytes]:

@@ -32,6 +32,7 @@ class FlightsStack:
     :param rate: flights per second after that.
     :param limit: flights of the year that are used; all for ``None``.
     :param settings: further ``FLIGHTS_…`` variables of ``run.sh``.
+    :param program: takes the commands of the application's life cycle, as ``run.sh`` does.
     """
 
     directory: Path
@@ -43,6 +44,7 @@ class FlightsStack:
     rate: float = 500
     limit: int | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
+    program: Path = RUN
     _replay: subprocess.Popen[bytes] | None = None
     _watchdog: subprocess.Popen[bytes] | None = None
 
@@ -71,7 +73,9 @@ class FlightsStack:
         """Run one command of the application's life cycle and return its exit code."""
         ensure_demo_classes()
         environment = {**os.environ, **self.environment}
-        return subprocess.run([str(RUN), command, application_id], env=environment, check=False).returncode
+        return subprocess.run(
+            [str(self.program), command, application_id], env=environment, check=False
+        ).returncode
 
     def start_replay(self) -> None:
         """Create the topics if they are missing, and send flights in a process of its own."""
