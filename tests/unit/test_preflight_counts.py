@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from kafka_rescale.core.preflight import changes_anything
+from kafka_rescale.core.preflight_counts import changes_anything
 from kafka_rescale.core.topology import SubTopology, Topology
 
 from tests.support.situations import (

@@ -6,7 +6,6 @@ from kafka_rescale.core.errors import Finding
 from kafka_rescale.core.preflight_bridge import successor_topics, unfinished_bridge
 from kafka_rescale.core.preflight_counts import (
     changelog_counts,
-    changes_anything,
     copartitioned,
     derived_repartitions,
     reachable_target,
@@ -79,6 +78,3 @@ def _counts(situation: Situation) -> list[Finding]:
 def messages(situation: Situation) -> list[str]:
     """Return what does not hinder the expansion but is worth knowing."""
     return [*lag_messages(situation), *retention_warnings(situation), *history_messages(situation)]
-
-
-__all__ = ["changes_anything", "check", "is_continued", "messages"]

@@ -11,6 +11,7 @@ from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.errors import PreflightRefused
 from kafka_rescale.core.generation_names import green_names
 from kafka_rescale.core.plan import Plan
+from kafka_rescale.core.preflight_counts import changes_anything
 from kafka_rescale.core.situation import Situation
 from kafka_rescale.core.topology import Topology
 from kafka_rescale.kafka.admin import ClusterAdmin
@@ -71,7 +72,7 @@ def preflight(
         journal = situation.control.journal
         assert journal is not None
         return Preflight(journal.plan, False, (f"continues in phase {journal.phase}", *messages))
-    if not checks.changes_anything(situation):
+    if not changes_anything(situation):
         return Preflight(
             None, True, (f"{application.application_id} is already at {target} partitions", *messages)
         )
