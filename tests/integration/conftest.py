@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import uuid
@@ -55,5 +56,7 @@ def spark() -> Iterator[SparkSession]:
         .config("spark.executorEnv.PYTHONPATH", str(package))
         .getOrCreate()
     )
+    # Py4J says goodbye when the interpreter ends: after pytest has closed what it logs to.
+    logging.getLogger("py4j").setLevel(logging.WARNING)
     yield session
     session.stop()

@@ -104,6 +104,7 @@ def test_a_rollback_leaves_the_old_generation_running_and_untouched(tmp_path: Pa
         stack.await_equal("flights")
 
 
+@pytest.mark.slow
 def test_a_driver_that_wakes_up_after_the_cutover_writes_nothing(tmp_path: Path) -> None:
     with live_application(tmp_path, rate=8) as (stack, expansion):
         plan = expansion.begin()
