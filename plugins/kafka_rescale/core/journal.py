@@ -78,6 +78,7 @@ class Journal(Value):
     :param prewarmed: seconds per part of the pre-warming of this attempt; empty if there was none.
     :param compaction_lags: ``min.compaction.lag.ms`` overrides of green's changelogs as they were before every
         record had to be kept; an empty string stands for no override.
+    :param callback_begun_ms: wall clock when ``on_partition_expansion`` was about to be called, 0 before.
     """
 
     plan: Plan
@@ -95,6 +96,7 @@ class Journal(Value):
     gate_ends: PartitionOffsets = Field(default_factory=dict)
     prewarmed: dict[str, float] = Field(default_factory=dict)
     compaction_lags: dict[str, str] = Field(default_factory=dict)
+    callback_begun_ms: int = 0
 
     def advanced(self, phase: Phase, *, now_ms: int, **changes: object) -> Journal:
         """Return the journal in its next phase; the same phase again is allowed, for a step that is repeated.

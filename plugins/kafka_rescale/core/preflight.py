@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kafka_rescale.core.errors import Finding
+from kafka_rescale.core.expansion_callback import callback_findings
 from kafka_rescale.core.preflight_bridge import successor_topics, unfinished_bridge
 from kafka_rescale.core.preflight_counts import (
     changelog_counts,
@@ -45,6 +46,7 @@ def check(situation: Situation) -> list[Finding]:
     A continued expansion was checked when it began; since then its own steps have changed counts and topics.
     """
     findings = [*conflicting_target(situation), *running_as_expected(situation)]
+    findings += callback_findings(situation.application)
     if situation.control.journal is not None and situation.control.journal.in_progress:
         return findings
     missing = list(missing_topics(situation))

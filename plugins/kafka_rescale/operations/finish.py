@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 
 from kafka_rescale.core.application import Application
-from kafka_rescale.core.callables import named
 from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.expansion_callback import ExpansionCallback
 from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.core.misrouted import refuse_misrouted
 from kafka_rescale.core.prewarming import remark
@@ -15,6 +15,7 @@ from kafka_rescale.core.verification_report import is_about
 from kafka_rescale.kafka import lease
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.misrouted import look_for_misrouted
+from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.operations.rescale import Rescale, blue
 
 log = logging.getLogger(__name__)
@@ -25,8 +26,8 @@ def finish(application: Application, connection: KafkaConnection, *, owner: str)
 
     :param owner: the run that holds the lease.
     :returns: the report, the downtime in its parts, and what pre-warming has saved or would have.
-    :raises UnsafeState: verify has not passed, blue has written after it was proven gone, or records of a grown
-        input lie in partitions of its old count.
+    :raises UnsafeState: verify has not passed, blue has written after it was proven gone, records of a grown
+        input lie in partitions of its old count, or ``on_partition_expansion`` may have been called already.
     """
     rescale = Rescale.open(application, connection, owner)
     state = rescale.control.read()
@@ -40,7 +41,7 @@ def finish(application: Application, connection: KafkaConnection, *, owner: str)
     if journal.phase is Phase.VERIFIED:
         for topic, value in journal.compaction_lags.items():
             rescale.admin.alter_configs(topic, {"min.compaction.lag.ms": value or None})
-        on_partition_expansion(application, blue(journal.plan).partitions, journal.plan.partitions)
+        _on_partition_expansion(rescale, journal)
         journal = rescale.advance(Phase.COMPLETE)
     lease.release(rescale.control, owner)
     return {
@@ -51,18 +52,15 @@ def finish(application: Application, connection: KafkaConnection, *, owner: str)
     }
 
 
-def on_partition_expansion(application: Application, old: int, new: int) -> None:
-    """Call the application's ``on_partition_expansion(old, new)`` (KIP-878), if it declares one.
-
-    :raises InvalidInput: it can't be imported.
-    """
-    if application.on_partition_expansion is None:
+def _on_partition_expansion(rescale: Rescale, journal: Journal) -> None:
+    callback = ExpansionCallback.of(rescale.application)
+    if callback is None:
         return
-    callback = named(
-        "on_partition_expansion", application.on_partition_expansion, "an importable function of (old, new)"
-    )
-    log.info("calling %s(%d, %d)", application.on_partition_expansion, old, new)
-    callback(old, new)
+    # Decided inside the compare-and-set: of two attempts of one run, only one may call.
+    rescale.change(lambda present: callback.begun(present, now_ms=now_ms()))
+    old, new = blue(journal.plan).partitions, journal.plan.partitions
+    log.info("calling %s(%d, %d)", callback.name, old, new)
+    callback(old, new, journal.plan)
 
 
 def _assert_passed(state: ControlState, journal: Journal) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from kafka_rescale.core.application import Application
@@ -54,16 +54,21 @@ class Rescale:
         return self._owned(self.control.read())
 
     def advance(self, phase: Phase, *, records: Mapping[str, Value] | None = None, **changes: object) -> Journal:
-        """Write the journal's next phase in one transaction, together with other records if given.
+        """Write the journal's next phase in one transaction, together with other records if given."""
+        return self.change(lambda journal: journal.advanced(phase, now_ms=now_ms(), **changes), records)
+
+    def change(self, change: Callable[[Journal], Journal], records: Mapping[str, Value] | None = None) -> Journal:
+        """Write what ``change`` makes of the journal in one transaction, together with other records if given.
 
         The lease is checked inside the same compare-and-set: an attempt that was overtaken changes nothing.
+
+        :param change: given the present journal; what it raises is passed on, and nothing written.
         """
 
-        def change(state: ControlState) -> Mapping[str, Value]:
-            journal = self._owned(state).advanced(phase, now_ms=now_ms(), **changes)
-            return {**(records or {}), "journal": journal}
+        def under_lease(state: ControlState) -> Mapping[str, Value]:
+            return {**(records or {}), "journal": change(self._owned(state))}
 
-        return self._owned(self.control.update(change))
+        return self._owned(self.control.update(under_lease))
 
     def _owned(self, state: ControlState) -> Journal:
         lease, journal = state.lease, state.journal
