@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from kafka_rescale.core.errors import PreflightRefused
 
-from tests.support.small_application import KEYS, Made, declared, placed
+from tests.support.situations import all_placed_by
+from tests.support.small_application import KEYS, Made, declared, placed, records
 from tests.support.small_cluster import make, run_preflight
 
 pytestmark = pytest.mark.integration
@@ -50,7 +51,15 @@ def test_records_of_a_librdkafka_producer(client: Client, tmp_path: Path, unique
         "offset 0: key 'customer-5' belongs to partition 2 of 4; expected every key where murmur2 puts it. "
         "All of them fit crc32, the default of librdkafka producers: declare `partitioner: crc32`."
     )
-    assert run_preflight(client, tmp_path, unique, inputs=inputs(unique, partitioner="crc32")).plan is not None
+    assert "found crc32 for" in refusal(client, tmp_path, unique, inputs=inputs(unique, partitioner="crc32"))
+
+
+def test_an_application_that_uses_another_partitioner_throughout(
+    client: Client, tmp_path: Path, unique: str
+) -> None:
+    by_crc32 = records(unique, partitioner="crc32")
+    make(client, unique, spoilt={topic.removeprefix(f"{unique}-"): made for topic, made in by_crc32.items()})
+    assert run_preflight(client, tmp_path, unique, **all_placed_by(unique, "crc32")).plan is not None
 
 
 def test_a_wrong_key_is_found_in_the_newest_part_of_a_long_partition(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from kafka_rescale.core.topology_describe import parse_describe
 from tests.support.small_application import (
     KEYS,
     START_MS,
+    Made,
     application,
     declared,
     placed,
@@ -43,11 +44,37 @@ SET_BY_PROGRAM = [{"name": "by-customer", "count": "start_command"}]
 
 def samples(**spoilt: list[Sample]) -> tuple[Sample, ...]:
     """Samples of a sound application; those of the topics in ``spoilt`` replaced."""
-    sound = {
+    return tuple(s for found in {**sampled(records(NAME)), **spoilt}.values() for s in found)
+
+
+def sampled(records: Mapping[str, list[Made]]) -> dict[str, list[Sample]]:
+    """Return samples of records, per topic."""
+    return {
         topic: [Sample(topic, m.partition, offset, m.key, m.timestamp_ms) for offset, m in enumerate(made)]
-        for topic, made in records(NAME).items()
+        for topic, made in records.items()
     }
-    return tuple(s for found in {**sound, **spoilt}.values() for s in found)
+
+
+def all_placed_by(name: str, partitioner: str) -> dict[str, Any]:
+    """Return what is declared if every topic and store has one partitioner.
+
+    :param name: of the application.
+    """
+    by = {"partitioner": partitioner}
+    orders, customers = declared(name)["inputs"]
+    return {
+        "inputs": [orders, {**customers, **by}],
+        "repartitions": [{"name": "by-customer", **by}],
+        "stores": [{**store, **by} for store in declared(name)["stores"]],
+    }
+
+
+def unjoined(given: Situation) -> Situation:
+    """The re-keyed orders without any state: customers and every store are in a sub-topology of their own."""
+    orders, join = given.topology.subtopologies
+    customers = replace(join, id=2, sources=("shop-customers",), sinks=())
+    by_customer = replace(join, sources=("by-customer-repartition",), stores=())
+    return replace(given, topology=replace(given.topology, subtopologies=(orders, by_customer, customers)))
 
 
 def situation(target: int = 8, **changes: Any) -> Situation:

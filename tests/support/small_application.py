@@ -105,9 +105,9 @@ def topic_configs(name: str) -> dict[str, dict[str, str]]:
     }
 
 
-def records(name: str, partitions: int = 4) -> dict[str, list[Made]]:
+def records(name: str, partitions: int = 4, partitioner: str = "murmur2") -> dict[str, list[Made]]:
     """Return the records of a sound application, per topic."""
-    plain = placed(KEYS, partitions)
+    plain = placed(KEYS, partitions, partitioner)
     window = START_MS.to_bytes(8, "big") + bytes(4)
     session = (START_MS + 60_000).to_bytes(8, "big") + START_MS.to_bytes(8, "big")
     return {

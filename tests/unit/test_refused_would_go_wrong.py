@@ -11,7 +11,7 @@ from kafka_rescale.core.partitioners import Murmur2, partitioner_named
 from kafka_rescale.core.planning import build_plan
 from kafka_rescale.operations.load import topology_of
 
-from tests.support.situations import situation
+from tests.support.situations import STORES, situation
 from tests.support.small_application import application
 
 KEYS = [f"key-{i}".encode() for i in range(1000)]
@@ -72,6 +72,18 @@ def test_with_the_wrong_partitioner_records_would_miss_their_state(declared: str
     """The copy puts state where the declared one says, the program's records arrive where the real one does."""
     state, records = (partitioner_named(name).partition_batch(KEYS, AFTER - 1) for name in (declared, real))
     assert sum(a != b for a, b in zip(state, records, strict=True)) > len(KEYS) / 4
+
+
+def test_with_two_partitioners_in_a_sub_topology_records_would_not_meet_the_state_they_are_joined_with() -> None:
+    """Each topic is copied as declared, so that one key's table entry and its records are in two tasks."""
+    customers, *others = STORES
+    given = situation(AFTER, stores=[{**customers, "partitioner": "crc32"}, *others])
+    moves = {m.store: m for m in given.plan.moves}
+    state, records = (
+        partitioner_named(moves[name].partitioner, moves[name].key_topic).partition_batch(KEYS, AFTER)
+        for name in ("customers", "by-customer-repartition")
+    )
+    assert sum(a != b for a, b in zip(state, records, strict=True)) > len(KEYS) / 2
 
 
 def test_an_enforced_count_would_be_planned_as_another() -> None:

@@ -21,7 +21,7 @@ from kafka_rescale.core.preflight_formats import (
 )
 from kafka_rescale.core.preflight_grown import grown_inputs
 from kafka_rescale.core.preflight_keys import history_messages, misplaced_keys, null_keys
-from kafka_rescale.core.preflight_partitioners import future_placement
+from kafka_rescale.core.preflight_partitioners import future_placement, one_partitioner
 from kafka_rescale.core.preflight_running import conflicting_target, lag_messages, running_as_expected
 from kafka_rescale.core.preflight_topics import (
     green_names,
@@ -59,7 +59,7 @@ def check(situation: Situation) -> list[Finding]:
     findings += [*null_keys(situation), *store_key_shapes(situation), *proven_contents(situation)]
     if joins:
         return findings
-    return [*findings, *misplaced_keys(situation)] or list(future_placement(situation))
+    return [*findings, *misplaced_keys(situation)] or _partitioners(situation)
 
 
 def _counts(situation: Situation) -> list[Finding]:
@@ -75,6 +75,11 @@ def _counts(situation: Situation) -> list[Finding]:
         *successor_topics(situation),
         *unfinished_bridge(situation),
     ]
+
+
+def _partitioners(situation: Situation) -> list[Finding]:
+    """What is declared is known to be what placed the present keys."""
+    return list(one_partitioner(situation)) or list(future_placement(situation))
 
 
 def messages(situation: Situation) -> list[str]:

@@ -1,4 +1,4 @@
-"""Preflight: can every sampled key be placed in the target's partitions, by the partitioner that is declared?"""
+"""Preflight: do the declared partitioners agree, and can they place every sampled key in the target?"""
 
 from __future__ import annotations
 
@@ -8,7 +8,65 @@ from kafka_rescale.core.changelog_formats import format_of
 from kafka_rescale.core.errors import Finding, UnsafeState
 from kafka_rescale.core.partitioners import Partitioner, partitioner_named
 from kafka_rescale.core.plan import InputPlan, Move, MoveKind
+from kafka_rescale.core.preflight_counts import counts_after
 from kafka_rescale.core.situation import Situation, shown
+from kafka_rescale.core.topology import SubTopology, own_sources
+
+_REMEDY = (
+    "Correct the declared partitioners. If the topics really differ, the program misses matches already: let it "
+    "re-key one of them (`repartition()`) before they meet."
+)
+
+
+def one_partitioner(situation: Situation) -> Iterator[Finding]:
+    """Yield stateful sub-topologies whose sources and stores are not placed by one partitioner.
+
+    ``Topology#describe()`` does not say which of them are joined, so all of them are taken to be.
+    """
+    for subtopology in situation.stateful_subtopologies():
+        declared = _declared(situation, subtopology)
+        if len(declared) > 1:
+            yield Finding(
+                f"sub-topology {subtopology.id}",
+                ", ".join(f"{name} for {' and '.join(of)}" for name, of in sorted(declared.items())),
+                "one partitioner: a key's records and state belong to one task, and would be copied to several",
+                _REMEDY,
+            )
+        else:
+            yield from _by_topic(situation, subtopology, next(iter(declared)))
+
+
+def _declared(situation: Situation, subtopology: SubTopology) -> dict[str, list[str]]:
+    """Return what is placed by each partitioner; a table whose input is its changelog has none of its own."""
+    application, found = situation.application, dict[str, list[str]]()
+    inputs = {i.topic: i.partitioner for i in application.inputs}
+    for topic in own_sources(subtopology):
+        found.setdefault(inputs.get(topic) or application.repartition_partitioner(topic), []).append(topic)
+    for store in subtopology.stores:
+        found.setdefault(application.store_named(store).partitioner, []).append(f"store {store}")
+    return found
+
+
+def _by_topic(situation: Situation, subtopology: SubTopology, name: str) -> Iterator[Finding]:
+    """A user's function may answer differently for two topics: seen by the keys sampled of any of them."""
+    first, *others = own_sources(subtopology)
+    sampled = [s for t in (first, *others) for s in situation.samples_of(situation.full_name(t))]
+    keys = sorted({s.key for s in sampled if s.key is not None})
+    for other in others:
+        for n in (situation.counts[first], counts_after(situation)[first]):
+            try:
+                here, there = (partitioner_named(name, t).partition_batch(keys, n) for t in (first, other))
+            except UnsafeState as error:
+                yield Finding(f"sub-topology {subtopology.id}, {error.what}", error.found, error.expected, _REMEDY)
+                return
+            for key in (k for k, a, b in zip(keys, here, there, strict=True) if a != b):
+                yield Finding(
+                    f"sub-topology {subtopology.id}, partitioner {name}",
+                    f"key {shown(key)} in different partitions of {n} for topics {first!r} and {other!r}",
+                    "one partition: a key's records and state belong to one task",
+                    _REMEDY,
+                )
+                return
 
 
 def future_placement(situation: Situation) -> Iterator[Finding]:
