@@ -69,7 +69,14 @@ class Ordered:
         declared = {
             "application_id": NAME,
             "partitions": AFTER,
-            "inputs": [{"topic": OLD, "policy": "repartitioned", "silent_seconds": self.silent_seconds}],
+            "inputs": [
+                {
+                    "topic": OLD,
+                    "policy": "repartitioned",
+                    "silent_seconds": self.silent_seconds,
+                    "isolation_level": "read_committed",
+                }
+            ],
             "outputs": [{"topic": SEEN}],
             "topology": DESCRIPTION.format(input=OLD, output=SEEN),
             "stores": [{"name": "values", "type": "timestamped-key-value"}],

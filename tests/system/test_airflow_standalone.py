@@ -30,7 +30,7 @@ CUSTOMERS = f"{BRIDGED}-customers"
 REPARTITIONED = {
     "inputs": [
         {"topic": f"{BRIDGED}-orders", "policy": "unkeyed"},
-        {"topic": CUSTOMERS, "policy": "repartitioned", "silent_seconds": 3},
+        {"topic": CUSTOMERS, "policy": "repartitioned", "silent_seconds": 3, "isolation_level": "read_committed"},
     ],
     "lifecycle": {"type": "shell", "start": f"true {{input:{CUSTOMERS}}}", "stop": "true", "status": "true"},
 }

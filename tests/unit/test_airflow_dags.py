@@ -213,7 +213,9 @@ def test_the_application_files_of_this_repository_can_be_used(monkeypatch: pytes
 def test_only_a_repartitioned_input_has_a_bridge_and_that_looks_before_it_starts_a_driver(
     applications: Path,
 ) -> None:
-    repartitioned = [{"topic": "orders", "policy": "repartitioned", "silent_seconds": 90}]
+    repartitioned = [
+        {"topic": "orders", "policy": "repartitioned", "silent_seconds": 90, "isolation_level": "read_committed"}
+    ]
     lifecycle = {**CHAIN["lifecycle"], "start": "start {input:orders}"}
     write_application(applications, application_id="bridged", inputs=repartitioned, lifecycle=lifecycle)
     dags = parsed().dags

@@ -107,8 +107,8 @@ FIELDS: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "unknown field of an input": (
         {"inputs": [INPUTS[0], {**INPUTS[1], "partitoner": "crc32"}]},
-        "inputs[1].partitoner: found the unknown field `partitoner`; expected one of partitioner, policy, "
-        "producers, silent_seconds, successor, topic. Did you mean `partitioner`?",
+        "inputs[1].partitoner: found the unknown field `partitoner`; expected one of isolation_level, "
+        "partitioner, policy, producers, silent_seconds, successor, topic. Did you mean `partitioner`?",
     ),
     "missing field": (
         {"lifecycle": {"type": "shell", "start": "true", "stop": "true"}},

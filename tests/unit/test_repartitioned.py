@@ -31,7 +31,7 @@ START = "run.sh start {application_id} {input:orders}"
 ORDERED: dict[str, Any] = {
     "application_id": "ordered",
     "partitions": 8,
-    "inputs": [{"topic": "orders", "policy": "repartitioned"}],
+    "inputs": [{"topic": "orders", "policy": "repartitioned", "isolation_level": "read_committed"}],
     "outputs": [{"topic": "totals"}],
     "subtopologies": [{"sources": ["orders"], "stores": ["last"], "sinks": ["totals"]}],
     "stores": [{"name": "last", "type": "timestamped-key-value"}],
@@ -122,9 +122,25 @@ class TestDeclaration:
         paused = {"topic": "orders", "policy": "paused", "successor": "orders-v2"}
         assert mistakes(inputs=[paused]) == ["a successor for an input with policy paused"]
 
+    @pytest.mark.parametrize("said", [{}, {"isolation_level": "read_uncommitted"}])
+    def test_a_program_that_may_read_what_was_taken_back_is_refused(self, said: dict[str, str]) -> None:
+        application = Application.model_validate(
+            {**ORDERED, "inputs": [{"topic": "orders", "policy": "repartitioned", **said}]}
+        )
+        [mistake] = check_declaration(application, topology_of(application))
+        assert str(mistake.finding("inputs[0].isolation_level")) == (
+            "inputs[0].isolation_level: found read_uncommitted for orders, which comes through a bridge; expected "
+            "read_committed: what a killed bridge has taken back would be processed, and then once more. Run the "
+            "program with processing.guarantee=exactly_once_v2 or main.consumer.isolation.level=read_committed, "
+            "then declare `isolation_level: read_committed` here."
+        )
+
+    def test_other_policies_have_no_bridge_and_may_read_as_they_like(self) -> None:
+        assert mistakes(inputs=[{"topic": "orders", "policy": "paused"}]) == []
+
     @pytest.mark.parametrize("taken", ["totals", "orders"])
     def test_a_successor_must_not_be_another_topic_of_the_application(self, taken: str) -> None:
-        named = {"topic": "orders", "policy": "repartitioned", "successor": taken}
+        named = {**ORDERED["inputs"][0], "successor": taken}
         assert mistakes(inputs=[named]) == [f"the successor {taken}, which is a topic of its own"]
 
 

@@ -9,6 +9,7 @@ from kafka_rescale.core.application import Application
 from kafka_rescale.core.declaration_topics import (
     copartitioned_policies,
     inputs_declared,
+    isolation,
     outputs_declared,
     policies,
     successors,
@@ -33,6 +34,7 @@ def check_declaration(application: Application, topology: Topology) -> list[Mist
         *policies(application, topology),
         *copartitioned_policies(application, topology),
         *successors(application),
+        *isolation(application),
     ]
 
 

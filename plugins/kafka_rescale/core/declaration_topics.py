@@ -113,6 +113,22 @@ def successors(application: Application) -> Iterator[Mistake]:
             )
 
 
+def isolation(application: Application) -> Iterator[Mistake]:
+    """Yield inputs that come through a bridge and aren't declared to be read committed.
+
+    No broker can tell how a consumer reads: the isolation level is part of its fetches only.
+    """
+    for index, declared in enumerate(application.inputs):
+        if declared.policy is InputPolicy.REPARTITIONED and declared.isolation_level != "read_committed":
+            yield Mistake(
+                ("inputs", index, "isolation_level"),
+                f"{declared.isolation_level} for {declared.topic}, which comes through a bridge",
+                "read_committed: what a killed bridge has taken back would be processed, and then once more",
+                "Run the program with processing.guarantee=exactly_once_v2 or main.consumer.isolation.level="
+                "read_committed, then declare `isolation_level: read_committed` here.",
+            )
+
+
 def copartitioned_policies(application: Application, topology: Topology) -> Iterator[Mistake]:
     """Yield joined inputs of which one would grow and the other not."""
     by_topic = {i.topic: i for i in application.inputs}

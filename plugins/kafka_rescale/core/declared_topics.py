@@ -55,6 +55,8 @@ class Input(Strict):
         filled in.
     :param silent_seconds: for ``repartitioned``, how long nothing must have come into the old topic before its
         bridge ends: longer than any producer pauses between two records.
+    :param isolation_level: with which the program reads it; a bridge that is killed leaves records of an aborted
+        transaction behind.
     """
 
     topic: Name
@@ -63,6 +65,7 @@ class Input(Strict):
     producers: Producers | None = None
     successor: str | None = None
     silent_seconds: int = Field(default=3600, ge=1)
+    isolation_level: Literal["read_uncommitted", "read_committed"] = "read_uncommitted"
 
     @field_validator("partitioner")
     @classmethod
