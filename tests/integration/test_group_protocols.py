@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
 from kafka_rescale.core.errors import Outage, UnsafeState
+from kafka_rescale.embedded.jars import java_command
 from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
@@ -131,3 +136,45 @@ def test_growing_what_a_running_application_reads_ends_it(
         wait_until(lambda: processed(admin, topic) >= RECORDS, timeout=60, what="the input to be processed")
         admin.grow_topic(topic, PARTITIONS + 1)
         member.await_state("ERROR", SOON)
+
+
+@contextmanager
+def share_member(servers: str, group: str, topic: str) -> Iterator[None]:
+    """A consumer of a share group (KIP-932)."""
+    words = ["--bootstrap-server", servers, "--topic", topic, "--group", group]
+    program = "org.apache.kafka.tools.consumer.ConsoleShareConsumer"
+    process = subprocess.Popen(
+        java_command(program, *words),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_a_share_group_would_be_taken_for_one_that_is_gone(
+    admin: ClusterAdmin, client: dict[str, str], unique: str
+) -> None:
+    """confluent-kafka says that it is dead, so that its members would be thought to have stopped."""
+    admin.ensure_topic(unique, 1, 1, {})
+    assert admin.describe_group(unique).state == "Dead"
+
+    def refusal() -> str:
+        try:
+            admin.describe_group(unique)
+        except UnsafeState as error:
+            return str(error)
+        return ""
+
+    with share_member(client["bootstrap.servers"], unique, unique):
+        wait_until(lambda: refusal() != "", timeout=60, what="the share group")
+        assert refusal() == (
+            f"group '{unique}': found a group of the share protocol; expected a group of the classic, the "
+            "consumer or the streams protocol. Choose another application.id, or delete that group."
+        )
+        seen = AdminClient(client).describe_consumer_groups([unique])[unique].result(20)
+        assert (seen.state.name, seen.members) == ("DEAD", [])

@@ -13,12 +13,12 @@ from threading import Thread
 from kafka_rescale.embedded.jars import JVM_DIRECTORY, java_command
 from kafka_rescale.embedded.processes import wait_until
 
-SOURCE = JVM_DIRECTORY / "tests" / "CountingMember.java"
+COUNTING = "CountingMember"
 
 
 @dataclass
 class StreamsMember:
-    """A running instance of ``CountingMember``.
+    """A running instance of one of the programs that print their states.
 
     :param states: those that it has entered, in their order.
     """
@@ -48,13 +48,19 @@ class StreamsMember:
 
 @contextmanager
 def streams_member(
-    servers: str, application_id: str, topic: str, directory: Path, settings: Mapping[str, str] | None = None
+    servers: str,
+    application_id: str,
+    topic: str,
+    directory: Path,
+    settings: Mapping[str, str] | None = None,
+    program: str = COUNTING,
 ) -> Iterator[StreamsMember]:
     """An instance that reads ``topic`` and writes ``<topic>-counts``; killed at the end of the block.
 
     :param settings: of Kafka Streams, on top of its defaults.
+    :param program: a class of ``jvm/tests``.
     """
-    member = launch(servers, application_id, topic, directory, settings or {})
+    member = launch(servers, application_id, topic, directory, settings or {}, program)
     try:
         yield member
     finally:
@@ -62,7 +68,12 @@ def streams_member(
 
 
 def launch(
-    servers: str, application_id: str, topic: str, directory: Path, settings: Mapping[str, str]
+    servers: str,
+    application_id: str,
+    topic: str,
+    directory: Path,
+    settings: Mapping[str, str],
+    program: str = COUNTING,
 ) -> StreamsMember:
     """Start an instance; whoever calls this ends it."""
     directory.mkdir(parents=True, exist_ok=True)
@@ -70,7 +81,10 @@ def launch(
     arguments = [servers, application_id, topic, f"{topic}-counts", str(directory), *options]
     with (directory / "log").open("ab") as log:
         process = subprocess.Popen(
-            java_command(str(SOURCE), *arguments), stdout=subprocess.PIPE, stderr=log, text=True
+            java_command(str(JVM_DIRECTORY / "tests" / f"{program}.java"), *arguments),
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
         )
     member = StreamsMember(process)
     Thread(target=_read, args=(member,), daemon=True).start()
