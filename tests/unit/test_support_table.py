@@ -1,33 +1,88 @@
-"""The table of what is supported: nothing forgotten, and every test that it names exists."""
+"""The tables of what is supported: nothing forgotten, and every test that they name exists."""
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
+from collections.abc import Iterator
+from itertools import product
+from typing import get_args
 
+from kafka_rescale.core.application import Application
 from kafka_rescale.core.changelog_formats import FORMATS, REFUSED
+from kafka_rescale.core.declared_topics import InputPolicy
 
-ROOT = Path(__file__).parents[2]
+from tests.support.documents import ROOT, collected, missing, named_tests, rows
+
+PAGES = sorted(page.name for page in (ROOT / "docs").glob("support*.md"))
 TEXT = (ROOT / "docs" / "support.md").read_text()
-ROWS = [line.split("|")[1:-1] for line in TEXT.splitlines() if line.startswith("| `")]
+ROWS = rows(TEXT, "store type | guarantee | protocol")
+AXES = (
+    (*FORMATS, *REFUSED),
+    ("at_least_once", "exactly_once_v2"),
+    ("classic", "streams"),
+    tuple(InputPolicy),
+    ("blue_green",),
+)
+VERDICTS = {"run", "not run", "left alone", "refused"}
 
 
-def test_every_store_type_has_a_row() -> None:
-    named = {name for row in ROWS for name in re.findall(r"`([\w-]+)`", row[0])}
-    assert named == {*FORMATS, *REFUSED}
+def values(cell: str, axis: tuple[str, ...]) -> set[str]:
+    """What a cell stands for."""
+    return set(axis) if cell == "any" else set(re.findall(r"`([\w-]+)`", cell))
+
+
+def fitting(combination: tuple[str, ...]) -> Iterator[int]:
+    """The numbers of the rows that a combination fits, the one that decides first."""
+    for number, row in enumerate(ROWS):
+        if all(value in values(cell, axis) for value, cell, axis in zip(combination, row, AXES, strict=False)):
+            yield number
+
+
+def test_every_combination_has_a_row_and_every_row_decides_on_one() -> None:
+    deciding = {next(fitting(combination), None) for combination in product(*AXES)}
+    assert deciding == set(range(len(ROWS)))
+
+
+def test_the_modes_are_those_of_an_application_file() -> None:
+    modes = set(get_args(Application.model_fields["mode"].annotation))
+    assert {mode for row in ROWS for mode in values(row[4], AXES[4])} == {"blue_green"}
+    assert all(f"`{mode}`" in TEXT for mode in modes)
+
+
+def test_a_row_speaks_of_what_there_is() -> None:
+    for row in ROWS:
+        assert len(row) == len(AXES) + 2, row
+        for cell, axis in zip(row, AXES, strict=False):
+            assert values(cell, axis), row
+            assert values(cell, axis) <= set(axis), row
+        assert row[5] in VERDICTS, row
+
+
+def test_what_was_run_names_the_run() -> None:
+    for row in ROWS:
+        if row[5] == "run":
+            cases = named_tests(row[6])
+            assert cases, row
+            assert all("::" in case for case in cases), row
+
+
+def test_every_refusal_names_the_test_of_its_message_and_one_of_what_would_come_of_it() -> None:
+    refusals = rows(TEXT, "what | why | message")
+    assert len(refusals) > 15
+    for what, _, message, wrong in refusals:
+        assert named_tests(message), what
+        assert named_tests(wrong) or wrong in {"the same test", "it has no changelog: nothing to move"}, what
 
 
 def test_every_test_that_is_named_exists() -> None:
-    named = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", TEXT)
-    assert named
-    for file, function in named:
-        assert f"def {function}" in (ROOT / file).read_text(), (file, function)
+    named = {name for page in PAGES for name in named_tests((ROOT / "docs" / page).read_text())}
+    assert len(named) > 60
+    assert missing(named, collected(named)) == []
 
 
-def test_every_run_that_is_named_is_a_case() -> None:
-    from tests.integration.test_stores_control_run import CASES
-
-    cases = {str(case.id) for case in CASES}
-    named = set(re.findall(r"stores\[([\w-]+)\]", TEXT))
-    assert named <= cases
-    assert named
+def test_a_test_that_does_not_exist_is_found() -> None:
+    known = ["tests/unit/test_a.py::test_b", "tests/unit/test_a.py::TestC::test_d[4::to[8]]"]
+    there = ["tests/unit/test_a.py", "tests/unit/test_a.py::test_b", "tests/unit/test_a.py::test_d"]
+    assert missing([*there, "tests/unit/test_a.py::test_d[4::to[8]]"], known) == []
+    gone = ["tests/unit/test_a.py::test_c", "tests/unit/test_a.py::test_d[5]", "tests/unit/test_z.py"]
+    assert missing([*there, *gone], known) == gone
