@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,12 +16,11 @@ from kafka_rescale.operations import finish as operation
 from kafka_rescale.operations.rescale import Rescale
 
 from tests.support import expansion_callbacks
+from tests.support.callback_world import MODULE, PLAN, World
 from tests.support.gate_world import Killed
 from tests.support.situations import found, situation
 from tests.support.small_application import application
 
-MODULE = "tests.support.expansion_callbacks"
-PLAN = situation().plan
 ID = expansion_id(PLAN)
 AMBIGUOUS = (
     f"expansion {ID}: found a call of {MODULE}:note that has begun, and no record of its end; expected one call "
@@ -30,51 +28,6 @@ AMBIGUOUS = (
     "that it can recognise a repeated one; or see whether it has had its effect, bring that about by hand if not, "
     "and take `on_partition_expansion` out of the file until this run is complete. Then clear the callback task."
 )
-
-
-@dataclass
-class World:
-    """A verified expansion's journal; the worker dies before or behind one of its calls.
-
-    :param dies_at: number of the moment, counting from 1: an even number is behind a call; never if 0.
-    """
-
-    callback: str | None = "note"
-    journal: Journal = field(default_factory=lambda: Journal(plan=PLAN, phase=Phase.VERIFIED))
-    dies_at: int = 0
-    moments: int = 0
-
-    @property
-    def rescale(self) -> Any:
-        """Stands for a ``Rescale`` over real adapters."""
-        named = f"{MODULE}:{self.callback}" if self.callback else None
-        return SimpleNamespace(
-            application=application("shop", on_partition_expansion=named),
-            control=SimpleNamespace(read=lambda: SimpleNamespace(report={})),
-            journal=lambda: self.journal,
-            change=self.call(self._change),
-            advance=self.call(lambda phase: self._change(lambda j: j.advanced(phase, now_ms=2))),
-        )
-
-    def call(self, body: Callable[..., Any]) -> Callable[..., Any]:
-        """A call before and behind which the worker may die."""
-
-        def called(*arguments: Any, **named: Any) -> Any:
-            self._moment()
-            result = body(*arguments, **named)
-            self._moment()
-            return result
-
-        return called
-
-    def _change(self, change: Callable[[Journal], Journal]) -> Journal:
-        self.journal = change(self.journal)
-        return self.journal
-
-    def _moment(self) -> None:
-        self.moments += 1
-        if self.moments == self.dies_at:
-            raise Killed
 
 
 @pytest.fixture
