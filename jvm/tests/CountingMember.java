@@ -10,7 +10,8 @@ import org.apache.kafka.streams.kstream.Produced;
 import org.apache.kafka.streams.state.KeyValueStore;
 
 /**
- * A stateful Kafka Streams instance as small as can be: counts the records of a topic per key.
+ * A stateful Kafka Streams instance as small as can be: counts the records of a topic per key. With the setting
+ * {@code counts.logging=false} its store has no changelog.
  *
  * <p>Prints every state that it enters. SIGTERM closes it cleanly.
  *
@@ -29,11 +30,15 @@ public class CountingMember {
             final String[] setting = arguments[i].split("=", 2);
             settings.put(setting[0], setting[1]);
         }
+        final var counts = Materialized.<byte[], Long, KeyValueStore<Bytes, byte[]>>as("counts")
+            .withKeySerde(Serdes.ByteArray()).withValueSerde(Serdes.Long());
+        if ("false".equals(settings.remove("counts.logging"))) {
+            counts.withLoggingDisabled();
+        }
         final var builder = new StreamsBuilder();
         builder.stream(arguments[2], Consumed.with(Serdes.ByteArray(), Serdes.ByteArray()))
             .groupByKey()
-            .count(Materialized.<byte[], Long, KeyValueStore<Bytes, byte[]>>as("counts")
-                .withKeySerde(Serdes.ByteArray()).withValueSerde(Serdes.Long()))
+            .count(counts)
             .toStream()
             .to(arguments[3], Produced.with(Serdes.ByteArray(), Serdes.Long()));
         final var streams = new KafkaStreams(builder.build(settings), settings);

@@ -1,0 +1,50 @@
+"""Why a store without logging is refused: without its local disk there is nothing to restore it from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from kafka_rescale.embedded.processes import wait_until
+from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.range_reader import read_ranges
+
+from tests.support.streams_member import streams_member
+
+pytestmark = pytest.mark.integration
+
+RECORDS = 3
+SETTINGS = {"commit.interval.ms": "100", "statestore.cache.max.bytes": "0", "auto.offset.reset": "earliest"}
+
+
+@pytest.mark.parametrize(("logging", "counted"), [("true", 2 * RECORDS), ("false", RECORDS)])
+def test_an_instance_without_the_local_disk_begins_with_what_the_changelog_has(
+    logging: str, counted: int, client: dict[str, str], unique: str, tmp_path: Path
+) -> None:
+    connection, servers = KafkaConnection(client), client["bootstrap.servers"]
+    admin, producer = ClusterAdmin(connection), Producer(client)
+    output = f"{unique}-counts"
+    for topic in (unique, output):
+        admin.ensure_topic(topic, 1, 1, {})
+
+    def written() -> int:
+        return admin.end_offsets([output])[output][0]
+
+    settings = {**SETTINGS, "counts.logging": logging}
+    for disk in ("old", "new"):
+        for _ in range(RECORDS):
+            producer.produce(unique, b"v", b"key", 0)
+        assert producer.flush(20) == 0
+        before = written()
+        with streams_member(servers, unique, unique, tmp_path / disk, settings) as member:
+            wait_until(lambda so_far=before: written() == so_far + RECORDS, timeout=60, what="the counts")
+            member.close()
+        # Its members linger for the session timeout, and the next one would wait for it.
+        admin.remove_members(unique)
+    *_, last = read_ranges(connection, output, {0: (0, written())})
+    value = last.value()
+    assert isinstance(value, bytes)
+    assert int.from_bytes(value, "big") == counted
+    assert bool(admin.describe_topics([f"{unique}-counts-changelog"])) == (logging == "true")
