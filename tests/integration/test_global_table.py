@@ -30,9 +30,14 @@ class Rates:
     def __init__(self, admin: ClusterAdmin, client: dict[str, str], topic: str) -> None:
         self.admin, self.topic = admin, topic
         self.table, self.output = f"{topic}-rates", f"{topic}-counts"
-        self._connection, self._producer = KafkaConnection(client), Producer(client)
+        self._client, self._connection, self._producer = client, KafkaConnection(client), Producer(client)
         for name in (topic, self.table, self.output):
             admin.ensure_topic(name, 1, 1, {})
+
+    def grows(self, partitions: int) -> None:
+        """Grow the table's topic; who writes to it from now on knows of that."""
+        self.admin.grow_topic(self.table, partitions)
+        self._producer = Producer(self._client)
 
     def sets(self, key: str, rate: str, partition: int) -> None:
         """Write an entry of the table."""
@@ -63,7 +68,7 @@ def test_a_running_application_would_miss_what_comes_into_new_partitions_of_a_gl
     with streams_member(servers, unique, unique, tmp_path / "1", SETTINGS, "GlobalMember") as running:
         running.await_state("RUNNING")
         assert rates.asks("EUR") == "1"
-        admin.grow_topic(rates.table, 2)
+        rates.grows(2)
         rates.sets("USD", "2", 1)
         for number in range(UPDATES):
             # Each is seen after more than one refresh of the metadata: what is not read by then never is.

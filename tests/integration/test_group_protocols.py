@@ -176,5 +176,6 @@ def test_a_share_group_would_be_taken_for_one_that_is_gone(
             f"group '{unique}': found a group of the share protocol; expected a group of the classic, the "
             "consumer or the streams protocol. Choose another application.id, or delete that group."
         )
-        seen = AdminClient(client).describe_consumer_groups([unique])[unique].result(20)
+        confluent = AdminClient(client)
+        seen = confluent.describe_consumer_groups([unique])[unique].result(20)
         assert (seen.state.name, seen.members) == ("DEAD", [])
