@@ -31,7 +31,7 @@ def test_four_to_eight_and_back_to_the_declared_four_equals_a_control_run(tmp_pa
             broker.bootstrap_servers,
             guarantee="exactly_once_v2",
             preload=FLIGHTS // 2,
-            rate=12,
+            rate=4,
             limit=FLIGHTS,
             settings={"FLIGHTS_OPTIONS": "--planes global", "FLIGHTS_PARTITIONS": "4"},
         )
