@@ -136,16 +136,21 @@ class FlightsStack:
     def await_equal(self, application_id: str, timeout: float = 240) -> None:
         """Return when the application has made of the flights sent what follows from them.
 
-        :raises TimeoutError: it hasn't; ``compare`` says where.
+        :raises TimeoutError: it hasn't; says where.
         """
+        differences: list[str] = []
 
         def equal() -> bool:
             try:
-                return self.compare(application_id).equal
+                differences[:] = self.compare(application_id).differences
             except KafkaException:
                 return False  # the application has not created its topics yet
+            return not differences
 
-        wait_until(equal, timeout=timeout, what=f"{application_id} to be done with {self.sent():,} flights")
+        try:
+            wait_until(equal, timeout=timeout, what=f"{application_id} to be done with {self.sent():,} flights")
+        except TimeoutError as error:
+            raise TimeoutError("\n".join([str(error), *differences])) from None
 
     def _end_watchdog(self) -> None:
         if self._watchdog is not None:
