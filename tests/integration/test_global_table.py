@@ -77,6 +77,7 @@ def test_a_running_application_would_miss_what_comes_into_new_partitions_of_a_gl
         assert rates.asks("USD") == "none"
         assert "ERROR" not in running.states
     green = f"{unique}-g2"
+    admin.commit(green, admin.end_offsets([unique]))
     with streams_member(servers, green, unique, tmp_path / "2", SETTINGS, "GlobalMember") as fresh:
         fresh.await_state("RUNNING")
         assert rates.asks("USD") == "2"
