@@ -72,3 +72,12 @@ def test_a_prefix_is_what_the_first_flights_alone_give() -> None:
     whole = load(limit=200)
     assert whole.prefix(120).expected_totals() == load(limit=120).expected_totals()
     assert whole.prefix(120).flight_records == whole.flight_records[:120]
+
+
+def test_a_flight_that_lies_twice_in_the_log_counts_twice_and_a_lost_one_not_at_all(dataset: Dataset) -> None:
+    totals = dataset.logged([4, 0, 1, 1, 2]).expected_totals()
+    assert {tail: (total["flights"], total["distance"]) for tail, total in totals.items()} == {
+        A: (3, 120),
+        B: (1, 50),
+    }
+    assert dataset.logged([0, 1, 2, 3, 4]).expected_totals() == dataset.expected_totals()

@@ -81,7 +81,8 @@ def test_crash_during_each_step_ends_verified(victim: str, tmp_path: Path) -> No
         assert state.journal.phase == "complete"
         assert state.report["passed"]
         stack.finish_replay()
-        stack.await_equal("flights-g2")
+        # What a killed broker has kept of its input is its own affair; everything after that is ours.
+        stack.await_equal("flights-g2", logged=victim == "broker")
 
 
 def broker_kill(directory: Path) -> Kill:

@@ -52,6 +52,10 @@ class Dataset:
         """The first ``sent`` flights, at unchanged times."""
         return replace(self, flights=self.flights.head(sent))
 
+    def logged(self, numbers: list[int]) -> Dataset:
+        """The flights with these numbers, each as often as its number is there."""
+        return replace(self, flights=self.flights.iloc[numbers])
+
     @cached_property
     def flight_records(self) -> list[tuple[int, str]]:
         """(timestamp in ms, JSON value) of every flight."""

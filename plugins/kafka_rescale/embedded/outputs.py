@@ -72,6 +72,12 @@ def read_results(client: Mapping[str, object], topic: str, decode: Decoder) -> R
     return dict(decode(key, value) for key, value in latest.items() if value is not None)
 
 
+def read_numbers(client: Mapping[str, object], topic: str) -> list[int]:
+    """The numbers of all flights that lie in an input topic."""
+    with _ReadToEnd(client, topic) as reader:
+        return [json.loads(message.value())["number"] for message in reader.messages()]
+
+
 def read_latest(client: Mapping[str, object], topic: str) -> dict[bytes, bytes | None]:
     """Key to its last committed value up to the present end of the topic; None where it was deleted.
 
