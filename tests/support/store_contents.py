@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import permutations
 
 from kafka_rescale.core.subscription_wrapper import parse
 from kafka_rescale.kafka.connection import KafkaConnection
@@ -64,4 +65,11 @@ def differences(expected: Contents, found: Contents, most: int = 5) -> Sequence[
     """Return the first differences, one line each."""
     keys = sorted(expected.keys() | found.keys(), key=repr)
     wrong = [key for key in keys if expected.get(key) != found.get(key)]
-    return [f"{key!r}: expected {expected.get(key)}, found {found.get(key)}" for key in wrong[:most]]
+    return [_difference(key, expected.get(key), found.get(key)) for key in wrong[:most]]
+
+
+def _difference(key: object, expected: object, found: object) -> str:
+    if isinstance(expected, list) and isinstance(found, list):
+        missing, surplus = (list((a - b).elements()) for a, b in permutations((Counter(expected), Counter(found))))
+        return f"{key!r}: missing {missing}, surplus {surplus}"
+    return f"{key!r}: expected {expected}, found {found}"

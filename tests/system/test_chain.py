@@ -44,6 +44,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
                 assert links.run("start", name) == 0
             wait_until(lambda: len(links.finals()) == KEYS, timeout=180, what="every key at the end of the chain")
             with airflow:
+                for name in NAMES:
+                    airflow.client.pause(f"expand_{name}", False)
                 yield links, airflow
         finally:
             links.end()
@@ -59,6 +61,17 @@ def running(links: Links) -> dict[str, str]:
     alive = {name: [g for g in names if links.run("status", g) == 0] for name, names in generations.items()}
     assert all(len(found) == 1 for found in alive.values()), alive
     return {name: found[0] for name, found in alive.items()}
+
+
+def test_a_chain_with_a_paused_dag_is_refused_before_anything_is_touched(world: World) -> None:
+    _, airflow = world
+    airflow.client.pause("expand_middle")
+    run_id = airflow.client.trigger(CHAIN, {"approve_cutover": False})
+    assert airflow.client.wait_for_run(CHAIN, run_id, timeout=RUN_SECONDS) == "failed"
+    assert airflow.client.task_states(CHAIN, run_id)["preflight.unpaused_dags"] == "failed"
+    assert "expand_middle, paused" in airflow.client.log(CHAIN, run_id, "preflight.unpaused_dags")
+    assert airflow.client.runs("expand_down") == {}
+    airflow.client.pause("expand_middle", False)
 
 
 def test_a_failure_in_the_middle_leaves_the_rest_untouched_and_running(world: World) -> None:

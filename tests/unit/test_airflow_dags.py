@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
+from kafka_rescale.core.errors import Refused
 
 from tests.support.application_files import CHAIN, write_application
 
@@ -168,10 +170,23 @@ class TestChains:
 
     def test_all_are_checked_before_the_most_downstream_is_expanded(self, chained: DagBag) -> None:
         dag = chained.dags["expand_chain_shop"]
-        checks = {"preflight.up", "preflight.middle", "preflight.down"}
+        checks = {"preflight.up", "preflight.middle", "preflight.down", "preflight.unpaused_dags"}
         assert dag.get_task("down").upstream_task_ids == checks
         assert dag.get_task("middle").upstream_task_ids == {"down"}
         assert dag.get_task("up").upstream_task_ids == {"middle"}
+
+    def test_the_paused_ones_are_named_before_anything_is_touched(self, chained: DagBag) -> None:
+        check = chained.dags["expand_chain_shop"].get_task("preflight.unpaused_dags")
+
+        class TaskInstance:
+            def get_dag(self, dag_id: str) -> SimpleNamespace:
+                return SimpleNamespace(is_paused=dag_id in paused)
+
+        paused = set[str]()
+        check.execute({"ti": TaskInstance()})
+        paused = {"expand_up", "expand_down"}
+        with pytest.raises(Refused, match="expand_down, expand_up, paused"):
+            check.execute({"ti": TaskInstance()})
 
     def test_each_is_expanded_by_its_own_dag_in_a_run_that_can_be_continued(self, chained: DagBag) -> None:
         task = chained.dags["expand_chain_shop"].get_task("middle")

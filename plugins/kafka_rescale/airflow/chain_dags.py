@@ -8,6 +8,7 @@ from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOpe
 from airflow.sdk import DAG, TaskGroup, chain
 
 from kafka_rescale.airflow.operators.admin import PreflightOperator
+from kafka_rescale.airflow.operators.chain import UnpausedDagsOperator
 from kafka_rescale.airflow.params import chain_params
 from kafka_rescale.airflow.retries import DEFAULT_ARGS
 from kafka_rescale.core.application import Application
@@ -74,6 +75,8 @@ def _dag(dag_id: str, name: str, members: list[Member]) -> DAG:
                     application_file=str(files[application.application_id]),
                     target="{{ params.target or '' }}",
                 )
+            dag_ids = [f"expand_{application.application_id}" for application in ordered]
+            UnpausedDagsOperator(task_id="unpaused_dags", dag_ids=dag_ids, retries=0)
         chain(checked, *map(_expansion, ordered))
     return dag
 
