@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.expansion import ROOT, Expansion
@@ -32,12 +33,14 @@ def live_application(
     guarantee: str = "at_least_once",
     settings: Mapping[str, str] | None = None,
     two_instances: bool = False,
+    changes: Mapping[str, Any] | None = None,
 ) -> Iterator[World]:
     """The flights application at work, and an expansion of it to 8 partitions.
 
     :param rate: flights per second that go on arriving.
     :param settings: further ``FLIGHTS_…`` variables of ``run.sh``.
     :param two_instances: run it as two processes with local state of their own, on a broker which waits for both.
+    :param changes: of the application file.
     """
     properties = BROKERS_DEFAULT if two_instances else {}
     program = TWO_INSTANCES if two_instances else RUN
@@ -57,8 +60,8 @@ def live_application(
                 stack.start_replay()
                 stack.await_sent(FLIGHTS // 2)
                 assert stack.run("start") == 0
-                changes = {"lifecycle": lifecycle_of(program)}
-                expansion = Expansion.of_file(FILE, broker.bootstrap_servers, directory / "run", changes)
+                changed = {"lifecycle": lifecycle_of(program), **(changes or {})}
+                expansion = Expansion.of_file(FILE, broker.bootstrap_servers, directory / "run", changed)
                 admin = ClusterAdmin(expansion.connection)
                 wait_until(
                     lambda: sum(admin.end_offsets(["aircraft-totals-output"])["aircraft-totals-output"].values()),

@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from kafka_rescale.core.application import Application
 from kafka_rescale.core.plan import Plan
+from kafka_rescale.core.planning import build_plan
+from kafka_rescale.operations.load import topology_of
+
+from tests.support.application_files import CHAIN
+
+IN_PLACE_TOPICS = (
+    "by-customer-repartition",
+    "by-region-repartition",
+    "per-customer-changelog",
+    "per-region-changelog",
+)
 
 
 def plan_for(application: str, partitions: int = 8, generation: int = 2) -> Plan:
@@ -16,3 +30,34 @@ def plan_for(application: str, partitions: int = 8, generation: int = 2) -> Plan
         stages=(),
         inputs=(),
     )
+
+
+def in_place_plan(
+    current: int = 4,
+    target: int = 8,
+    *,
+    running: str = "orders-app",
+    generation: int = 2,
+    grown_from: Mapping[str, tuple[int, ...]] | None = None,
+) -> Plan:
+    """The plan of the chain of ``application_files`` in place.
+
+    :param running: its ``application.id``.
+    :param grown_from: see ``build_plan``.
+    """
+    application = in_place_application()
+    counts = {f"{running}-{name}": current for name in IN_PLACE_TOPICS} | {"orders": current, "totals": current}
+    return build_plan(
+        application,
+        topology_of(application),
+        blue=running,
+        generation=generation,
+        current=counts,
+        target=target,
+        grown_from=grown_from,
+    )
+
+
+def in_place_application() -> Application:
+    """The chain of ``application_files`` with mode ``in_place``."""
+    return Application.model_validate({**CHAIN, "mode": "in_place"})

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import product
-from typing import get_args
 
-from kafka_rescale.core.application import Application
+from kafka_rescale.core.application import Mode
 from kafka_rescale.core.changelog_formats import FORMATS, REFUSED
 from kafka_rescale.core.declared_topics import InputPolicy
 
@@ -44,9 +43,10 @@ def test_every_combination_has_a_row_and_every_row_decides_on_one() -> None:
 
 
 def test_the_modes_are_those_of_an_application_file() -> None:
-    modes = set(get_args(Application.model_fields["mode"].annotation))
-    assert {mode for row in ROWS for mode in values(row[4], AXES[4])} == {"blue_green"}
-    assert all(f"`{mode}`" in TEXT for mode in modes)
+    assert {mode for row in ROWS for mode in values(row[4], AXES[4])} == {Mode.BLUE_GREEN.value}
+    assert all(f"`{mode}`" in TEXT for mode in Mode)
+    in_place = {name for row in rows(TEXT, "store type, in place") for name in re.findall(r"`([\w-]+)`", row[0])}
+    assert in_place == {*FORMATS, "source-table"}
 
 
 def test_a_row_speaks_of_what_there_is() -> None:

@@ -75,7 +75,7 @@ class TestWhatIsCompared:
         begins = {"blue": {0: 3, 1: 0}, "green": dict.fromkeys(range(4), 0)}
         ends = {"blue": {0: 10, 1: 20}, "green": dict.fromkeys(range(4), 9)}
         topics = {"blue": blue, "green": green}
-        return expansion_pair(move, begins=begins, ends=ends, topics=topics, now_ms=NOW)
+        return expansion_pair(move, begins=begins, blue_ends=ends, green_ends=ends, topics=topics, now_ms=NOW)
 
     def pair_with(self, blue: TopicDescription, green: TopicDescription) -> int | None:
         pair = self.whole_pair(blue, green, self.MOVE)

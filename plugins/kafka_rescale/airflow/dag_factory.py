@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING
 from airflow.sdk import DAG, TaskGroup, chain
 
 from kafka_rescale.airflow.expansion_tasks import AFTER_PREWARM, ExpansionTasks
+from kafka_rescale.airflow.in_place_dag import DOC as IN_PLACE_DOC
+from kafka_rescale.airflow.in_place_dag import build_in_place
 from kafka_rescale.airflow.operators.invalid import InvalidApplicationOperator
 from kafka_rescale.airflow.params import expansion_params
 from kafka_rescale.airflow.retries import DEFAULT_ARGS
-from kafka_rescale.core.application import Application
+from kafka_rescale.core.application import Application, Mode
 from kafka_rescale.core.planning import stage_name
 from kafka_rescale.core.topology import Topology
 
@@ -46,7 +48,8 @@ def expansion_dag(application: Application, file: Path) -> DAG:
     """Return the expansion DAG of one application."""
     from kafka_rescale.operations.load import topology_of
 
-    name = application.application_id
+    name, in_place = application.application_id, application.mode is Mode.IN_PLACE
+    build, doc = (build_in_place, IN_PLACE_DOC) if in_place else (build_expansion, DOC)
     with DAG(
         dag_id=f"expand_{name}",
         schedule=application.schedule,
@@ -55,10 +58,10 @@ def expansion_dag(application: Application, file: Path) -> DAG:
         max_active_runs=1,
         params=expansion_params(application),
         default_args=DEFAULT_ARGS,
-        doc_md=DOC.format(application_id=name),
+        doc_md=doc.format(application_id=name),
         tags=["kafka-rescale", "expand", *application.tags],
     ) as dag:
-        build_expansion(ExpansionTasks(application, str(file)), topology_of(application))
+        build(ExpansionTasks(application, str(file)), topology_of(application))
     return dag
 
 

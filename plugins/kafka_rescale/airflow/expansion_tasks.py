@@ -14,6 +14,8 @@ from kafka_rescale.airflow.operators.admin import (
     PlanOperator,
     PreflightOperator,
     PrewarmOperator,
+    StartOperator,
+    StopOperator,
 )
 from kafka_rescale.airflow.operators.approval import OptionalApprovalOperator
 from kafka_rescale.airflow.operators.closing import FinishOperator, RollBackOperator
@@ -101,6 +103,23 @@ class ExpansionTasks:
             subject=f"Cut {self.application.application_id} over now?",
             body=f"{LAG_TABLE}\n\n{PLAN_TABLE}",
         )
+
+    def approve_stop(self) -> OptionalApprovalOperator:
+        """Ask before the application is stopped to grow in place; the param is the one of a cutover."""
+        return OptionalApprovalOperator(
+            task_id="approve_cutover",
+            enabled_by="approve_cutover",
+            subject=f"Stop {self.application.application_id} now, and let its topics grow for good?",
+            body=PLAN_TABLE,
+        )
+
+    def stop(self) -> StopOperator:
+        """Stop the application to grow in place; the point of no return."""
+        return StopOperator(task_id="stop", application_file=self.file)
+
+    def start(self) -> StartOperator:
+        """Start the application that has grown in place."""
+        return StartOperator(task_id="start", application_file=self.file)
 
     def cutover(self) -> CutoverOperator:
         """Stop, carry over, promote, start."""

@@ -59,6 +59,9 @@ def _findings(application_id: str, state: ControlState) -> RescaleError | None:
         f"verification of {application_id}",
         found="findings, see the report in this log",
         expected="two equal generations",
-        remedy=f"{journal.plan.blue} is whole, untouched until `retire`. Stop {journal.plan.green}, "
+        remedy=f"Stop {journal.plan.green}, and look at the findings before anything else: all that it had "
+        "written before is still in its changelogs."
+        if journal.plan.is_in_place
+        else f"{journal.plan.blue} is whole, untouched until `retire`. Stop {journal.plan.green}, "
         "and look at the findings before anything else.",
     )

@@ -22,10 +22,12 @@ def plan_markdown(plan: Plan) -> str:
         for stage in plan.stages
         for growth in stage.grow_outputs
     ]
-    inputs = [("cutover", f"input ({i.policy})", i.topic, i.green_topic, i.current, i.target) for i in plan.inputs]
+    last = "start" if plan.is_in_place else "cutover"
+    inputs = [(last, f"input ({i.policy})", i.topic, i.green_topic, i.current, i.target) for i in plan.inputs]
     names = [stage.name for stage in plan.stages]
     rows = sorted([*outputs, *moves], key=lambda row: names.index(row[0]))
-    title = f"**{plan.application}** to {plan.partitions} partitions: `{plan.blue}` → `{plan.green}`"
+    way = f"`{plan.blue}`, in place" if plan.is_in_place else f"`{plan.blue}` → `{plan.green}`"
+    title = f"**{plan.application}** to {plan.partitions} partitions: {way}"
     header = ("stage", "what", "from", "to", "partitions", "then")
     return f"{title} (plan {plan.fingerprint})\n\n{table(header, [*rows, *inputs])}"
 

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from airflow.sdk import Param
 
+from kafka_rescale.core.application import Mode
+
 if TYPE_CHECKING:
     from kafka_rescale.core.application import Application
 
@@ -17,8 +19,9 @@ def expansion_params(application: Application) -> dict[str, Param]:
 
     ``approve_cutover`` is on by default: whoever presses *Trigger* without reading gets copies, which harm nobody,
     and is asked before the application is stopped. A schedule is itself the decision to expand, and takes the
-    defaults, so there it is off.
+    defaults, so there it is off. In place nothing is copied while the application goes on, so there is no lag.
     """
+    lag = {} if application.mode is Mode.IN_PLACE else {"acceptable_recovery_lag": _acceptable_lag(application)}
     return {
         "target": _target(f"`partitions` of the application file ({application.partitions} when parsed)"),
         "dry_run": _dry_run(),
@@ -30,16 +33,20 @@ def expansion_params(application: Application) -> dict[str, Param]:
             description_md="Wait for a person to approve the plan before anything is created.",
         ),
         "approve_cutover": _approve_cutover(application.schedule is None),
-        "acceptable_recovery_lag": Param(
-            None,
-            type=["null", "integer"],
-            minimum=0,
-            title="Acceptable recovery lag",
-            section=SAFETY,
-            description_md="Offsets per partition within which the gates open. Empty: the application file's "
-            f"({application.acceptable_recovery_lag} when parsed).",
-        ),
+        **lag,
     }
+
+
+def _acceptable_lag(application: Application) -> Param:
+    return Param(
+        None,
+        type=["null", "integer"],
+        minimum=0,
+        title="Acceptable recovery lag",
+        section=SAFETY,
+        description_md="Offsets per partition within which the gates open. Empty: the application file's "
+        f"({application.acceptable_recovery_lag} when parsed).",
+    )
 
 
 def chain_params() -> dict[str, Param]:
@@ -79,7 +86,8 @@ def _approve_cutover(asked: bool) -> Param:
         type="boolean",
         title="Approve the cutover",
         section=SAFETY,
-        description_md="Wait for a person to approve the cutover, with the lag of every partition at hand.",
+        description_md="Wait for a person to approve the cutover, with the lag of every partition at hand; or, in "
+        "place, the stop of the application.",
     )
 
 

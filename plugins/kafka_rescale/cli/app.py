@@ -93,8 +93,8 @@ def status(file: File, config: Config = None, as_json: AsJson = False) -> None:
     application, connection = _opened(file, config)
     control = ControlTopic(connection, application.application_id).read()
     journal = control.journal
-    warming = journal is not None and journal.phase is Phase.WARMING
-    progress = lags(connection, journal.plan, None) if journal is not None and warming else []
+    copying = journal is not None and journal.phase is Phase.WARMING and not journal.plan.is_in_place
+    progress = lags(connection, journal.plan, None) if journal is not None and copying else []
     show(status_view(application, control, progress), as_json)
 
 

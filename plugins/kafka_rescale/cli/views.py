@@ -21,13 +21,15 @@ def application_view(application: Application, topology: Topology) -> Document:
     rows = [(s.id, ", ".join(s.sources), ", ".join(s.stores), ", ".join(s.sinks)) for s in topology.subtopologies]
     data = {
         "application": application.application_id,
+        "mode": str(application.mode),
         "partitions": application.partitions,
         "subtopologies": [
             {"id": s.id, "sources": s.sources, "stores": s.stores, "sinks": s.sinks}
             for s in topology.subtopologies
         ],
     }
-    text = f"{application.application_id}: the file is valid; {application.partitions} partitions wanted."
+    wanted = f"{application.partitions} partitions wanted, mode {application.mode}"
+    text = f"{application.application_id}: the file is valid; {wanted}."
     return Document(data, text, (Rows("Sub-topologies", ("id", "sources", "stores", "sinks"), rows),))
 
 
@@ -57,10 +59,12 @@ def cluster_view(
     group = found.group
     data = {
         "application_id": running,
+        "mode": str(application.mode),
         "group": {"state": group.state, "members": len(group.members)},
         "topics": [dict(zip(header, row, strict=True)) for row in rows],
     }
-    text = f"{running}: group {group.state} with {len(group.members)} members; {found.brokers} brokers."
+    members = f"group {group.state} with {len(group.members)} members"
+    text = f"{running}: {members}; {found.brokers} brokers; mode {application.mode}."
     return Document(data, text, (Rows("Topics", header, rows),))
 
 
@@ -90,9 +94,11 @@ def plan_view(plan: Plan | None, messages: Sequence[str]) -> Document:
             (stage.name, "create successor", m.source, m.target, m.source_partitions, m.target_partitions)
             for m in stage.bridges
         ]
-    rows += [("cutover", f"input, {i.policy}", i.topic, i.green_topic, i.current, i.target) for i in plan.inputs]
+    last = "start" if plan.is_in_place else "cutover"
+    rows += [(last, f"input, {i.policy}", i.topic, i.green_topic, i.current, i.target) for i in plan.inputs]
     data = {"plan": plan.model_dump(mode="json"), "fingerprint": plan.fingerprint, "messages": list(messages)}
-    title = f"{plan.blue} -> {plan.green}, {plan.partitions} partitions (plan {plan.fingerprint})"
+    way = f"{plan.blue}, in place" if plan.is_in_place else f"{plan.blue} -> {plan.green}"
+    title = f"{way}, {plan.partitions} partitions (plan {plan.fingerprint})"
     return Document(data, text, (Rows(title, ("stage", "what", "from", "to", "now", "then"), rows),))
 
 
@@ -108,6 +114,7 @@ def status_view(
     data = {
         **control.model_dump(mode="json", include={"generations", "lease", "results"}),
         "application": application.application_id,
+        "mode": str(application.mode),
         "phase": str(control.journal.phase) if control.journal else None,
         "target": control.journal.plan.partitions if control.journal else None,
         "attempt": control.journal.attempt if control.journal else None,
@@ -133,12 +140,13 @@ def _summary(application: Application, control: ControlState) -> str:
         f"running: {generations.running}, generation {generations.generation}, {generations.partitions} partitions"
         if generations
         else f"running: {application.application_id}, generation 1 (never rescaled)",
-        f"expansion to {journal.plan.partitions} partitions: {journal.phase}, attempt {journal.attempt}"
+        f"expansion to {journal.plan.partitions} partitions{', in place' if journal.plan.is_in_place else ''}: "
+        f"{journal.phase}, attempt {journal.attempt}"
         if journal
         else "expansion: none",
         f"lease: {lease.owner}, for {lease.target} partitions" if lease and not lease.released else "lease: free",
     ]
-    if journal and (said := remark(journal.timings, journal.prewarmed)):
+    if journal and not journal.plan.is_in_place and (said := remark(journal.timings, journal.prewarmed)):
         lines.append(said)
     if control.bridge:
         lines.append(_bridge_line(control.bridge, control.results.get("bridge")))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -10,6 +11,17 @@ from kafka_rescale.core.declared_lifecycles import Lifecycle
 from kafka_rescale.core.declared_stores import Store
 from kafka_rescale.core.declared_topics import Input, Output, Repartition, SubTopologySpec
 from kafka_rescale.core.fields import Name, PartitionCount, Strict
+
+
+class Mode(StrEnum):
+    """How an application gets its new partitions.
+
+    ``blue_green``: a next generation is built beside the running one. ``in_place``: its own topics grow while it
+    is stopped, and only the keys that move are copied.
+    """
+
+    BLUE_GREEN = "blue_green"
+    IN_PLACE = "in_place"
 
 
 class Application(Strict):
@@ -33,7 +45,7 @@ class Application(Strict):
 
     application_id: Name
     runtime: Literal["kafka-streams"] = "kafka-streams"
-    mode: Literal["blue_green"] = "blue_green"
+    mode: Mode = Mode.BLUE_GREEN
     kafka_conn_id: str = "kafka_default"
     spark_conn_id: str = "spark_default"
     partitions: PartitionCount

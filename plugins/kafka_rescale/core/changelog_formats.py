@@ -116,6 +116,15 @@ REFUSED: dict[str, tuple[str, str]] = {
 """Why no store of this type can be moved, and what to do."""
 
 
+NOT_IN_PLACE: dict[str, str] = {
+    "versioned": "whose deletions are versions of their keys: a tombstone does not clean it",
+    "join-window": "whose changelog is only expired by age: a tombstone does not clean it",
+    "outer-join": "which belongs to join windows, whose changelogs are only expired by age",
+    FOREIGN_KEY_SUBSCRIPTION: "whose values name partitions of the old count, also those of the keys that stay",
+}
+"""Store types that can be copied but not left behind in the same topic, and why."""
+
+
 def format_of(store_type: str, partitioning_key: str = "") -> ChangelogFormat:
     """Return the format of a declared store type.
 

@@ -41,6 +41,7 @@ class Generations(Value):
     """The incarnations of an application: ``running`` is the ``application.id`` that owns the inputs.
 
     :param inputs: what the running one reads instead of an input that was repartitioned, by the name in the file.
+    :param grown_from: counts that internal topics of the running one had before they were grown in place.
     """
 
     running: str
@@ -49,6 +50,7 @@ class Generations(Value):
     retired: tuple[str, ...] = ()
     previous: str = ""
     inputs: dict[str, str] = Field(default_factory=dict)
+    grown_from: dict[str, tuple[int, ...]] = Field(default_factory=dict)
 
 
 class PartitionProgress(Value):

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from kafka_rescale.core.application import Application
+from kafka_rescale.core.declaration_in_place import in_place
 from kafka_rescale.core.declaration_topics import (
     copartitioned_policies,
     inputs_declared,
@@ -35,6 +36,7 @@ def check_declaration(application: Application, topology: Topology) -> list[Mist
         *copartitioned_policies(application, topology),
         *successors(application),
         *isolation(application),
+        *in_place(application),
     ]
 
 

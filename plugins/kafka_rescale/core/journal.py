@@ -61,6 +61,12 @@ class Captured(Value):
     changelog_ends: PartitionOffsets = Field(default_factory=dict)
     in_flight: dict[str, dict[int, tuple[int, int]]] = Field(default_factory=dict)
 
+    @property
+    def ends(self) -> PartitionOffsets:
+        """The end of every internal topic's partition: what the application itself has written lies before it."""
+        carried = {topic: {p: end for p, (_, end) in of.items()} for topic, of in self.in_flight.items()}
+        return {**self.changelog_ends, **carried}
+
 
 class Journal(Value):
     """One expansion.

@@ -47,9 +47,11 @@ class Move(Value):
     :param store_type: for a changelog, the declared store type.
     :param key_topic: the topic by whose name a user's partitioner is asked, as the topology names it: the
         repartition topic itself; for a changelog, what its sub-topology reads.
-        :param earlier_partitions: of an input that was grown by hand, the count that blue knew; 0 otherwise.
-        :param partitioning_key: for a Processor-API store, where its keys have the partitioning key.
+    :param earlier_partitions: of an input that was grown by hand, the count that blue knew; 0 otherwise.
+    :param partitioning_key: for a Processor-API store, where its keys have the partitioning key.
     :param left: for topics of foreign-key subscriptions, the table whose partitions their values name.
+    :param grown_from: the counts that the source had before it was grown in place; keys that have moved since have
+        left their records behind where they belonged then.
     """
 
     kind: MoveKind
@@ -64,6 +66,17 @@ class Move(Value):
     source_partitions: int
     target_partitions: int
     earlier_partitions: int = 0
+    grown_from: tuple[int, ...] = ()
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether the topic is its own successor: it grows, and what does not move stays where it is."""
+        return self.source == self.target
+
+    @property
+    def grows(self) -> bool:
+        """Whether the successor has more partitions."""
+        return self.target_partitions > self.source_partitions
 
 
 class Growth(Value):
@@ -133,12 +146,18 @@ class Stage(Value):
         """The moves whose in-flight records are carried over at the cutover."""
         return tuple(m for m in self.moves if m.kind is MoveKind.REPARTITION)
 
+    @property
+    def growing(self) -> tuple[Move, ...]:
+        """The moves whose topics get more partitions; of the others no record moves in place."""
+        return tuple(m for m in self.moves if m.grows)
+
 
 class Plan(Value):
     """An expansion of one application from blue to green.
 
     :param application: base name of the application.
     :param generation: number of the green generation; blue's is one less or lower.
+    :param green: ``application.id`` of the new generation; blue's own where the application grows in place.
     :param stages: the most downstream first.
     """
 
@@ -149,6 +168,11 @@ class Plan(Value):
     partitions: int
     stages: tuple[Stage, ...]
     inputs: tuple[InputPlan, ...]
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether the application keeps its ``application.id`` and its topics, which grow."""
+        return self.blue == self.green
 
     @property
     def moves(self) -> tuple[Move, ...]:
@@ -199,8 +223,11 @@ class Plan(Value):
 
     @property
     def copy_group(self) -> str:
-        """The consumer group whose offsets are the progress of the copies."""
-        return f"{self.application}-rescale-{self.generation}"
+        """The consumer group whose offsets are the progress of the copies.
+
+        Its name tells the mode: a rolled back attempt in the other one has left positions in the same topics.
+        """
+        return f"{self.application}-{'in-place' if self.is_in_place else 'rescale'}-{self.generation}"
 
     @property
     def bridge_group(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kafka_rescale.core.application import Application
+from kafka_rescale.core.application import Application, Mode
 from kafka_rescale.core.changelog_formats import Content
 from kafka_rescale.core.declared_topics import InputPolicy
 from kafka_rescale.core.foreign_key_joins import (
@@ -27,6 +27,17 @@ def stage_name(index: int, subtopology: SubTopology) -> str:
 def green_application_id(application: str, generation: int) -> str:
     """Return a generation's ``application.id``; the first generation keeps the plain name."""
     return application if generation == 1 else f"{application}-g{generation}"
+
+
+def green_of(application: Application, blue: str, generation: int) -> str:
+    """Return the ``application.id`` that an expansion leads to: in place, the running one's own.
+
+    :param blue: the running one's.
+    :param generation: number of the generation to build.
+    """
+    if application.mode is Mode.IN_PLACE:
+        return blue
+    return green_application_id(application.application_id, generation)
 
 
 def target_counts(application: Application, current: Mapping[str, int], target: int) -> dict[str, int]:
@@ -54,6 +65,7 @@ def build_plan(
     target: int,
     renamed: Mapping[str, str] | None = None,
     earlier: Mapping[str, int] | None = None,
+    grown_from: Mapping[str, tuple[int, ...]] | None = None,
 ) -> Plan:
     """Return the plan that takes an application from its current counts to ``target``.
 
@@ -62,12 +74,13 @@ def build_plan(
     :param current: partition count of every existing topic that the application uses, by full name.
     :param renamed: what blue reads instead of an input, after an expansion that has repartitioned it.
     :param earlier: the count that blue knows of an input that was grown by hand.
+    :param grown_from: earlier counts of internal topics that were grown in place.
     """
     inputs = _input_plans(application, current, target, renamed or {}, earlier or {})
     inputs_after = {i.declared: i.target for i in inputs}
     repartitions_after = partition_counts(topology, inputs_after, application.enforced_counts(target))
     counts = {**inputs_after, **repartitions_after}
-    green = green_application_id(application.application_id, generation)
+    green = green_of(application, blue, generation)
     names = blue_names(application, blue), green_names(application, green)
     ordered = topology.downstream_first()
     stages = tuple(
@@ -76,7 +89,10 @@ def build_plan(
             name=stage_name(index, subtopology),
             subtopology=subtopology.id,
             grow_outputs=_grown_outputs(application, topology, subtopology, current),
-            moves=_moves(application, topology, subtopology, names, current, counts),
+            moves=tuple(
+                m.model_copy(update={"grown_from": (grown_from or {}).get(m.source, ())})
+                for m in _moves(application, topology, subtopology, names, current, counts)
+            ),
             bridges=_bridges(inputs, subtopology, ordered[: index - 1]),
         )
         for index, subtopology in enumerate(ordered, start=1)

@@ -20,6 +20,12 @@ from kafka_rescale.core.preflight_formats import (
     versioned_stores,
 )
 from kafka_rescale.core.preflight_grown import grown_inputs
+from kafka_rescale.core.preflight_in_place import (
+    conflicting_mode,
+    grown_by_hand_in_place,
+    shrinking_in_place,
+    streams_protocol_in_place,
+)
 from kafka_rescale.core.preflight_keys import history_messages, misplaced_keys, null_keys
 from kafka_rescale.core.preflight_partitioners import future_placement, one_partitioner
 from kafka_rescale.core.preflight_running import conflicting_target, lag_messages, running_as_expected
@@ -45,7 +51,12 @@ def check(situation: Situation) -> list[Finding]:
 
     A continued expansion was checked when it began; since then its own steps have changed counts and topics.
     """
-    findings = [*conflicting_target(situation), *running_as_expected(situation)]
+    findings = [
+        *conflicting_target(situation),
+        *conflicting_mode(situation),
+        *running_as_expected(situation),
+        *streams_protocol_in_place(situation),
+    ]
     findings += callback_findings(situation.application)
     if situation.control.journal is not None and situation.control.journal.in_progress:
         return findings
@@ -64,13 +75,14 @@ def check(situation: Situation) -> list[Finding]:
 
 def _counts(situation: Situation) -> list[Finding]:
     """Checks that need every topic's count; the target is looked at only once the present makes sense."""
-    present = [*grown_inputs(situation), *derived_repartitions(situation)]
+    present = [*grown_inputs(situation), *grown_by_hand_in_place(situation), *derived_repartitions(situation)]
     present += [*copartitioned(situation), *changelog_counts(situation)]
     shrinking = list(shrinking_inputs(situation))
     if present or shrinking:
         return present + shrinking
     return [
         *reachable_target(situation),
+        *shrinking_in_place(situation),
         *green_names(situation),
         *successor_topics(situation),
         *unfinished_bridge(situation),

@@ -21,12 +21,13 @@ def shrinking_inputs(situation: Situation) -> Iterator[Finding]:
     """Yield inputs that would have to lose partitions, which Kafka can't do."""
     for declared in situation.application.inputs:
         count = situation.actual_counts[declared.topic]
-        in_place = declared.policy in {InputPolicy.UNKEYED, InputPolicy.PAUSED}
-        if in_place and situation.target < count:
+        grows = declared.policy in {InputPolicy.UNKEYED, InputPolicy.PAUSED}
+        if grows and situation.target < count:
             yield Finding(
                 f"input topic {declared.topic!r}",
                 f"{count} partitions with policy {declared.policy}",
                 f"at most the target of {situation.target}: a topic can't lose partitions",
+                f"{'Declare `mode: blue_green`. ' if situation.is_in_place else ''}"
                 "Declare `policy: repartitioned`, which goes on with a new topic; or `policy: fixed`, and `count: "
                 f"start_command` for the repartition topics that shall shrink; or ask for {count} or more.",
             )

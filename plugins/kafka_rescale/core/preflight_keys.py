@@ -20,8 +20,8 @@ class _Placed:
 
     :param form: how the keys are written; topics other than changelogs have whole keys.
     :param processed: committed offset per partition, for inputs.
-    :param earlier: of an input that is repartitioned after it was grown by hand, the count before: records may lie
-        as with either count.
+    :param earlier: counts by which records may lie as well: of an input that is repartitioned after it was grown
+        by hand, the one before; of a topic that was grown in place, those of what was left behind.
     """
 
     topic: str
@@ -31,16 +31,18 @@ class _Placed:
     form: ChangelogFormat = FORMATS["key-value"]
     is_changelog: bool = False
     processed: Mapping[tuple[str, int], int] = field(default_factory=dict)
-    earlier: int = 0
+    earlier: tuple[int, ...] = ()
 
     def wrong(self, partitioner: Partitioner, partitions: int) -> list[tuple[Sample, int]]:
         """Return the samples that are elsewhere, each with the partition where it belongs."""
         keyed = [s for s in self.samples if s.key is not None]
         keys = self.form.partitioning_keys([s.key or b"" for s in keyed])
         homes = partitioner.partition_batch(keys, partitions)
-        before = partitioner.partition_batch(keys, self.earlier) if self.earlier else homes
+        before = [partitioner.partition_batch(keys, count) for count in self.earlier]
         return [
-            (s, home) for s, home, old in zip(keyed, homes, before, strict=True) if s.partition not in {home, old}
+            (s, home)
+            for s, home, *old in zip(keyed, homes, *before, strict=True)
+            if s.partition not in {home, *old}
         ]
 
     def earlier_count(self) -> int | None:
@@ -124,9 +126,9 @@ def _placed_topics(situation: Situation) -> Iterator[_Placed]:
     for declared in situation.keyed_inputs():
         partitioner = partitioner_named(declared.partitioner, declared.topic)
         for placed in _placed(situation, situation.full_name(declared.topic), partitioner):
-            earlier = situation.grown.get(declared.topic, 0)
-            repartitioned = declared.policy is InputPolicy.REPARTITIONED
-            yield replace(placed, processed=situation.cluster.committed, earlier=earlier if repartitioned else 0)
+            known = situation.grown.get(declared.topic)
+            carried = () if known is None or declared.policy is not InputPolicy.REPARTITIONED else (known,)
+            yield replace(placed, processed=situation.cluster.committed, earlier=carried)
     for topic in sorted(situation.topology.repartitions):
         name = partitioner_of_topic(application, situation.topology, topic)
         partitioner = partitioner_named(name, key_topic_of(situation.topology, topic))
@@ -142,7 +144,8 @@ def _placed_topics(situation: Situation) -> Iterator[_Placed]:
 def _placed(situation: Situation, topic: str, partitioner: Partitioner) -> Iterator[_Placed]:
     if topic in situation.cluster.topics:
         count = situation.cluster.topics[topic].partitions
-        yield _Placed(topic, count, partitioner, situation.samples_of(topic))
+        left_behind = situation.grown_from.get(topic, ())
+        yield _Placed(topic, count, partitioner, situation.samples_of(topic), earlier=left_behind)
 
 
 def _remedy(placed: _Placed) -> str:

@@ -138,7 +138,12 @@ def _replicas(topic: TopicDescription, brokers: int) -> Iterator[Finding]:
 
 
 def green_names(situation: Situation) -> Iterator[Finding]:
-    """Yield topics and members under the names that green needs, unless an own earlier run left them."""
+    """Yield topics and members under the names that green needs, unless an own earlier run left them.
+
+    In place it needs none but those that it has.
+    """
+    if situation.is_in_place:
+        return
     planned = {m.target: m.target_partitions for m in situation.plan.moves}
     for name, records in sorted(situation.green_records.items()):
         if name in situation.successors().values():

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from kafka_rescale.core.application import Application
+from kafka_rescale.core.application import Application, Mode
 from kafka_rescale.core.cluster import ClusterDescription, GroupDescription, TopicDescription
 from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.declared_topics import Input, InputPolicy
@@ -14,7 +14,7 @@ from kafka_rescale.core.generation_names import GenerationNames, blue_names
 from kafka_rescale.core.grown_inputs import Reach, grown_by_hand
 from kafka_rescale.core.journal import Journal
 from kafka_rescale.core.plan import Plan
-from kafka_rescale.core.planning import build_plan, green_application_id
+from kafka_rescale.core.planning import build_plan, green_of
 from kafka_rescale.core.topology import SubTopology, Topology
 
 
@@ -89,7 +89,17 @@ class Situation:
     @property
     def green(self) -> str:
         """``application.id`` of the generation to build."""
-        return green_application_id(self.application.application_id, self.generation)
+        return green_of(self.application, self.blue, self.generation)
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether the running generation's own topics are to grow."""
+        return self.application.mode is Mode.IN_PLACE
+
+    @property
+    def grown_from(self) -> Mapping[str, tuple[int, ...]]:
+        """Counts that internal topics had before they were grown in place."""
+        return self.control.generations.grown_from if self.control.generations else {}
 
     @property
     def own_journal(self) -> Journal | None:
@@ -207,4 +217,5 @@ class Situation:
             target=self.target,
             renamed=self.renamed,
             earlier=self.grown,
+            grown_from=self.grown_from,
         )

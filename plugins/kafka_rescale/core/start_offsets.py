@@ -4,9 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kafka_rescale.core.journal import PartitionOffsets
+from kafka_rescale.core.journal import Captured, PartitionOffsets
 from kafka_rescale.core.oracles import KeyFinding, Oracle
-from kafka_rescale.core.plan import InputPlan
+from kafka_rescale.core.plan import InputPlan, Move
+
+
+def input_starts(inputs: tuple[InputPlan, ...], stopped: PartitionOffsets) -> PartitionOffsets:
+    """Return where green starts in its inputs: where blue stopped, at 0 in new partitions and in successors.
+
+    :param stopped: blue's committed offsets when it was gone.
+    """
+    return {
+        i.green_topic: {p: 0 if i.successor else stopped[i.topic].get(p, 0) for p in range(i.target)}
+        for i in inputs
+    }
+
+
+def carried_starts(moves: tuple[Move, ...], captured: Captured) -> PartitionOffsets:
+    """Return where an application that has grown in place starts in its repartition topics.
+
+    What was in flight lies again behind where each partition ended; where the topic did not grow, in its place.
+
+    :param moves: those of repartition topics.
+    """
+    return {
+        m.target: {
+            p: captured.in_flight[m.source].get(p, (0, 0))[1 if m.grows else 0] for p in range(m.target_partitions)
+        }
+        for m in moves
+    }
 
 
 def check_start_offsets(

@@ -53,6 +53,7 @@ class StorePair(Value):
     :param versions_since_ms: of a versioned store, compaction had to keep records from this timestamp on, so that
         all of them are on both sides; ``None`` for other stores, where only the last record of a key counts.
     :param left: of foreign-key subscriptions, the table whose partitions their values name.
+    :param left_behind: blue was grown in place before; keys that moved then have left records behind.
     :param copied: green is a copy of blue. Two applications with equal input (a control run) agree on their last
         records but may differ in what was logged on the way.
     """
@@ -67,7 +68,20 @@ class StorePair(Value):
     expires_before_ms: int | None = None
     versions_since_ms: int | None = None
     left: LeftTable | None = None
+    left_behind: bool = False
     copied: bool = True
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether both sides are one topic: green is all of it, blue what was in it before."""
+        return self.blue.topic == self.green.topic
+
+    @property
+    def appended(self) -> LogRange:
+        """In place, the part of green that is not blue's."""
+        before = {p: end for p, (_, end) in self.blue.ranges.items()}
+        ranges = {p: (max(begin, before.get(p, 0)), end) for p, (begin, end) in self.green.ranges.items()}
+        return self.green.model_copy(update={"ranges": ranges})
 
     def left_of(self, side: str) -> tuple[str, str, int] | None:
         """Return partitioner, topic and partitions of the left table on one side, ``blue`` or ``green``."""
@@ -92,14 +106,16 @@ def expansion_pair(
     move: Move,
     *,
     begins: PartitionOffsets,
-    ends: PartitionOffsets,
+    blue_ends: PartitionOffsets,
+    green_ends: PartitionOffsets,
     topics: Mapping[str, TopicDescription],
     now_ms: int,
 ) -> StorePair:
     """Return what is compared for one changelog of an expansion.
 
     :param begins: log starts, of blue's and green's topics, taken before ``now_ms``.
-    :param ends: the captured ends of both, exclusive.
+    :param blue_ends: exclusive, captured when blue was gone.
+    :param green_ends: exclusive, captured just before green was started.
     :param now_ms: wall clock; brokers' clocks may be ahead of it by ``CLOCK_SKEW_MS``.
     """
     kept = [r for r in (retention_ms(topics[t]) for t in (move.source, move.target)) if r is not None]
@@ -113,7 +129,8 @@ def expansion_pair(
         key_topic=move.key_topic,
         left=move.left,
         versions_since_ms=now_ms + CLOCK_SKEW_MS - lag_ms if is_versioned else None,
-        blue=LogRange.of(move.source, begins[move.source], ends[move.source]),
-        green=LogRange.of(move.target, begins[move.target], ends[move.target]),
+        blue=LogRange.of(move.source, begins[move.source], blue_ends[move.source]),
+        green=LogRange.of(move.target, begins[move.target], green_ends[move.target]),
+        left_behind=bool(move.grown_from),
         expires_before_ms=now_ms + CLOCK_SKEW_MS - min(kept) if kept else None,
     )

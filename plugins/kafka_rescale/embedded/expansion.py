@@ -22,6 +22,7 @@ from kafka_rescale.embedded.processes import end_with_parent
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.kafka.waiting import now_ms
+from kafka_rescale.operations import in_place
 from kafka_rescale.operations.begin import begin
 from kafka_rescale.operations.cutover import run_cutover
 from kafka_rescale.operations.finish import finish
@@ -130,12 +131,25 @@ class Expansion:
         """Finish the expansion."""
         return finish(self.application, self.connection, owner=self.owner)
 
+    def grow(self, plan: Plan) -> dict[str, float]:
+        """Stop the application, let its own topics grow, move what moves, and start it."""
+        self.job("rehearse")
+        in_place.stop(self.application, self.connection, owner=self.owner)
+        for stage in plan.stages:
+            expand_stage(self.application, self.connection, owner=self.owner, stage=stage.index)
+            self.job("move", stage.index)
+        return in_place.start(self.application, self.connection, owner=self.owner)
+
+    def build_beside(self, plan: Plan) -> dict[str, float]:
+        """Build the next generation beside the running one, and cut over to it."""
+        self.warm(plan)
+        self.prewarm()
+        return self.cut_over()
+
     def run(self, target: int | None = None) -> dict[str, float]:
         """Everything, from preflight to the end; returns the timings."""
         plan = self.begin(target)
-        self.warm(plan)
-        self.prewarm()
-        timings = self.cut_over()
+        timings = self.grow(plan) if plan.is_in_place else self.build_beside(plan)
         report = self.verify()
         assert report["passed"], json.dumps(report, indent=1)[:4000]
         self.finish()

@@ -23,7 +23,7 @@ from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_batches import Batches
 from kafka_rescale.kafka.copy_freshness import Freshness
-from kafka_rescale.kafka.copy_marks import EMPTIED, Position, copy_consumer, read_positions
+from kafka_rescale.kafka.copy_marks import EMPTIED, Mark, Position, copy_consumer, read_positions
 from kafka_rescale.kafka.copy_producer import Rewound
 from kafka_rescale.kafka.copy_settings import BULK, CopySettings, rules_of
 from kafka_rescale.kafka.copy_start import checked_offset, log_range, start_of
@@ -58,13 +58,14 @@ class CopyWorker:
         self._settings, self._clock = settings, clock
         moves = [unit.move for unit in units]
         rules = rules_of(ClusterAdmin(connection), [m.source for m in moves], [m.target for m in moves])
-        # A tombstone that an input lost before anybody read it is lost to every consumer of it.
-        inputs = {
+        # A tombstone that an input lost before anybody read it is lost to every consumer of it. A topic that grows
+        # in place is not written to meanwhile, and kept from compaction: it loses none.
+        patient = {
             m.source: replace(rules.sources[m.source], tombstone_ms=None)
             for m in moves
-            if m.kind is MoveKind.INPUT
+            if m.kind is MoveKind.INPUT or m.is_in_place
         }
-        self._rules = {**rules.sources, **inputs}
+        self._rules = {**rules.sources, **patient}
         self._freshness = Freshness(self._rules, clock)
         self._consumer = copy_consumer(connection, group or plan.copy_group, **settings.consumer())
         # Commits wait for the brokers: those of several units wait together.
@@ -80,14 +81,17 @@ class CopyWorker:
     def begin(self, starts: Mapping[TopicPartition, int] | None = None) -> None:
         """Find the positions and start to read.
 
-        :param starts: where units begin whose target has just been emptied for this attempt (in-flight records).
+        :param starts: where records in flight begin: of units whose target has just been emptied for this attempt,
+            or that are moved in place and have no position yet.
         :raises UnsafeState: a source has been truncated or recreated.
         :raises StaleCopy: tombstones may have been missed.
         """
         committed = read_positions(self._consumer, self.writers)
         for source, writer in self.writers.items():
             found = committed.get(source)
-            if found is not None and found.mark.state == EMPTIED:
+            if found is None and writer.unit.move.is_in_place and source in (starts or {}):
+                found = Position((starts or {})[source], Mark())
+            elif found is not None and found.mark.state == EMPTIED:
                 found = Position((starts or {})[source], found.mark)
             rules = self._rules[source[0]]
             start = start_of(writer.unit, found, log_range(self._consumer, source), rules, self._clock())

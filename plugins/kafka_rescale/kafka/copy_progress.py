@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kafka_rescale.core.cluster import TopicPartition
@@ -60,6 +60,7 @@ class CopyProgress:
 
     :param clock: wall clock in ms.
     :param group: keeps the positions; by default the plan's copy group.
+    :param fixed_ends: exclusive; by default the sources' ends at every reading.
     """
 
     def __init__(
@@ -69,8 +70,9 @@ class CopyProgress:
         moves: Sequence[Move],
         clock: Callable[[], int] = now_ms,
         group: str | None = None,
+        fixed_ends: Mapping[TopicPartition, int] | None = None,
     ) -> None:
-        self._moves, self._clock = moves, clock
+        self._moves, self._clock, self._fixed_ends = moves, clock, fixed_ends
         self._admin = ClusterAdmin(connection)
         self._consumer = copy_consumer(connection, group or plan.copy_group)
         self._baseline: dict[TopicPartition, Mark] | None = None
@@ -80,6 +82,8 @@ class CopyProgress:
 
     def ends(self) -> dict[TopicPartition, int]:
         """Return the end (exclusive) of every source partition, as a ``read_committed`` reader sees it."""
+        if self._fixed_ends is not None:
+            return dict(self._fixed_ends)
         found = self._admin.end_offsets([move.source for move in self._moves])
         return {u.source: found[u.move.source][u.partition] for u in units_of(self._moves)}
 

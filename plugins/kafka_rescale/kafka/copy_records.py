@@ -12,6 +12,9 @@ from kafka_rescale.core.subscription_wrapper import rewritten
 
 Headers = list[tuple[str, bytes | None]]
 
+NOWHERE = -1
+"""Instead of a target partition: the record is not to be written."""
+
 _WHOLE_KEY = FORMATS["key-value"]
 _CONSISTENCY_VECTOR = ("v", b"\x00")
 _POSITION = "c"
@@ -30,7 +33,10 @@ class Router:
         self._keyless = 0
 
     def targets(self, keys: Sequence[bytes | None], partition: int) -> list[int]:
-        """Return the target partition of every key, in their order.
+        """Return the target partition of every key, in their order, or ``NOWHERE``.
+
+        In place, a changelog record that stays is not written, and every record in flight is written again. What
+        an earlier growth in place has left behind is written nowhere: its key's state lives elsewhere.
 
         Records of a repartition topic may lack a key; these stay together per source partition. Those of an input
         are dealt out over all partitions, as their producers do.
@@ -41,13 +47,18 @@ class Router:
         count = self._move.target_partitions
         keyed = [key for key in keys if key is not None]
         if len(keyed) == len(keys):
-            return self._hashed(keyed, partition)
+            return self._moving(self._hashed(keyed, partition), partition)
         if self._is_changelog:
             raise self._unsafe(partition, "a record without a key", "none in a changelog")
         hashed = iter(self._hashed(keyed, partition))
         if self._move.kind is MoveKind.INPUT:
             return [self._dealt(partition) if key is None else next(hashed) for key in keys]
         return [partition % count if key is None else next(hashed) for key in keys]
+
+    def _moving(self, targets: list[int], partition: int) -> list[int]:
+        if not (self._move.is_in_place and self._is_changelog):
+            return targets
+        return [NOWHERE if target == partition else target for target in targets]
 
     def _dealt(self, partition: int) -> int:
         self._keyless += 1
@@ -68,12 +79,17 @@ class Router:
             return []
         inner = self._format.partitioning_keys(keys)
         homes = self._partitioner.partition_batch(inner, self._move.source_partitions)
-        if homes.count(partition) != len(homes) and (at := self._misfit(inner, homes, partition)) is not None:
-            raise self._unsafe(
-                partition,
-                f"key 0x{keys[at].hex()}, which {self._partitioner.name} puts into partition {homes[at]}",
-                "keys of this partition only",
-            )
+        left_behind: set[int] = set()
+        if homes.count(partition) != len(homes):
+            strays = [i for i, home in enumerate(homes) if home != partition]
+            left_behind = self._at_home(inner, strays, partition, self._move.grown_from)
+            carried = self._at_home(inner, strays, partition, (self._move.earlier_partitions,))
+            for at in (i for i in strays if i not in left_behind | carried):
+                raise self._unsafe(
+                    partition,
+                    f"key 0x{keys[at].hex()}, which {self._partitioner.name} puts into partition {homes[at]}",
+                    "keys of this partition only",
+                )
         targets = self._partitioner.partition_batch(inner, self._move.target_partitions)
         if self._partitioner.is_static and targets != homes:
             at = next(i for i, target in enumerate(targets) if target != homes[i])
@@ -82,14 +98,20 @@ class Router:
                 f"key 0x{keys[at].hex()}, which {self._partitioner.name} would move to partition {targets[at]}",
                 "a static partitioner, with which every key stays where it is",
             )
-        return targets
+        return [NOWHERE if i in left_behind else t for i, t in enumerate(targets)] if left_behind else targets
 
-    def _misfit(self, inner: Sequence[bytes], homes: Sequence[int], partition: int) -> int | None:
-        """Return the first key that is wrong here, also by the count before a growth by hand."""
-        earlier = self._move.earlier_partitions
-        before = self._partitioner.partition_batch(inner, earlier) if earlier else homes
-        pairs = enumerate(zip(homes, before, strict=True))
-        return next((i for i, found in pairs if partition not in found), None)
+    def _at_home(
+        self, inner: Sequence[bytes], strays: Sequence[int], partition: int, counts: Sequence[int]
+    ) -> set[int]:
+        """Return those of some keys that belonged here by one of the earlier counts; 0 is none."""
+        keys = [inner[i] for i in strays]
+        return {
+            i
+            for count in counts
+            if count
+            for i, home in zip(strays, self._partitioner.partition_batch(keys, count), strict=True)
+            if home == partition
+        }
 
     def _unsafe(self, partition: int, found: str, expected: str) -> UnsafeState:
         return UnsafeState(
@@ -99,6 +121,15 @@ class Router:
             remedy="Declare the partitioner and the store type that the application really uses; "
             "a topic whose count was changed before can't be copied.",
         )
+
+
+def to_bury(keys: Sequence[bytes | None], values: Sequence[bytes | None]) -> list[int]:
+    """Return, of records that move away in place, those whose keys need a tombstone where they were.
+
+    One per key and batch is enough, and none where the key's last record is a tombstone itself: it lies there too.
+    """
+    last = {key: i for i, key in enumerate(keys)}
+    return [i for i in last.values() if values[i] is not None]
 
 
 def kept_headers(headers: Headers | None) -> Headers | None:

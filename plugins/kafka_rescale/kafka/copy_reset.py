@@ -63,7 +63,9 @@ def restart(connection: KafkaConnection, plan: Plan, move: Move, mark: Mark) -> 
 
     :param mark: what the new positions are to say.
     :raises Fenced: a newer attempt has taken over.
+    :raises UnsafeState: the target is the source itself.
     """
+    _assert_apart(move)
     admin = ClusterAdmin(connection)
     consumer = copy_consumer(connection, plan.copy_group)
     units = units_of([move])
@@ -93,7 +95,10 @@ def empty(admin: ClusterAdmin, move: Move) -> None:
 
     Brokers delete records only where ``delete`` is a cleanup policy; for a compacted target it is, for a moment,
     and an attempt that dies in that moment leaves the mark, so that the next one comes by here again.
+
+    :raises UnsafeState: the target is the source itself.
     """
+    _assert_apart(move)
     ends = admin.end_offsets([move.target], read_committed=False)
     described = admin.describe_topics([move.source, move.target])
     wanted = described[move.source].overrides.get("cleanup.policy")
@@ -106,6 +111,16 @@ def empty(admin: ClusterAdmin, move: Move) -> None:
         _delete_when_allowed(admin, ends)
     finally:
         admin.alter_configs(move.target, {"cleanup.policy": wanted})
+
+
+def _assert_apart(move: Move) -> None:
+    if move.is_in_place:
+        raise UnsafeState(
+            f"topic {move.source!r}",
+            found="a topic that grows in place, which a copy wants to empty",
+            expected="a successor that nobody has but the copy",
+            remedy="Use the steps of an expansion in place: `rehearse`, `stop`, `expand`, `move`, `start`.",
+        )
 
 
 def _delete_when_allowed(admin: ClusterAdmin, ends: PartitionOffsets) -> None:

@@ -13,7 +13,7 @@ from kafka_rescale.core.errors import Fenced, RescaleError, UnsafeState
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_marks import Mark, Position
 from kafka_rescale.kafka.copy_producer import Rewound, producer_settings
-from kafka_rescale.kafka.copy_records import Router, kept_headers
+from kafka_rescale.kafka.copy_records import NOWHERE, Router, kept_headers, to_bury
 from kafka_rescale.kafka.copy_settings import BATCH_BYTES
 from kafka_rescale.kafka.copy_units import CopyUnit
 from kafka_rescale.kafka.failures import FENCED, ConnectionTrouble, typed
@@ -85,6 +85,9 @@ class UnitWriter:
     def write(self, messages: Sequence[Message]) -> None:
         """Write records in the order of their offsets; nothing of them is visible before ``commit``.
 
+        In place, only what moves, and a tombstone where it was: in one transaction, so that a key is never live in
+        two partitions, nor in none.
+
         :raises Fenced: a newer attempt has taken over.
         :raises Rewound: the transaction was aborted.
         :raises UnsafeState: a record that can't be copied as it is.
@@ -93,14 +96,27 @@ class UnitWriter:
         values: list[Any] = [message.value() for message in messages]
         targets = self._router.targets(keys, self.unit.partition)
         wanted = self._router.values(values, self.unit.partition)
+        end = int(messages[-1].offset() or 0) + 1
+        if NOWHERE in targets:
+            at = [i for i, target in enumerate(targets) if target != NOWHERE]
+            messages, keys, wanted = ([each[i] for i in at] for each in (messages, keys, wanted))
+            targets = [targets[i] for i in at]
+        if messages:
+            self._write_all(messages, keys, wanted, targets)
+        self.position = end
+        self.pending_records += len(messages)
+
+    def _write_all(
+        self, messages: Sequence[Message], keys: Sequence[Any], values: Sequence[Any], targets: Sequence[int]
+    ) -> None:
         try:
             self._begin_transaction()
-            self.pending_bytes += self._produce_all(messages, keys, wanted, targets)
+            self.pending_bytes += self._produce_all(messages, keys, values, targets)
+            if self.unit.move.is_in_place and self.unit.is_changelog:
+                self._bury([messages[i] for i in to_bury(keys, values)])
             self._producer.poll(0)
         except KafkaException as error:
             raise self._failure(error.args[0]) from None
-        self.position = int(messages[-1].offset() or 0) + 1
-        self.pending_records += len(messages)
 
     def reached(self, offset: int) -> None:
         """Note that there are only markers and aborted records between the position and this offset."""
@@ -159,7 +175,7 @@ class UnitWriter:
             if headers and clean:
                 headers = kept_headers(headers)
             if not timestamp:
-                raise self._unwritable_timestamp(message)
+                raise unwritable_timestamp(self.unit, message)
             size += len(message) + (len(key) if key else 0)
             while True:
                 try:
@@ -168,6 +184,17 @@ class UnitWriter:
                 except BufferError:
                     self._producer.poll(QUEUE_FULL_SECONDS)
         return size
+
+    def _bury(self, messages: Sequence[Message]) -> None:
+        """Delete keys where they were, as of the time of their last record: retention treats both alike."""
+        topic, partition = self.unit.source
+        for message in messages:
+            while True:
+                try:
+                    self._producer.produce(topic, None, message.key(), partition, timestamp=message.timestamp()[1])
+                    break
+                except BufferError:
+                    self._producer.poll(QUEUE_FULL_SECONDS)
 
     def _delivered(self, error: KafkaError | None, _: Message) -> None:
         if error is not None and error.code() not in {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}:
@@ -211,10 +238,12 @@ class UnitWriter:
             remedy="Nothing to do here: the newer attempt goes on, and nothing was written since it began.",
         )
 
-    def _unwritable_timestamp(self, message: Message) -> UnsafeState:
-        return UnsafeState(
-            f"topic {self.unit.move.source} partition {self.unit.partition} offset {message.offset()}",
-            found="timestamp 0 (1970-01-01), which the client library would replace by the present time",
-            expected="a timestamp of at least 1 ms",
-            remedy="Delete or update this entry in the application, so that it gets a real timestamp.",
-        )
+
+def unwritable_timestamp(unit: CopyUnit, message: Message) -> UnsafeState:
+    """Return the error about a record that can't be written with the timestamp that it has."""
+    return UnsafeState(
+        f"topic {unit.move.source} partition {unit.partition} offset {message.offset()}",
+        found="timestamp 0 (1970-01-01), which the client library would replace by the present time",
+        expected="a timestamp of at least 1 ms",
+        remedy="Delete or update this entry in the application, so that it gets a real timestamp.",
+    )

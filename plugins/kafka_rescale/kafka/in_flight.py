@@ -60,6 +60,8 @@ def prove(connection: KafkaConnection, move: Move, in_flight: Mapping[int, tuple
     """
     admin = ClusterAdmin(connection)
     begins = admin.begin_offsets([move.target])[move.target]
+    if move.is_in_place:
+        begins |= {p: end for p, (_, end) in in_flight.items()}
     ends = admin.end_offsets([move.target], read_committed=False)[move.target]
     expected, found, router = Sequences(), Sequences(), Router(move)
     for message in read_ranges(connection, move.source, in_flight):
@@ -75,6 +77,8 @@ def prove(connection: KafkaConnection, move: Move, in_flight: Mapping[int, tuple
             f"records in flight from {move.source} to {move.target}",
             found="; ".join(wrong),
             expected=f"the same {expected.records} records per key and in order",
-            remedy="Blue is started again; the next attempt empties the topic and moves them again.",
+            remedy="Somebody else has written to it since the application was stopped: find out who."
+            if move.is_in_place
+            else "Blue is started again; the next attempt empties the topic and moves them again.",
         )
     return expected.records

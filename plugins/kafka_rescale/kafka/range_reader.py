@@ -24,17 +24,23 @@ _SETTINGS = {
 
 
 def read_ranges(
-    connection: KafkaConnection, topic: str, ranges: Mapping[int, tuple[int, int]]
+    connection: KafkaConnection,
+    topic: str,
+    ranges: Mapping[int, tuple[int, int]],
+    *,
+    may_be_deleted: bool = False,
 ) -> Iterator[Message]:
     """Yield the records of some partitions, each partition in the order of its offsets.
 
     :param ranges: per partition, first offset and end (exclusive).
+    :param may_be_deleted: records at the beginning may go meanwhile; else that is an error.
     :raises Outage: nothing is heard of the brokers.
     """
     left = {p: end for p, (start, end) in ranges.items() if start < end}
     if not left:
         return
-    consumer = Consumer(connection.client(**_SETTINGS))
+    reset = {"auto.offset.reset": "earliest"} if may_be_deleted else {}
+    consumer = Consumer(connection.client(**{**_SETTINGS, **reset}))
     try:
         consumer.assign([TopicPartition(topic, p, ranges[p][0]) for p in left])
         heard = time.monotonic()

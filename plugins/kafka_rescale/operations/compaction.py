@@ -1,4 +1,7 @@
-"""Green's changelogs keep every record from the first step that relies on it until verify has passed."""
+"""Green's changelogs keep every record from the first step that relies on it until verify has passed.
+
+In place these are the application's own; from before the first tombstone on, nothing of what it cleans may go.
+"""
 
 from __future__ import annotations
 
@@ -24,3 +27,9 @@ def hold_compaction(rescale: Rescale, journal: Journal) -> Journal:
     for topic in changelogs:
         rescale.admin.alter_configs(topic, {"min.compaction.lag.ms": KEEP_ALL})
     return journal
+
+
+def release_compaction(rescale: Rescale, journal: Journal) -> None:
+    """Put back what was there before."""
+    for topic, value in journal.compaction_lags.items():
+        rescale.admin.alter_configs(topic, {"min.compaction.lag.ms": value or None})

@@ -17,16 +17,19 @@ from __future__ import annotations
 import logging
 
 from kafka_rescale.core.application import Application
-from kafka_rescale.core.control_records import Concern, Generations, JobResult
+from kafka_rescale.core.control_records import Concern, JobResult
 from kafka_rescale.core.errors import Outage, RescaleError, UnsafeState
+from kafka_rescale.core.generations import promoted_generations
 from kafka_rescale.core.journal import Journal, PartitionOffsets, Phase
 from kafka_rescale.core.plan import Plan
+from kafka_rescale.core.start_offsets import input_starts
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.transactions import wait_until_complete
 from kafka_rescale.kafka.waiting import now_ms, wait_until
 from kafka_rescale.operations import producers, quiesce
 from kafka_rescale.operations.compaction import hold_compaction
 from kafka_rescale.operations.gate import assert_nothing_committed
+from kafka_rescale.operations.growing import assert_movable
 from kafka_rescale.operations.rescale import Rescale, blue, green
 from kafka_rescale.operations.rollback import roll_back
 from kafka_rescale.operations.start_green import start_green
@@ -46,14 +49,24 @@ def run_cutover(application: Application, connection: KafkaConnection, *, owner:
     :returns: seconds per part of the downtime.
     :raises RescaleError: what went wrong; blue runs again unless the promotion had happened.
     """
+    return promoted(application, connection, owner=owner, in_place=False).after_promotion()
+
+
+def promoted(application: Application, connection: KafkaConnection, *, owner: str, in_place: bool) -> Cutover:
+    """Return a cutover that has got as far as the promotion, or has been rolled back if that failed.
+
+    :param in_place: the mode that the caller is for.
+    :raises UnsafeState: the expansion in progress was begun in the other mode.
+    """
     cutover = Cutover(Rescale.open(application, connection, owner))
+    cutover.assert_mode(in_place)
     try:
         cutover.until_promoted()
     except RescaleError as error:
         log.error("the cutover failed before promotion: %s", error)
         roll_back(application, connection, owner=owner, reason=str(error))
         raise
-    return cutover.after_promotion()
+    return cutover
 
 
 class Cutover:
@@ -62,6 +75,17 @@ class Cutover:
     def __init__(self, rescale: Rescale) -> None:
         self._rescale = rescale
         self._timings = Timings({})
+
+    def assert_mode(self, in_place: bool) -> None:
+        """Refuse an expansion that was begun in the other mode."""
+        plan = self._rescale.journal().plan
+        if plan.is_in_place != in_place:
+            raise UnsafeState(
+                f"expansion of {plan.application}",
+                found=f"one that was begun with mode {'in_place' if plan.is_in_place else 'blue_green'}",
+                expected="the other mode, which this step belongs to",
+                remedy="Declare the mode that it was begun with, and trigger again; or roll it back.",
+            )
 
     def until_promoted(self) -> Journal:
         """Run everything up to and including the promotion."""
@@ -92,7 +116,14 @@ class Cutover:
         return dict(journal.timings)
 
     def _prepare(self, journal: Journal) -> Journal:
-        plan = journal.plan
+        if not journal.plan.is_in_place:
+            self._await_copies(journal.plan)
+        # Verify compares green below the offsets captured at promotion; a record there must not be compacted
+        # away by a newer one that green writes afterwards. Undone when verify has passed.
+        hold_compaction(self._rescale, journal)
+        return self._rescale.advance(Phase.QUIESCING, pause_started_ms=now_ms(), timings={})
+
+    def _await_copies(self, plan: Plan) -> None:
         self._assert_green_is_cold(plan)
         quiesce.assert_unused(self._rescale, plan)
         self._await_ready("catch_up", "say that it is near the ends", "Look at the log of the catch_up task.")
@@ -100,24 +131,28 @@ class Cutover:
             self._await_ready(
                 "bridge", "be up", f"Unpause bridge_{plan.application}, and look at the log of its bridge task."
             )
-        # Verify compares green below the offsets captured at promotion; a record there must not be compacted
-        # away by a newer one that green writes afterwards. Undone when verify has passed.
-        hold_compaction(self._rescale, journal)
-        return self._rescale.advance(Phase.QUIESCING, pause_started_ms=now_ms(), timings={})
 
     def _quiesce(self, journal: Journal) -> Journal:
         rescale, plan = self._rescale, journal.plan
+        # In place, the user may have stopped it already; then a rollback must not start it.
+        stopped = plan.is_in_place and not journal.stop_asked and not quiesce.is_alive(rescale, plan)
         with self._timings.part("drain"):
             producers.hold(rescale)
-            quiesce.drain(rescale, plan, self._seconds_left(journal))
+            quiesce.drain(rescale, plan, 0 if stopped else self._seconds_left(journal))
         with self._timings.part("quiesce"):
-            rescale.advance(Phase.QUIESCING, stop_asked=True)
-            rescale.lifecycle.stop(blue(plan))
+            if not stopped:
+                rescale.advance(Phase.QUIESCING, stop_asked=True)
+                rescale.lifecycle.stop(blue(plan))
         with self._timings.part("prove"):
             captured = quiesce.prove_gone(rescale, plan, self._seconds_left(journal))
         return rescale.advance(Phase.QUIESCED, captured=captured, timings=dict(self._timings))
 
     def _await_delta(self, journal: Journal) -> Journal:
+        if journal.plan.is_in_place:
+            # What moves is copied after the promotion: it needs partitions that can't be taken away again.
+            with self._timings.part("rehearse"):
+                assert_movable(self._rescale, journal)
+            return self._rescale.advance(Phase.CAUGHT_UP, timings=dict(self._timings))
         with self._timings.part("delta"):
             wait_until(
                 lambda: self._is_copied(journal),
@@ -129,34 +164,30 @@ class Cutover:
         return self._rescale.advance(Phase.CAUGHT_UP, timings=dict(self._timings))
 
     def _promote(self, journal: Journal) -> Journal:
-        plan, admin = journal.plan, self._rescale.admin
+        plan = journal.plan
         with self._timings.part("promote"):
-            targets = [m.target for m in plan.moves]
-            # A commit's markers may arrive after it has been answered: until then the end is too low.
-            wait_until_complete(admin, targets, seconds=self._seconds_left(journal), longest_pause=0.02)
-            green_ends = admin.end_offsets(targets)
-            inputs = [i.topic for i in plan.inputs]
+            # In place, green's ends and start are known only when everything has been moved.
+            known = {} if plan.is_in_place else self._green(journal)
             quiesce.assert_held(self._rescale, journal)
             quiesce.assert_unused(self._rescale, plan)
             return self._rescale.advance(
                 Phase.PROMOTED,
-                records={Concern.GENERATIONS: _promoted(plan)},
-                green_ends=green_ends,
-                green_start=self._green_start(journal),
-                input_ends=admin.end_offsets(inputs),
+                records={Concern.GENERATIONS: promoted_generations(plan)},
+                input_ends=self._rescale.admin.end_offsets([i.topic for i in plan.inputs]),
                 timings=dict(self._timings),
+                **known,
             )
 
-    def _green_start(self, journal: Journal) -> PartitionOffsets:
-        """Blue's stop points, 0 for new partitions and successors, and the log start of repartition topics."""
+    def _green(self, journal: Journal) -> dict[str, PartitionOffsets]:
+        """Return where green's topics end, and its start: in repartition topics, the log start."""
+        plan, admin = journal.plan, self._rescale.admin
         assert journal.captured is not None
-        stopped = journal.captured.committed
-        start = {
-            i.green_topic: {p: 0 if i.successor else stopped[i.topic].get(p, 0) for p in range(i.target)}
-            for i in journal.plan.inputs
-        }
-        repartitions = [m.target for m in journal.plan.repartitions]
-        return {**start, **self._rescale.admin.begin_offsets(repartitions)}
+        targets = [m.target for m in plan.moves]
+        # A commit's markers may arrive after it has been answered: until then the end is too low.
+        wait_until_complete(admin, targets, seconds=self._seconds_left(journal), longest_pause=0.02)
+        carried = admin.begin_offsets([m.target for m in plan.repartitions])
+        start = {**input_starts(plan.inputs, journal.captured.committed), **carried}
+        return {"green_ends": admin.end_offsets(targets), "green_start": start}
 
     def _assert_green_is_cold(self, plan: Plan) -> None:
         running = self._rescale.lifecycle.is_running(green(plan))
@@ -202,13 +233,3 @@ class Cutover:
                 remedy="Blue is started again; look at the log for what took so long, then trigger again.",
             )
         return left
-
-
-def _promoted(plan: Plan) -> Generations:
-    return Generations(
-        running=plan.green,
-        generation=plan.generation,
-        partitions=plan.partitions,
-        previous=plan.blue,
-        inputs={i.declared: i.green_topic for i in plan.inputs if i.green_topic != i.declared},
-    )

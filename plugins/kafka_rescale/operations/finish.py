@@ -16,6 +16,7 @@ from kafka_rescale.kafka import lease
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.misrouted import look_for_misrouted
 from kafka_rescale.kafka.waiting import now_ms
+from kafka_rescale.operations.compaction import release_compaction
 from kafka_rescale.operations.rescale import Rescale, blue
 
 log = logging.getLogger(__name__)
@@ -34,20 +35,20 @@ def finish(application: Application, connection: KafkaConnection, *, owner: str)
     journal = rescale.journal()
     if journal.phase is Phase.STARTED:
         _assert_passed(state, journal)
-        _assert_blue_is_still(rescale, journal)
+        if not journal.plan.is_in_place:
+            _assert_blue_is_still(rescale, journal)
         # Looked at again: verify has ended, and metadata of producers may be older than that.
         refuse_misrouted(look_for_misrouted(connection, journal))
         journal = rescale.advance(Phase.VERIFIED)
     if journal.phase is Phase.VERIFIED:
-        for topic, value in journal.compaction_lags.items():
-            rescale.admin.alter_configs(topic, {"min.compaction.lag.ms": value or None})
+        release_compaction(rescale, journal)
         _on_partition_expansion(rescale, journal)
         journal = rescale.advance(Phase.COMPLETE)
     lease.release(rescale.control, owner)
     return {
         "green": journal.plan.green,
         "timings": dict(journal.timings),
-        "prewarming": remark(journal.timings, journal.prewarmed),
+        "prewarming": "" if journal.plan.is_in_place else remark(journal.timings, journal.prewarmed),
         "report": state.report,
     }
 

@@ -94,7 +94,7 @@ def look_around(
     admin = ClusterAdmin(connection)
     cluster = describe(admin, application, topology, control.generations)
     situation = Situation(application, topology, target, cluster, control)
-    names = green_names(application, situation.green).all_of(topology)
+    names = [] if situation.is_in_place else green_names(application, situation.green).all_of(topology)
     names += [name for name in situation.successors().values() if name not in cluster.topics]
     green = admin.describe_topics(names)
     sampled = _sample(situation, admin, connection)

@@ -14,6 +14,11 @@ from kafka_rescale.kafka.waiting import wait_until
 from kafka_rescale.operations.rescale import Rescale, blue
 
 
+def is_alive(rescale: Rescale, plan: Plan) -> bool:
+    """Whether blue runs, as its deployment or its group says."""
+    return rescale.lifecycle.is_running(blue(plan)) or rescale.admin.describe_group(plan.blue).is_live
+
+
 def drain(rescale: Rescale, plan: Plan, seconds: float) -> None:
     """Wait until blue has processed every record of the paused inputs.
 
@@ -36,7 +41,8 @@ def drain(rescale: Rescale, plan: Plan, seconds: float) -> None:
             drained,
             seconds=seconds,
             what=f"inputs {', '.join(topics)} to be processed to their ends by {plan.blue}",
-            remedy="Producers may still be writing, or the application is too far behind to drain in a pause.",
+            remedy="Producers may still be writing, or the application is too far behind to drain in a pause; if "
+            "it is stopped, start it until it has processed them.",
         )
 
 

@@ -14,11 +14,12 @@ def retire(application: Application, connection: KafkaConnection, *, owner: str)
     """Delete the internal topics and the group of the generation before the running one.
 
     :returns: the topics that were deleted.
-    :raises Refused: the last expansion is not complete, or the old generation runs.
+    :raises Refused: the last expansion is not complete or has left nothing, or the old generation runs.
     """
     rescale = Rescale.open(application, connection, owner)
     state = rescale.control.read()
     journal = _completed(application, state)
+    _assert_apart(journal)
     if rescale.lifecycle.is_running(blue(journal.plan)) or rescale.admin.describe_group(journal.plan.blue).is_live:
         raise Refused(
             f"application {journal.plan.blue}",
@@ -45,6 +46,17 @@ def _completed(application: Application, state: ControlState) -> Journal:
             remedy="Finish the expansion first; nothing has been deleted.",
         )
     return journal
+
+
+def _assert_apart(journal: Journal) -> None:
+    """In place, the previous generation's topics and group are those of the running one."""
+    if journal.plan.is_in_place:
+        raise Refused(
+            f"application {journal.plan.application}",
+            found="an expansion in place, whose topics are those of the running application",
+            expected="a previous generation with topics of its own",
+            remedy="Nothing has to be deleted, and nothing has been.",
+        )
 
 
 def _record(rescale: Rescale, retired: str) -> None:

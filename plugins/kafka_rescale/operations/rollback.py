@@ -10,6 +10,7 @@ from kafka_rescale.kafka import lease
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.waiting import now_ms, wait_until
 from kafka_rescale.operations import producers
+from kafka_rescale.operations.compaction import release_compaction
 from kafka_rescale.operations.gate import close_gate
 from kafka_rescale.operations.rescale import Rescale, blue
 
@@ -36,7 +37,7 @@ def roll_back(
     if journal is None or state.lease is None or not journal.in_progress:
         return "nothing to roll back: no expansion is in progress"
     if journal.is_promoted:
-        return f"not rolled back: {journal.plan.green} owns the inputs since its promotion; only forward"
+        return _only_forward(journal)
     if state.lease.owner != owner and not take_over:
         return f"not rolled back: {state.lease.owner} holds the lease"
     if state.lease.owner != owner:
@@ -56,8 +57,19 @@ def roll_back(
     if journal.pause_started_ms:
         producers.release(rescale)
     close_gate(rescale, journal)
+    if journal.plan.is_in_place:
+        release_compaction(rescale, journal)
     rescale.advance(Phase.ROLLED_BACK)
     return f"rolled back; {journal.plan.blue} {'was started again' if journal.stop_asked else 'was never touched'}"
+
+
+def _only_forward(journal: Journal) -> str:
+    if journal.plan.is_in_place:
+        return (
+            f"not rolled back: the topics of {journal.plan.green} grow, and none can shrink; only forward. Clear "
+            "the failed task, or trigger the expansion again: it goes on where it is"
+        )
+    return f"not rolled back: {journal.plan.green} owns the inputs since its promotion; only forward"
 
 
 def _restart_blue(rescale: Rescale, journal: Journal) -> None:

@@ -1,4 +1,4 @@
-"""The admin half of a stage: outputs grown, green's topics created; and how far its copies are."""
+"""The admin half of a stage: outputs grown, green's topics created or grown; and how far its copies are."""
 
 from __future__ import annotations
 
@@ -9,22 +9,26 @@ from kafka_rescale.core.lag import NO_POSITION
 from kafka_rescale.core.plan import Plan, Stage
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.operations.growing import assert_may_grow
 from kafka_rescale.operations.rescale import Rescale
 
 
 def expand_stage(application: Application, connection: KafkaConnection, *, owner: str, stage: int) -> list[str]:
     """Grow a stage's outputs and create green's topics, its new inputs among them, with blue's own configs.
 
-    Idempotent: only the difference is acted upon.
+    In place, its internal topics grow. Idempotent: only the difference is acted upon.
 
     :param owner: the run that holds the lease.
     :param stage: counting from 1 at the most downstream.
     :returns: what was changed, one line each.
     :raises Fenced: another run has taken over.
-    :raises UnsafeState: a green topic exists with another count.
+    :raises UnsafeState: a green topic exists with another count; in place, the application has not been stopped.
     """
     rescale = Rescale.open(application, connection, owner)
-    return _expand(rescale.admin, rescale.journal().plan.stage(stage))
+    journal = rescale.journal()
+    if journal.plan.is_in_place:
+        assert_may_grow(rescale, journal)
+    return _expand(rescale.admin, journal.plan.stage(stage))
 
 
 def _expand(admin: ClusterAdmin, stage: Stage) -> list[str]:
@@ -44,7 +48,10 @@ def _expand(admin: ClusterAdmin, stage: Stage) -> list[str]:
                 remedy="Plan again: the application's topology may have changed since.",
             )
         described = sources[move.source]
-        if admin.ensure_topic(
+        if move.is_in_place:
+            if admin.grow_topic(move.source, move.target_partitions):
+                changes.append(f"grew {move.source} from {described.partitions} to {move.target_partitions}")
+        elif admin.ensure_topic(
             move.target, move.target_partitions, described.replication_factor, dict(described.overrides)
         ):
             changes.append(f"created {move.target} with {move.target_partitions} partitions")

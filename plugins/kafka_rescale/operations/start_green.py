@@ -8,6 +8,7 @@ from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.operations import producers
 from kafka_rescale.operations.first_output import outputs_now, watch_first_output
 from kafka_rescale.operations.gate import cool_down
+from kafka_rescale.operations.growing import assert_ours
 from kafka_rescale.operations.rescale import Rescale, green
 from kafka_rescale.operations.timings import Timings
 
@@ -22,16 +23,17 @@ def start_green(rescale: Rescale, journal: Journal, timings: Timings) -> Journal
     :returns: the journal in phase ``STARTED``, with the downtime in its parts.
     """
     plan = journal.plan
+    outputs = outputs_now(rescale)
+    running = rescale.lifecycle.is_running(green(plan))
+    if running and _lacking(rescale, plan, journal.green_start):
+        assert_ours(plan)
+        # Not started by this step, which commits first: a `start_gated` command that outlived its killed task.
+        cool_down(rescale, plan)
+        running = False
     with timings.part("grow"):
         for growth in plan.inputs:
             if growth.grows:
                 rescale.admin.grow_topic(growth.topic, growth.target)
-    outputs = outputs_now(rescale)
-    running = rescale.lifecycle.is_running(green(plan))
-    if running and _lacking(rescale, plan, journal.green_start):
-        # Not started by this step, which commits first: a `start_gated` command that outlived its killed task.
-        cool_down(rescale, plan)
-        running = False
     if not running:
         with timings.part("offsets"):
             _commit_start(rescale, plan, journal.green_start)
@@ -52,10 +54,10 @@ def _commit_start(rescale: Rescale, plan: Plan, start: PartitionOffsets) -> None
 
 
 def _lacking(rescale: Rescale, plan: Plan, start: PartitionOffsets) -> PartitionOffsets:
-    """Return the part of green's start for which its group has no offset."""
+    """Return the part of green's start that its group has not come to; never sets an offset back."""
     committed = rescale.admin.committed(plan.green)
     missing = {
-        topic: {p: o for p, o in partitions.items() if p not in committed.get(topic, {})}
+        topic: {p: o for p, o in partitions.items() if committed.get(topic, {}).get(p, -1) < o}
         for topic, partitions in start.items()
     }
     return {topic: partitions for topic, partitions in missing.items() if partitions}

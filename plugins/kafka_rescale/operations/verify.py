@@ -73,7 +73,7 @@ def compare_expansion(
         committed=admin.committed(plan.green),
     )
     inputs = look_for_misrouted(connection, journal)
-    ends = {**captured.changelog_ends, **journal.green_ends}
+    ends = captured.changelog_ends, journal.green_ends
     with ThreadPoolExecutor(STORES_AT_ONCE) as pool:
         compared = [pool.submit(_store, spark, connection, admin, m, ends, clock_ms) for m in plan.changelogs]
     stores = tuple(each.result() for each in compared)
@@ -97,16 +97,23 @@ def _store(
     connection: KafkaConnection,
     admin: ClusterAdmin,
     move: Move,
-    ends: PartitionOffsets,
+    ends: tuple[PartitionOffsets, PartitionOffsets],
     clock_ms: Callable[[], int],
 ) -> StoreReport:
     """Compare one store, planned again when retention has moved a log start past what was planned."""
-    names = [move.source, move.target]
+    names, (blue_ends, green_ends) = [move.source, move.target], ends
     topics = admin.describe_topics(names)
-    _assert_whole(admin, names, ends)
+    _assert_whole(admin, names, {**blue_ends, **green_ends})
     begins = admin.begin_offsets(names)
     for _ in range(PLANS_PER_STORE):
-        pair = expansion_pair(move, begins=begins, ends=ends, topics=topics, now_ms=clock_ms())
+        pair = expansion_pair(
+            move,
+            begins=begins,
+            blue_ends=blue_ends,
+            green_ends=green_ends,
+            topics=topics,
+            now_ms=clock_ms(),
+        )
         try:
             report = compare_store(spark, connection.java(), pair)
         except Exception:

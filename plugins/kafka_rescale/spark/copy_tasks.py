@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.errors import UnsafeState
@@ -30,12 +30,16 @@ class CopyToEnds:
 
     :param ends: exclusive.
     :param asked_ms: wall clock before the ends were captured.
+    :param starts: where records in flight begin; see ``CopyWorker.begin``.
+    :param exactly: copy nothing behind the ends.
     """
 
     connection: KafkaConnection
     plan: Plan
     ends: Mapping[TopicPartition, int]
     asked_ms: int
+    starts: Mapping[TopicPartition, int] = field(default_factory=dict)
+    exactly: bool = False
 
     def __call__(self, lists: Iterable[list[CopyUnit]]) -> Iterator[int]:
         """Yield the number of units per list, when they are done."""
@@ -44,8 +48,9 @@ class CopyToEnds:
             with as_text():
                 worker = CopyWorker(self.connection, self.plan, units, BULK)
                 try:
-                    worker.begin()
-                    worker.run_to({u.source: self.ends[u.source] for u in units}, self.asked_ms)
+                    worker.begin(self.starts)
+                    ends = {u.source: self.ends[u.source] for u in units}
+                    worker.run_to(ends, self.asked_ms, exactly=self.exactly)
                 finally:
                     worker.close()
             yield len(units)

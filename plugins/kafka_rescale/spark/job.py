@@ -34,7 +34,7 @@ REPORT_SECONDS = 3.0
 class Job:
     """One attempt at a job.
 
-    :param name: ``restore``, ``warm_up``, ``catch_up`` or ``bridge``.
+    :param name: ``restore``, ``warm_up``, ``catch_up``, ``bridge``, ``rehearse`` or ``move``.
     """
 
     def __init__(self, name: str, arguments: Arguments, connection: KafkaConnection) -> None:

@@ -6,14 +6,13 @@ One shuffle by key and one sort of narrow rows serve every oracle; no join, and 
 
 from __future__ import annotations
 
-from functools import partial
-
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as sf
 
 from kafka_rescale.core.changelog_formats import format_of
 from kafka_rescale.core.verification import StorePair
 from kafka_rescale.spark import verify_subscriptions
+from kafka_rescale.spark.verify_left_behind import without_left_behind
 from kafka_rescale.spark.verify_placement import partition_udf
 from kafka_rescale.spark.verify_source import read_log
 
@@ -27,8 +26,7 @@ def align(spark: SparkSession, kafka: dict[str, str], pair: StorePair) -> DataFr
     A side without such a record has nulls. ``source`` and ``target`` are the partitions that the partitioner gives
     for blue's and green's counts, ``neighbour`` the partition of the next newer record of the same key and side.
     """
-    blue = read_log(spark, kafka, pair.blue, left=pair.left_of("blue"), without_position=True)
-    green = read_log(spark, kafka, pair.green, left=pair.left_of("green"), without_position=not pair.copied)
+    blue, green = _sides(spark, kafka, pair)
     both = blue.withColumn("is_green", sf.lit(False)).union(green.withColumn("is_green", sf.lit(True)))
     # By key alone, so that the window and the aggregation below need no further shuffle.
     by_key = both.repartition("key")
@@ -41,6 +39,21 @@ def align(spark: SparkSession, kafka: dict[str, str], pair: StorePair) -> DataFr
     return _placed(ranked.groupBy("key", "rank").agg(*sides), pair)
 
 
+def _sides(spark: SparkSession, kafka: dict[str, str], pair: StorePair) -> tuple[DataFrame, DataFrame]:
+    """Return what counts of either side's log.
+
+    In place, green is what blue was and what has been appended since.
+    """
+    blue = read_log(spark, kafka, pair.blue, left=pair.left_of("blue"), without_position=True)
+    if pair.left_behind:
+        blue = without_left_behind(blue, _partition(pair, pair.blue.partitions))
+    if pair.is_in_place:
+        appended = read_log(spark, kafka, pair.appended, without_position=False)
+        return blue, without_left_behind(blue.union(appended), _partition(pair, pair.green.partitions))
+    green = read_log(spark, kafka, pair.green, left=pair.left_of("green"), without_position=not pair.copied)
+    return blue, green
+
+
 def _side(name: str, field: str) -> Column:
     """Return a field of the one record that the side has at this rank."""
     is_side = sf.col("is_green") == sf.lit(name == "green")
@@ -48,11 +61,12 @@ def _side(name: str, field: str) -> Column:
 
 
 def _placed(aligned: DataFrame, pair: StorePair) -> DataFrame:
-    form = format_of(pair.store_type, pair.partitioning_key)
-    partition = partial(partition_udf, form, pair.partitioner, pair.key_topic)
     return aligned.withColumns(
-        {
-            "source": partition(pair.blue.partitions)(sf.col("key")),
-            "target": partition(pair.green.partitions)(sf.col("key")),
-        }
+        {"source": _partition(pair, pair.blue.partitions), "target": _partition(pair, pair.green.partitions)}
     )
+
+
+def _partition(pair: StorePair, count: int) -> Column:
+    """Return the partition of so many that every key belongs to."""
+    form = format_of(pair.store_type, pair.partitioning_key)
+    return partition_udf(form, pair.partitioner, pair.key_topic, count)(sf.col("key"))

@@ -134,6 +134,30 @@ class PrewarmOperator(RescaleOperator):
         return timings
 
 
+class StopOperator(RescaleOperator):
+    """Stop the application so that its own topics can grow; from here on only forward."""
+
+    ui_color = "#f6c7b6"
+
+    def execute(self, context: Context) -> Any:
+        """Return the parts of the pause so far in seconds."""
+        from kafka_rescale.operations.in_place import stop
+
+        return self.run_owned(stop, context)
+
+
+class StartOperator(RescaleOperator):
+    """Start the application whose topics have grown."""
+
+    ui_color = "#c9e8cf"
+
+    def execute(self, context: Context) -> Any:
+        """Return the parts of the pause in seconds."""
+        from kafka_rescale.operations.in_place import start
+
+        return self.run_owned(start, context)
+
+
 class CutoverOperator(RescaleOperator):
     """Stop the running generation, carry over the rest, promote the new one and start it."""
 

@@ -1,0 +1,85 @@
+"""Between stop and start of an application that grows in place: nobody but this may work on its topics."""
+
+from __future__ import annotations
+
+from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.journal import Journal, Phase
+from kafka_rescale.core.plan import Plan
+from kafka_rescale.kafka.copy_units import units_of
+from kafka_rescale.kafka.rehearsal import rehearse_unit
+from kafka_rescale.operations.quiesce import is_alive
+from kafka_rescale.operations.rescale import Rescale
+
+
+def assert_may_grow(rescale: Rescale, journal: Journal) -> None:
+    """Check that the application was stopped for its growth, and has not been started by anybody since.
+
+    :raises UnsafeState: it wasn't, or it has.
+    """
+    plan = journal.plan
+    if not journal.is_promoted:
+        raise UnsafeState(
+            f"expansion of {plan.application}",
+            found=f"phase {journal.phase}",
+            expected="an application that has been stopped for its growth",
+            remedy="Run the stop task first: a running application dies when its internal topics grow.",
+        )
+    if journal.phase is Phase.PROMOTED and not journal.green_ends and is_alive(rescale, plan):
+        raise UnsafeState(
+            f"application {plan.green}",
+            found="a running instance, while its topics are being re-partitioned",
+            expected="none from `stop` to `start`",
+            remedy="Stop it, and whatever has started it; then clear this task.",
+        )
+
+
+def assert_movable(rescale: Rescale, journal: Journal) -> None:
+    """Look at what the rehearsal has not seen: what was written since, and what is in flight.
+
+    :raises UnsafeState: a record that could not be moved; the application can still be started as it was.
+    """
+    assert journal.captured is not None
+    result = rescale.control.read().results.get("rehearse")
+    seen = {(p.topic, p.partition): p.position for p in result.partitions} if result else {}
+    carried = {(t, p): start for t, of in journal.captured.in_flight.items() for p, (start, _) in of.items()}
+    for unit in units_of(m for m in journal.plan.moves if m.grows):
+        topic, partition = unit.source
+        start, end = {**seen, **carried}.get(unit.source, 0), journal.captured.ends[topic][partition]
+        rehearse_unit(rescale.connection, unit, start, end)
+
+
+def assert_untouched(rescale: Rescale, journal: Journal) -> None:
+    """Check that the application's committed offsets are those that it was stopped with.
+
+    :raises UnsafeState: somebody has started it meanwhile.
+    """
+    assert journal.captured is not None
+    stopped = {t: {p: start for p, (start, _) in of.items()} for t, of in journal.captured.in_flight.items()}
+    committed = rescale.admin.committed(journal.plan.green)
+    moved = [
+        f"{topic}-{p}"
+        for topic, offsets in {**journal.captured.committed, **stopped}.items()
+        for p, offset in offsets.items()
+        if committed.get(topic, {}).get(p, -1) > offset
+    ]
+    if moved:
+        raise _has_run(journal.plan, f"offsets of {', '.join(moved)} committed since it was stopped")
+
+
+def assert_ours(plan: Plan) -> None:
+    """Refuse to go on with a running application in place that this expansion has not started.
+
+    :raises UnsafeState: in place; another generation is just stopped.
+    """
+    if plan.is_in_place:
+        raise _has_run(plan, "a running instance without the offsets that it is to start from")
+
+
+def _has_run(plan: Plan, found: str) -> UnsafeState:
+    return UnsafeState(
+        f"application {plan.green}",
+        found=found,
+        expected="nobody to start it from `stop` to `start`",
+        remedy="Stop it. What it has processed since may be processed again: look at its output, set its offsets "
+        "back, and clear this task.",
+    )

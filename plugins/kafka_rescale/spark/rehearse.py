@@ -1,0 +1,65 @@
+"""In place, before anything is changed: could every record of the state be moved, and how many would be?
+
+After the stop there is no way back but through the move, so that what could stop it has to be found before. What
+is written meanwhile, and what is in flight then, is looked at when the application has stopped.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from kafka_rescale.core.cluster import TopicPartition
+from kafka_rescale.core.control_records import PartitionProgress
+from kafka_rescale.core.journal import Phase
+from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.copy_progress import Snapshot
+from kafka_rescale.kafka.copy_units import CopyUnit, units_of
+from kafka_rescale.kafka.rehearsal import rehearse_unit
+from kafka_rescale.spark.job import Job, say
+from kafka_rescale.spark.task_errors import as_text
+from kafka_rescale.spark.watchdog import exit_with_parent
+
+
+@dataclass(frozen=True)
+class Rehearse:
+    """Routes every record of lists of units and writes none; one element of the RDD is one list.
+
+    :param ranges: first offset and end (exclusive) of every source.
+    """
+
+    connection: KafkaConnection
+    ranges: Mapping[TopicPartition, tuple[int, int]]
+
+    def __call__(self, lists: Iterable[list[CopyUnit]]) -> Iterator[PartitionProgress]:
+        """Yield per unit how many records would be written."""
+        exit_with_parent()
+        for unit in (unit for units in lists for unit in units):
+            with as_text():
+                yield rehearse_unit(self.connection, unit, *self.ranges[unit.source])
+
+
+def rehearse(job: Job) -> None:
+    """Read the state that an expansion in place will have to move, beside the running application.
+
+    :raises UnsafeState: a record that could not be moved: nothing has been touched yet.
+    """
+    journal = job.journal()
+    moves = [move for move in journal.plan.changelogs if move.grows]
+    job.put("running")
+    if journal.phase is not Phase.WARMING or not moves:
+        say(f"{job.key}: nothing to rehearse in phase {journal.phase}")
+        job.put("done")
+        return
+    began, units, admin = time.monotonic(), units_of(moves), ClusterAdmin(job.connection)
+    topics = [move.source for move in moves]
+    begins, ends = admin.begin_offsets(topics), admin.end_offsets(topics)
+    ranges = {(t, p): (begins[t][p], ends[t][p]) for t, p in (unit.source for unit in units)}
+    lists = job.spark().sparkContext.parallelize([[unit] for unit in units], len(units))
+    task = Rehearse(job.connection, ranges)
+    found = job.run_beside(lambda: lists.mapPartitions(task).collect(), lambda: job.put("running"))
+    snapshot = Snapshot(tuple(found or ()), 0, time.monotonic() - began)
+    say(f"{job.key} done: {snapshot.records:,} records ({snapshot.bytes / 1e6:,.1f} MB) would be moved")
+    job.put("done", snapshot)

@@ -1,0 +1,294 @@
+"""A topic that is its own successor: what moves is copied once and buried where it was; all else is untouched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import pytest
+from confluent_kafka import Producer
+from kafka_rescale.core.control_records import PartitionProgress
+from kafka_rescale.core.errors import Fenced, UnsafeState
+from kafka_rescale.core.journal import Captured
+from kafka_rescale.core.partitioners import partitioner_named
+from kafka_rescale.core.plan import Move, MoveKind, Plan
+from kafka_rescale.embedded.broker import EmbeddedBroker
+from kafka_rescale.kafka import in_flight
+from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.copy_loop import CopyWorker
+from kafka_rescale.kafka.copy_settings import BULK
+from kafka_rescale.kafka.copy_units import units_of
+from kafka_rescale.kafka.rehearsal import rehearse_unit
+from kafka_rescale.kafka.waiting import now_ms
+
+from tests.integration.copy_helpers import T0, Record, plan_of, read
+
+pytestmark = pytest.mark.integration
+
+SMALL = replace(BULK, poll_records=20, commit_records=30, commit_seconds=3600)
+"""Several transactions per partition, so that a kill lies between two."""
+
+Log = dict[int, list[Record]]
+
+
+@pytest.fixture
+def connection(broker: EmbeddedBroker) -> KafkaConnection:
+    return KafkaConnection(broker.client_config())
+
+
+def changelog(unique: str, before: int, after: int, **changes: object) -> Move:
+    fields: dict[str, object] = {
+        "kind": MoveKind.CHANGELOG,
+        "source": f"{unique}-store-changelog",
+        "target": f"{unique}-store-changelog",
+        "store": "store",
+        "store_type": "key-value",
+        "source_partitions": before,
+        "target_partitions": after,
+    }
+    return Move.model_validate({**fields, **changes})
+
+
+def repartition(unique: str, before: int, after: int) -> Move:
+    name = f"{unique}-by-repartition"
+    changes = {"kind": MoveKind.REPARTITION, "source": name, "target": name, "store": "by", "store_type": ""}
+    return changelog(unique, before, after, **changes)
+
+
+def in_place(unique: str, *moves: Move) -> Plan:
+    return plan_of(unique, *moves).model_copy(update={"green": unique})
+
+
+def history(count: int = 400) -> Iterator[Record]:
+    """Updates of 60 keys, of which every seventh record deletes."""
+    for i in range(count):
+        value = None if i % 7 == 3 else b"value-%d" % i
+        yield Record(b"key-%d" % (i * 13 % 60), value, T0 + i, (("h", b"%d" % i),) if i % 3 else ())
+
+
+def written(connection: KafkaConnection, move: Move, records: Iterable[Record], **configs: str) -> Log:
+    """Create the topic with its present count, write to it as the application does, and return what is in it."""
+    policy = "compact" if move.kind is MoveKind.CHANGELOG else "delete"
+    keep = {"cleanup.policy": policy, "min.compaction.lag.ms": str(2**63 - 1), "retention.ms": "-1", **configs}
+    ClusterAdmin(connection).ensure_topic(move.source, move.source_partitions, 1, keep)
+    append(connection, move, move.source_partitions, records)
+    return read(connection, move.source)
+
+
+def append(connection: KafkaConnection, move: Move, count: int, records: Iterable[Record]) -> None:
+    producer, rule = Producer(connection.client()), partitioner_named(move.partitioner, move.key_topic)
+    for r in records:
+        partition = 0 if r.key is None else rule.partition(r.key, count)
+        producer.produce(move.source, r.value, r.key, partition, timestamp=r.timestamp, headers=list(r.headers))
+    assert producer.flush(30) == 0
+
+
+def captured_of(connection: KafkaConnection, plan: Plan, starts: dict[int, int] | None = None) -> Captured:
+    ends = ClusterAdmin(connection).end_offsets([m.source for m in plan.moves])
+    return Captured(
+        changelog_ends={m.source: ends[m.source] for m in plan.changelogs},
+        in_flight={
+            m.source: {p: ((starts or {}).get(p, 0), end) for p, end in ends[m.source].items()}
+            for m in plan.repartitions
+        },
+    )
+
+
+def grown(connection: KafkaConnection, plan: Plan) -> None:
+    for move in plan.moves:
+        ClusterAdmin(connection).grow_topic(move.source, move.target_partitions)
+
+
+def worker_of(connection: KafkaConnection, plan: Plan, captured: Captured) -> CopyWorker:
+    worker = CopyWorker(connection, plan, units_of(plan.moves), SMALL)
+    carried = [u.source for u in units_of(plan.repartitions)]
+    worker.begin(in_flight.starts_and_ends(captured, carried)[0])
+    return worker
+
+
+def move_all(connection: KafkaConnection, plan: Plan, captured: Captured) -> CopyWorker:
+    """What a move job does; returns the worker, closed, for its marks."""
+    worker = worker_of(connection, plan, captured)
+    try:
+        ends = {u.source: captured.ends[u.source[0]][u.source[1]] for u in units_of(plan.moves)}
+        worker.run_to(ends, now_ms(), exactly=True)
+    finally:
+        worker.close()
+    return worker
+
+
+def moving(move: Move, log: Log) -> Log:
+    """Return, per partition, the records whose keys belong elsewhere among the new partitions."""
+    return {p: [r for r in records if home_of(move, r.key) != p] for p, records in log.items()}
+
+
+def home_of(move: Move, key: bytes | None) -> int:
+    """Return the partition of a key among the new ones."""
+    return partitioner_named(move.partitioner, move.key_topic).partition(key or b"", move.target_partitions)
+
+
+def live(log: Log) -> dict[bytes | None, set[int]]:
+    """Return the partitions in which each key is live."""
+    found: dict[bytes | None, set[int]] = {}
+    for partition, records in log.items():
+        for key, last in {r.key: r for r in records}.items():
+            if last.value is not None:
+                found.setdefault(key, set()).add(partition)
+    return found
+
+
+def assert_moved(move: Move, before: Log, after: Log) -> None:
+    """Old records are untouched; behind them lies what moves, once and in order; no key is live in two places."""
+    for partition, records in before.items():
+        assert after[partition][: len(records)] == records
+    appended = {p: records[len(before.get(p, [])) :] for p, records in after.items()}
+    arrived = {p: [r for r in records if home_of(move, r.key) == p] for p, records in appended.items()}
+    assert by_key(arrived) == by_key(moving(move, before))
+    tombstones = {p: [r for r in records if home_of(move, r.key) != p] for p, records in appended.items()}
+    assert {r.value for records in tombstones.values() for r in records} <= {None}
+    assert live(moving(move, before)).keys() <= by_key(tombstones).keys() <= by_key(moving(move, before)).keys()
+    assert live(after) == {key: {home_of(move, key)} for key in live(before)}
+
+
+def by_key(log: Log) -> dict[bytes | None, list[Record]]:
+    found: dict[bytes | None, list[Record]] = {}
+    for records in log.values():
+        for r in records:
+            found.setdefault(r.key, []).append(r)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "partitioner"),
+    [(4, 8, "murmur2"), (4, 6, "crc32"), (4, 6, "linear-hashing:4")],
+)
+def test_only_what_moves_is_copied_and_it_is_buried_where_it_was(
+    connection: KafkaConnection, unique: str, before: int, after: int, partitioner: str
+) -> None:
+    move = changelog(unique, before, after, partitioner=partitioner)
+    plan = in_place(unique, move)
+    log = written(connection, move, history())
+    captured = captured_of(connection, plan)
+    grown(connection, plan)
+    worker = move_all(connection, plan, captured)
+    assert_moved(move, log, read(connection, move.source))
+    copied = sum(w.mark.records for w in worker.writers.values())
+    assert copied == sum(map(len, moving(move, log).values()))
+    assert 0 < copied < 400
+
+
+def test_with_a_static_partitioner_nothing_is_written(connection: KafkaConnection, unique: str) -> None:
+    move = changelog(unique, 4, 6, partitioner="static:tests.support.user_partitioners:pinned")
+    plan = in_place(unique, move)
+    log = written(connection, move, history())
+    captured = captured_of(connection, plan)
+    grown(connection, plan)
+    move_all(connection, plan, captured)
+    assert read(connection, move.source) == {**log, 4: [], 5: []}
+
+
+def test_killed_between_two_transactions_it_goes_on_and_a_zombie_is_fenced(
+    connection: KafkaConnection, unique: str
+) -> None:
+    move = changelog(unique, 4, 8)
+    plan = in_place(unique, move)
+    log = written(connection, move, history())
+    captured = captured_of(connection, plan)
+    grown(connection, plan)
+    zombie = worker_of(connection, plan, captured)
+    while not any(w.mark.records for w in zombie.writers.values()):
+        zombie.step()
+    assert any(w.position < captured.ends[s[0]][s[1]] for s, w in zombie.writers.items())
+    move_all(connection, plan, captured)
+    with pytest.raises(Fenced):
+        go_on(zombie)
+    zombie.close()
+    move_all(connection, plan, captured)
+    assert_moved(move, log, read(connection, move.source))
+
+
+def go_on(worker: CopyWorker) -> None:
+    while True:
+        worker.step()
+        worker._commit([w for w in worker.writers.values() if w.is_dirty])
+
+
+def test_a_second_growth_leaves_alone_what_the_first_one_left_behind(
+    connection: KafkaConnection, unique: str
+) -> None:
+    """With murmur2, 4 to 6 to 8 even brings keys back to the partition in which they were buried."""
+    first = changelog(unique, 4, 6)
+    written(connection, first, history())
+    plan = in_place(unique, first)
+    captured = captured_of(connection, plan)
+    grown(connection, plan)
+    move_all(connection, plan, captured)
+    append(connection, first, 6, history(100))
+    expected = {r.key: r for r in [*history(), *history(100)]}
+
+    second = changelog(unique, 6, 8, grown_from=(4,))
+    plan = in_place(unique, second).model_copy(update={"generation": 3})
+    captured = captured_of(connection, plan)
+    grown(connection, plan)
+    move_all(connection, plan, captured)
+
+    after, rule = read(connection, second.source), partitioner_named("murmur2")
+    alive = {key: r for key, r in expected.items() if r.value is not None}
+    assert live(after) == {key: {home_of(second, key)} for key in alive}
+    assert {key: {r.key: r for r in after[home_of(second, key)]}[key] for key in alive} == alive
+    homes = [[rule.partition(key or b"", count) for count in (4, 6, 8)] for key in alive]
+    assert any(first == last != between for first, between, last in homes), "no key has come back"
+
+
+def test_what_was_in_flight_is_written_again_behind_the_ends_in_order_and_once(
+    connection: KafkaConnection, unique: str
+) -> None:
+    move = repartition(unique, 2, 4)
+    plan = in_place(unique, move)
+    log = written(
+        connection, move, (Record(b"k%d" % (i % 7), b"%d" % i, T0 + i, (("c", b"mine"),)) for i in range(60))
+    )
+    captured = captured_of(connection, plan, {0: 10, 1: 5})
+    grown(connection, plan)
+    move_all(connection, plan, captured)
+    move_all(connection, plan, captured)
+    ranges = captured.in_flight[move.source]
+    assert in_flight.prove(connection, move, ranges) == 45
+    after = read(connection, move.source)
+    assert {p: after[p][: len(records)] for p, records in log.items()} == log
+    assert sum(map(len, after.values())) == 60 + 45
+    append(connection, move, 4, [Record(b"k1", b"by somebody else")])
+    with pytest.raises(UnsafeState, match="Somebody else has written to it"):
+        in_flight.prove(connection, move, ranges)
+
+
+def test_a_rehearsal_counts_what_would_move_and_finds_what_can_not(
+    connection: KafkaConnection, unique: str
+) -> None:
+    move = changelog(unique, 4, 8)
+    log = written(connection, move, history())
+    found = list(rehearsed(connection, move))
+    assert {p.partition: p.records for p in found} == {p: len(rs) for p, rs in moving(move, log).items()}
+    assert read(connection, move.source) == log
+    stray = next(r.key for r in log[1])
+    producer = Producer(connection.client())
+    producer.produce(move.source, b"v", stray, 0)
+    assert producer.flush(30) == 0
+    with pytest.raises(UnsafeState, match="which murmur2 puts into partition 1"):
+        list(rehearsed(connection, move))
+
+
+def rehearsed(connection: KafkaConnection, move: Move) -> Iterator[PartitionProgress]:
+    ends = ClusterAdmin(connection).end_offsets([move.source])[move.source]
+    return (rehearse_unit(connection, unit, 0, ends[unit.partition]) for unit in units_of([move]))
+
+
+def test_a_rehearsal_goes_on_where_records_are_deleted_under_it(connection: KafkaConnection, unique: str) -> None:
+    """As Kafka Streams deletes what it has processed from repartition topics."""
+    move = repartition(unique, 2, 4)
+    log = written(connection, move, [Record(b"k%d" % (i % 7), b"%d" % i, T0 + i) for i in range(60)])
+    admin = ClusterAdmin(connection)
+    ends = admin.end_offsets([move.source])[move.source]
+    admin.delete_records({move.source: {p: end - 4 for p, end in ends.items()}})
+    assert {p.partition: p.records for p in rehearsed(connection, move)} == {p: min(4, len(log[p])) for p in log}

@@ -1,0 +1,92 @@
+"""The application that notices what is lost, doubled or out of order, and that grows in place."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+from confluent_kafka import Producer
+from kafka_rescale.core.partitioners import partitioner_named
+from kafka_rescale.embedded.processes import wait_until
+from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.connection import KafkaConnection
+
+from tests.support.links import DESCRIPTION, PACKAGE, PROGRAM
+from tests.support.ordered import BEFORE, KEYS, NAME, OLD, PRODUCERS, SEEN, Ordered
+
+LINEAR = f"linear-hashing:{BEFORE}"
+STATIC = "static:tests.support.user_partitioners:pinned"
+
+
+@dataclass
+class OrderedInPlace(Ordered):
+    """Its producers are held on demand, and learn of a growth then; once they have ended they count as held.
+
+    :param partitioner: by which they place keys, as the application file names it.
+    """
+
+    partitioner: str = LINEAR
+
+    @property
+    def _hold(self) -> Path:
+        return self.directory / "hold"
+
+    @property
+    def _held(self) -> Path:
+        return self.directory / "held"
+
+    def prepare(self) -> None:
+        """Create topics and the application file."""
+        self.directory.mkdir(parents=True)
+        admin = ClusterAdmin(KafkaConnection(self.client))
+        for topic in (OLD, SEEN):
+            admin.ensure_topic(topic, BEFORE, 1, {})
+        links = {NAME: {"input": OLD, "output": SEEN, "does": "order"}}
+        (self.directory / "links.json").write_text(json.dumps({"servers": self.servers, "links": links}))
+        command = f"env PYTHONPATH={PACKAGE} {sys.executable} {PROGRAM}"
+        producers = {
+            "stop": f"sh -c 'touch {self._hold}; until [ -e {self._held} ]; do sleep 0.05; done'",
+            "start": f"rm -f {self._hold}",
+        }
+        declared = {
+            "application_id": NAME,
+            "mode": "in_place",
+            "partitions": 6,
+            "inputs": [
+                {"topic": OLD, "policy": "paused", "partitioner": self.partitioner, "producers": producers}
+            ],
+            "outputs": [{"topic": SEEN}],
+            "topology": DESCRIPTION.format(input=OLD, output=SEEN),
+            "stores": [{"name": "values", "type": "timestamped-key-value", "partitioner": self.partitioner}],
+            "lifecycle": {
+                "type": "shell",
+                **{c: f"{command} {c} {{application_id}}" for c in ("start", "stop", "status")},
+            },
+        }
+        self.file.write_text(yaml.safe_dump(declared, sort_keys=False))
+
+    def _produce(self) -> None:
+        number = 0
+        while not self._stop_sending.is_set():
+            count = ClusterAdmin(KafkaConnection(self.client)).describe_topics([OLD])[OLD].partitions
+            producer = Producer({**self.client, "enable.idempotence": True, "linger.ms": 5})
+            while not (self._hold.exists() or self._stop_sending.wait(0.02)):
+                for index in range(PRODUCERS):
+                    self._send_one(producer, f"{index}-{number % KEYS}", count)
+                number += 1
+            assert producer.flush(60) == 0
+            self._held.touch()
+            wait_until(
+                lambda: self._stop_sending.is_set() or not self._hold.exists(), timeout=600, what="the release"
+            )
+            self._held.unlink()
+        self._held.touch()
+
+    def _send_one(self, producer: Producer, key: str, count: int) -> None:
+        partition = partitioner_named(self.partitioner, OLD).partition(key.encode(), count)
+        producer.produce(OLD, self.sent[key].to_bytes(8, "big"), key, partition)
+        self.sent[key] += 1
+        producer.poll(0)

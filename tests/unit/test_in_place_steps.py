@@ -1,0 +1,214 @@
+"""The steps of a growth in place may be killed at every single call, and be called again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from kafka_rescale.core.control_records import JobResult, PartitionProgress
+from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.journal import Phase
+from kafka_rescale.kafka.copy_units import CopyUnit
+from kafka_rescale.operations import cutover, growing, in_place, quiesce, start_green
+from kafka_rescale.operations.compaction import KEEP_ALL
+from kafka_rescale.operations.rescale import Rescale
+from kafka_rescale.operations.rollback import roll_back
+from kafka_rescale.operations.stages import expand_stage
+
+from tests.support.gate_world import Killed
+from tests.support.growing_world import AFTER, BEFORE, NAME, OWNER, GrowingWorld
+from tests.support.plans import in_place_application, in_place_plan
+
+APPLICATION, NOBODY = in_place_application(), None
+CONNECTION: Any = NOBODY
+
+
+@pytest.fixture(autouse=True)
+def _without_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(in_place, "fence", lambda *_: None)
+    monkeypatch.setattr(start_green, "watch_first_output", lambda *_: {})
+    monkeypatch.setattr(growing, "rehearse_unit", lambda *_: None)
+    for module in (in_place, quiesce):
+        monkeypatch.setattr(module, "wait_until_complete", lambda *_, **__: None)
+
+
+def use(world: GrowingWorld, monkeypatch: pytest.MonkeyPatch) -> GrowingWorld:
+    monkeypatch.setattr(Rescale, "open", lambda *_: world.rescale)
+    return world
+
+
+def steps(world: GrowingWorld) -> None:
+    """What the tasks do, in their order; those that are done are done again."""
+    in_place.stop(APPLICATION, CONNECTION, owner=OWNER)
+    for stage in world.plan.stages:
+        expand_stage(APPLICATION, CONNECTION, owner=OWNER, stage=stage.index)
+        if not world.journal.green_ends:
+            world.move(stage.index)
+    in_place.start(APPLICATION, CONNECTION, owner=OWNER)
+
+
+def assert_grown(world: GrowingWorld) -> None:
+    assert world.journal.phase is Phase.STARTED
+    assert world.running
+    assert world.starts == 1
+    plan, journal = world.plan, world.journal
+    assert journal.green_ends == {m.target: world.ends_at_start[m.target] for m in plan.moves}
+    assert {t: len(of) for t, of in world.ends.items() if t != "totals"} == dict.fromkeys(
+        ["orders", *(m.source for m in plan.moves)], AFTER
+    )
+    captured = {p: 10 + p if p < BEFORE else 0 for p in range(AFTER)}
+    topics = ["orders", *(m.target for m in plan.repartitions)]
+    assert journal.green_start == dict.fromkeys(topics, captured)
+    # One more than its start: it was at work.
+    assert world.offsets[NAME] == {t: {p: o + 1 for p, o in captured.items()} for t in topics}
+    assert world.state.generations is not None
+    assert (world.state.generations.running, world.state.generations.generation) == (NAME, 2)
+
+
+def test_it_is_stopped_grown_moved_and_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = use(GrowingWorld(), monkeypatch)
+    steps(world)
+    assert_grown(world)
+    kept = {topic: configs["min.compaction.lag.ms"] for topic, configs in world.configs.items()}
+    assert kept == {m.target: KEEP_ALL for m in world.plan.changelogs}
+
+
+def test_killed_at_any_call_the_next_attempt_ends_in_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = use(GrowingWorld(), monkeypatch)
+    steps(whole)
+    assert whole.calls > 50
+    for call in range(1, whole.calls + 1):
+        world = use(GrowingWorld(dies_at=call), monkeypatch)
+        with pytest.raises(Killed):
+            steps(world)
+        world.dies_at = 0
+        steps(world)
+        assert_grown(world)
+
+
+def test_killed_before_the_promotion_it_can_be_rolled_back_after_it_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    whole = use(GrowingWorld(), monkeypatch)
+    steps(whole)
+    ends = GrowingWorld().ends
+    for call in range(1, whole.calls + 1):
+        world = use(GrowingWorld(dies_at=call), monkeypatch)
+        with pytest.raises(Killed):
+            steps(world)
+        world.dies_at = 0
+        was_promoted = world.journal.is_promoted
+        said = roll_back(APPLICATION, CONNECTION, owner=OWNER, reason="a test")
+        assert ("only forward" in said) == was_promoted
+        if not was_promoted:
+            assert world.running
+            assert world.ends == ends
+            assert not any(of.get("min.compaction.lag.ms") for of in world.configs.values())
+
+
+def test_what_its_user_has_stopped_stays_so_after_a_rollback(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = use(GrowingWorld(running=False, members=False), monkeypatch)
+    with monkeypatch.context() as failing:
+        failing.setattr(cutover.quiesce, "assert_held", _refuse)
+        with pytest.raises(UnsafeState):
+            in_place.stop(APPLICATION, CONNECTION, owner=OWNER)
+    assert world.journal.phase is Phase.ROLLED_BACK
+    assert not world.running
+
+    again = use(GrowingWorld(running=False, members=False), monkeypatch)
+    steps(again)
+    assert_grown(again)
+
+
+def _refuse(*_: Any) -> None:
+    raise UnsafeState("a test", found="this", expected="that", remedy="None.")
+
+
+class TestSomebodyStartsItMeanwhile:
+    """Between ``stop`` and ``start`` nobody else may."""
+
+    @pytest.fixture
+    def stopped(self, monkeypatch: pytest.MonkeyPatch) -> GrowingWorld:
+        world = use(GrowingWorld(), monkeypatch)
+        in_place.stop(APPLICATION, CONNECTION, owner=OWNER)
+        return world
+
+    def test_nothing_grows_under_it(self, stopped: GrowingWorld) -> None:
+        stopped.running = stopped.members = True
+        with pytest.raises(UnsafeState, match="while its topics are being re-partitioned"):
+            expand_stage(APPLICATION, CONNECTION, owner=OWNER, stage=1)
+
+    def test_what_it_has_processed_is_found(self, stopped: GrowingWorld) -> None:
+        stopped.offsets[NAME]["orders"][2] += 1
+        with pytest.raises(UnsafeState, match="offsets of orders-2 committed since it was stopped"):
+            in_place.start(APPLICATION, CONNECTION, owner=OWNER)
+
+    def test_it_is_not_taken_for_the_one_that_was_started_here(self, stopped: GrowingWorld) -> None:
+        for stage in stopped.plan.stages:
+            expand_stage(APPLICATION, CONNECTION, owner=OWNER, stage=stage.index)
+            stopped.move(stage.index)
+        in_place._settle(stopped.rescale, stopped.journal)
+        stopped.running = stopped.members = True
+        with pytest.raises(UnsafeState, match="without the offsets that it is to start from"):
+            in_place.start(APPLICATION, CONNECTION, owner=OWNER)
+
+
+def test_what_the_rehearsal_has_not_seen_is_looked_at_before_the_point_of_no_return(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world, seen = use(GrowingWorld(), monkeypatch), {}
+    changelog, carried = world.plan.stages[0].moves
+    rehearsed = (PartitionProgress(topic=changelog.source, partition=2, position=9, end=9),)
+    result = JobResult(job="rehearse", run=OWNER, attempt=1, state="done", partitions=rehearsed)
+    world.state = world.state.model_copy(update={"results": {"rehearse": result}})
+
+    def look(_: Any, unit: CopyUnit, start: int, end: int) -> None:
+        assert not world.journal.is_promoted
+        seen[unit.source] = (start, end)
+
+    monkeypatch.setattr(growing, "rehearse_unit", look)
+    in_place.stop(APPLICATION, CONNECTION, owner=OWNER)
+    assert {p: seen[changelog.source, p] for p in range(BEFORE)} == {
+        0: (0, 10),
+        1: (0, 11),
+        2: (9, 12),
+        3: (0, 13),
+    }
+    assert [seen[carried.source, p] for p in range(BEFORE)] == [(7, 10 + p) for p in range(BEFORE)]
+
+    refused = use(GrowingWorld(), monkeypatch)
+    monkeypatch.setattr(growing, "rehearse_unit", _refuse)
+    with pytest.raises(UnsafeState):
+        in_place.stop(APPLICATION, CONNECTION, owner=OWNER)
+    assert refused.running
+    assert refused.journal.phase is Phase.ROLLED_BACK
+
+
+def test_nothing_is_started_that_has_not_been_moved(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = use(GrowingWorld(), monkeypatch)
+    in_place.stop(APPLICATION, CONNECTION, owner=OWNER)
+    for stage in world.plan.stages:
+        expand_stage(APPLICATION, CONNECTION, owner=OWNER, stage=stage.index)
+    world.move(1)
+    with pytest.raises(UnsafeState, match="have not been moved, in orders-app-per-customer-changelog-0"):
+        in_place.start(APPLICATION, CONNECTION, owner=OWNER)
+
+
+def test_topics_grow_only_after_the_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    use(GrowingWorld(), monkeypatch)
+    with pytest.raises(UnsafeState, match="Run the stop task first"):
+        expand_stage(APPLICATION, CONNECTION, owner=OWNER, stage=1)
+
+
+def test_a_plan_of_the_other_mode_is_neither_stopped_nor_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    beside = in_place_plan().model_copy(update={"green": f"{NAME}-g2"})
+    world = use(GrowingWorld(plan=beside), monkeypatch)
+    for step in (in_place.stop, in_place.start):
+        with pytest.raises(UnsafeState, match="begun with mode blue_green"):
+            step(APPLICATION, CONNECTION, owner=OWNER)
+    use(GrowingWorld(), monkeypatch)
+    with pytest.raises(UnsafeState, match="begun with mode in_place"):
+        cutover.run_cutover(APPLICATION, CONNECTION, owner=OWNER)
+    assert world.running
