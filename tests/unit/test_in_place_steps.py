@@ -109,15 +109,16 @@ def test_killed_before_the_promotion_it_can_be_rolled_back_after_it_not(
 def test_what_its_user_has_stopped_stays_so_after_a_rollback(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    world = use(GrowingWorld(running=False, members=False), monkeypatch)
+    world = use(GrowingWorld(running=False, members=True), monkeypatch)
     with monkeypatch.context() as failing:
         failing.setattr(cutover.quiesce, "assert_held", _refuse)
         with pytest.raises(UnsafeState):
             in_place.stop(APPLICATION, CONNECTION, owner=OWNER)
     assert world.journal.phase is Phase.ROLLED_BACK
     assert not world.running
+    assert not world.journal.stop_asked
 
-    again = use(GrowingWorld(running=False, members=False), monkeypatch)
+    again = use(GrowingWorld(running=False, members=True), monkeypatch)
     steps(again)
     assert_grown(again)
 

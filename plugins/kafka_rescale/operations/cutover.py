@@ -134,8 +134,9 @@ class Cutover:
 
     def _quiesce(self, journal: Journal) -> Journal:
         rescale, plan = self._rescale, journal.plan
-        # In place, the user may have stopped it already; then a rollback must not start it.
-        stopped = plan.is_in_place and not journal.stop_asked and not quiesce.is_alive(rescale, plan)
+        # In place, the user may have stopped it already; then a rollback must not start it. The group doesn't
+        # tell: classic members linger after a clean close. One that lives is found by the proof below.
+        stopped = plan.is_in_place and not journal.stop_asked and not rescale.lifecycle.is_running(blue(plan))
         with self._timings.part("drain"):
             producers.hold(rescale)
             quiesce.drain(rescale, plan, 0 if stopped else self._seconds_left(journal))
