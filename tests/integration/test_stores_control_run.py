@@ -12,7 +12,7 @@ from kafka_rescale.embedded.expansion import Expansion
 from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin import ClusterAdmin
 
-from tests.support.store_contents import contents, differences, output
+from tests.support.store_contents import contents, differences, output, settled
 from tests.support.stores_application import (
     INPUT_PARTITIONS,
     STORES,
@@ -126,5 +126,7 @@ def assert_equal(app: StoresApplication, before: int, after: int) -> None:
         assert expected or store_type == "outer-join"
     latest = app.store in ONLY_THE_LAST
     expected, found = (output(connection, topic, latest=latest) for topic in ("control", "out"))
+    if app.store == "outer-join":
+        expected, found = settled(expected), settled(found)
     assert differences(expected, found) == [], "output"
     assert expected

@@ -8,7 +8,7 @@ buffered values.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import permutations
 
 from kafka_rescale.core.subscription_wrapper import parse
@@ -59,6 +59,21 @@ def output(connection: KafkaConnection, topic: str, *, latest: bool) -> Contents
         for record in records:
             found.setdefault(record.key, []).append(record.value)
     return {key: values[-1] if latest else sorted(values, key=repr) for key, values in found.items()}
+
+
+def settled(results: Mapping[object, list[bytes]]) -> Contents:
+    """Leave out where an outer join has said that a record has no partner before it got one.
+
+    ``KStreamKStreamJoin`` says so at once of a record whose window has passed by the time of its task, grace or
+    not: whether that happens depends on the order in which the task reads its partitions.
+    """
+    kept: Contents = {}
+    for key, values in results.items():
+        pairs = [value.split(b"+") for value in values]
+        joined = {side for pair in pairs if b"null" not in pair for side in pair}
+        early = [b"null" in pair and bool(joined & {*pair}) for pair in pairs]
+        kept[key] = [value for value, is_early in zip(values, early, strict=True) if not is_early]
+    return kept
 
 
 def differences(expected: Contents, found: Contents, most: int = 5) -> Sequence[str]:
