@@ -33,7 +33,7 @@ def config(client: Client, tmp_path: Path) -> str:
 def test_validate_needs_no_broker(tmp_path: Path, capsys: Captured) -> None:
     file = str(write(tmp_path, "shop"))
     assert main(["validate", file]) == PASSED
-    assert "shop: the file is valid; 8 partitions wanted." in capsys.readouterr().out
+    assert "shop: the file is valid; 8 partitions wanted, mode blue_green." in capsys.readouterr().out
     assert main(["validate", file, "--json"]) == PASSED
     assert json.loads(capsys.readouterr().out)["subtopologies"][1]["stores"] == [
         "customers",
