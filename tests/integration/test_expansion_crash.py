@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from kafka_rescale.core.journal import Phase
+from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.embedded.expansion import Expansion
 from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin import ClusterAdmin
@@ -27,11 +27,15 @@ def is_ready(expansion: Expansion) -> bool:
     return result is not None and result.state == "ready"
 
 
-def phase(expansion: Expansion) -> Phase:
-    """Where the expansion is."""
+def journal_of(expansion: Expansion) -> Journal:
     journal = expansion.state().journal
     assert journal is not None
-    return journal.phase
+    return journal
+
+
+def phase(expansion: Expansion) -> Phase:
+    """Where the expansion is."""
+    return journal_of(expansion).phase
 
 
 def test_a_cutover_killed_in_every_phase_goes_on_and_is_verified(tmp_path: Path) -> None:
@@ -91,7 +95,9 @@ def test_a_rollback_leaves_the_old_generation_running_and_untouched(tmp_path: Pa
         before = admin.describe_topics([m.source for m in plan.moves] + ["flights", "planes"])
         expansion.submit("catch_up")
         process = operation_process(expansion, CUTOVER)
-        wait_until(lambda: phase(expansion) is not Phase.WARMING, timeout=240, what="the cutover to begin")
+        wait_until(
+            lambda: journal_of(expansion).stop_asked, timeout=240, what="the cutover to stop the old generation"
+        )
         kill_session(process.pid)
         if phase(expansion) in {Phase.PROMOTED, Phase.STARTED}:
             pytest.fail("the kill came too late to test a rollback")
