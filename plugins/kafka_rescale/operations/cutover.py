@@ -191,8 +191,7 @@ class Cutover:
         return {"green_ends": admin.end_offsets(targets), "green_start": start}
 
     def _assert_green_is_cold(self, plan: Plan) -> None:
-        running = self._rescale.lifecycle.is_running(green(plan))
-        if running or self._rescale.admin.describe_group(plan.green).is_live:
+        if self._rescale.is_alive(green(plan)):
             raise UnsafeState(
                 f"application {plan.green}",
                 found="a running instance",

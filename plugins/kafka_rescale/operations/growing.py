@@ -7,8 +7,7 @@ from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.core.plan import Plan
 from kafka_rescale.kafka.copy_units import units_of
 from kafka_rescale.kafka.rehearsal import rehearse_unit
-from kafka_rescale.operations.quiesce import is_alive
-from kafka_rescale.operations.rescale import Rescale
+from kafka_rescale.operations.rescale import Rescale, green
 
 
 def assert_may_grow(rescale: Rescale, journal: Journal) -> None:
@@ -24,7 +23,7 @@ def assert_may_grow(rescale: Rescale, journal: Journal) -> None:
             expected="an application that has been stopped for its growth",
             remedy="Run the stop task first: a running application dies when its internal topics grow.",
         )
-    if journal.phase is Phase.PROMOTED and not journal.green_ends and is_alive(rescale, plan):
+    if journal.phase is Phase.PROMOTED and not journal.green_ends and rescale.is_alive(green(plan)):
         raise UnsafeState(
             f"application {plan.green}",
             found="a running instance, while its topics are being re-partitioned",

@@ -79,12 +79,12 @@ def _running(rescale: Rescale, name: str) -> tuple[Lifecycle, Instance]:
 
 def _application_named(name: str) -> Application:
     for file in application_files():
-        # Called within the pause: of many files, only those that mention the name are worth parsing.
-        if name not in file.read_text(errors="replace"):
-            continue
         try:
+            # Called within the pause: of many files, only those that mention the name are worth parsing.
+            if name not in file.read_text(errors="replace"):
+                continue
             application = load_application(file)
-        except InvalidInput:
+        except (InvalidInput, OSError):
             continue
         if application.application_id == name:
             return application

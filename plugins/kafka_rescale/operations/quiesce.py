@@ -14,11 +14,6 @@ from kafka_rescale.kafka.waiting import wait_until
 from kafka_rescale.operations.rescale import Rescale, blue
 
 
-def is_alive(rescale: Rescale, plan: Plan) -> bool:
-    """Whether blue runs, as its deployment or its group says."""
-    return rescale.lifecycle.is_running(blue(plan)) or rescale.admin.describe_group(plan.blue).is_live
-
-
 def drain(rescale: Rescale, plan: Plan, seconds: float) -> None:
     """Wait until blue has processed every record of the paused inputs.
 

@@ -45,6 +45,10 @@ class Rescale:
             owner=owner,
         )
 
+    def is_alive(self, instance: Instance) -> bool:
+        """Whether an instance runs, as its deployment or its group says."""
+        return self.lifecycle.is_running(instance) or self.admin.describe_group(instance.application_id).is_live
+
     def journal(self) -> Journal:
         """Return the journal, provided that this owner still holds the lease.
 

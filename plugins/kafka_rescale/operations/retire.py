@@ -20,7 +20,7 @@ def retire(application: Application, connection: KafkaConnection, *, owner: str)
     state = rescale.control.read()
     journal = _completed(application, state)
     _assert_apart(journal)
-    if rescale.lifecycle.is_running(blue(journal.plan)) or rescale.admin.describe_group(journal.plan.blue).is_live:
+    if rescale.is_alive(blue(journal.plan)):
         raise Refused(
             f"application {journal.plan.blue}",
             found="a running instance",
