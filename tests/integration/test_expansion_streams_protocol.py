@@ -28,7 +28,6 @@ BEFORE, AFTER, KEYS = 4, 6, 300
 PARTITIONER = "tests.support.user_partitioners:by_adler"
 SETTINGS = {
     "group.protocol": "streams",
-    "processing.guarantee": "exactly_once_v2",
     "statestore.cache.max.bytes": "0",
     "commit.interval.ms": "100",
 }
@@ -41,16 +40,20 @@ def own_broker(tmp_path: Path) -> Iterator[EmbeddedBroker]:
         yield running
 
 
-@pytest.fixture
+@pytest.fixture(params=["exactly_once_v2", "at_least_once"])
 def file(
-    own_broker: EmbeddedBroker, tmp_path: Path, unique: str, monkeypatch: pytest.MonkeyPatch
+    own_broker: EmbeddedBroker,
+    tmp_path: Path,
+    unique: str,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
 ) -> Iterator[Path]:
-    """The application file; its instances end with the test."""
+    """The application file, for each guarantee; its instances end with the test."""
     given = {
         "servers": own_broker.bootstrap_servers,
         "topic": unique,
         "directory": str(tmp_path / "state"),
-        "settings": SETTINGS,
+        "settings": {**SETTINGS, "processing.guarantee": request.param},
     }
     monkeypatch.setenv(VARIABLE, json.dumps(given))
     # What the documentation asks of a user: the function's module where Spark's Python workers find it.
