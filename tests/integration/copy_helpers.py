@@ -10,6 +10,9 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from kafka_rescale.core.plan import Move, MoveKind, Plan, Stage
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.copy_marks import copy_consumer
+from kafka_rescale.kafka.copy_producer import producer_settings
+from kafka_rescale.kafka.copy_units import CopyUnit
 from kafka_rescale.kafka.transactions import wait_until_complete
 
 SUFFIXES = {"window": 12, "timestamped-window": 12, "session": 16}
@@ -123,6 +126,17 @@ def write(
     elif transactional_id:
         producer.commit_transaction(30)
     assert producer.flush(30) == 0
+
+
+def killed_within_commit(connection: KafkaConnection, plan: Plan, unit: CopyUnit, group: str) -> Producer:
+    """A writer that has sent its position and never ended its transaction; keep it, or it may say goodbye."""
+    producer = Producer(connection.client(**producer_settings(unit.transactional_id(plan.green), 1_000_000)))
+    consumer = copy_consumer(connection, group)
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.send_offsets_to_transaction([TopicPartition(*unit.source, 1)], consumer.consumer_group_metadata(), 30)
+    consumer.close()
+    return producer
 
 
 def read(connection: KafkaConnection, topic: str, *, committed: bool = True) -> dict[int, list[Record]]:

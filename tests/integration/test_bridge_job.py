@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
+from confluent_kafka import KafkaException
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.journal import Captured, Phase
 from kafka_rescale.core.plan import Move, MoveKind, Plan, Stage
@@ -16,8 +17,9 @@ from kafka_rescale.embedded.processes import is_running, wait_until
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.bridging import prepare
 from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.copy_units import units_of
 
-from tests.integration.copy_helpers import Record, per_key, read, write
+from tests.integration.copy_helpers import Record, killed_within_commit, per_key, read, write
 from tests.integration.spark_job_helpers import advance, begin, submitted, wait_for
 
 pytestmark = pytest.mark.integration
@@ -111,3 +113,15 @@ def test_a_lost_position_stops_the_bridge_where_it_could_only_guess(
     admin.delete_group(plan.bridge_group)
     with pytest.raises(UnsafeState, match=rf"no position of {move.source}-0, {move.source}-1"):
         prepare(connection, plan, begun=True)
+
+
+def test_a_writer_that_was_killed_within_its_commit_is_not_waited_for(
+    connection: KafkaConnection, unique: str
+) -> None:
+    move, plan = bridged(unique, 2, 4)
+    ClusterAdmin(connection).ensure_topic(move.source, 2, 1, {})
+    prepare(connection, plan, begun=False)
+    killed = killed_within_commit(connection, plan, units_of([move])[1], plan.bridge_group)
+    prepare(connection, plan, begun=True)
+    with pytest.raises(KafkaException, match="fenced"):
+        killed.commit_transaction(10)

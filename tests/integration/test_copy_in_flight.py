@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import KafkaException, Producer
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.journal import Captured
 from kafka_rescale.core.plan import LeftTable, Move, Plan
@@ -23,6 +23,7 @@ from tests.integration.copy_helpers import (
     create,
     expected_partition,
     java_murmur2,
+    killed_within_commit,
     per_key,
     plan_of,
     read,
@@ -96,6 +97,20 @@ def test_an_attempt_that_was_killed_half_way_goes_on(connection: KafkaConnection
     carry(connection, plan, move, captured, 1, part=0)
     carry(connection, plan, move, captured, 1)
     assert in_flight.prove(connection, move, captured.in_flight[move.source]) == 57
+
+
+def test_a_writer_that_was_killed_within_its_commit_is_not_waited_for(
+    connection: KafkaConnection, move: Move, plan: Plan
+) -> None:
+    create(connection, plan)
+    write(connection, move, records(60))
+    captured = captured_of(connection, move, {0: 3})
+    carry(connection, plan, move, captured, 1, part=0)
+    killed = killed_within_commit(connection, plan, units_of([move])[0], plan.copy_group)
+    carry(connection, plan, move, captured, 1)
+    assert in_flight.prove(connection, move, captured.in_flight[move.source]) == 57
+    with pytest.raises(KafkaException, match="fenced"):
+        killed.commit_transaction(10)
 
 
 def test_another_attempt_begins_with_an_empty_target(connection: KafkaConnection, move: Move, plan: Plan) -> None:

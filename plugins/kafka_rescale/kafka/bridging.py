@@ -13,7 +13,7 @@ from kafka_rescale.core.plan import Move, Plan
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_marks import EMPTIED, Mark, Position, copy_consumer, read_positions
-from kafka_rescale.kafka.copy_reset import FENCING_THREADS
+from kafka_rescale.kafka.copy_reset import FENCING_THREADS, fence
 from kafka_rescale.kafka.copy_units import units_of
 from kafka_rescale.kafka.copy_writer import UnitWriter
 from kafka_rescale.kafka.waiting import wait_until
@@ -38,6 +38,7 @@ def prepare(connection: KafkaConnection, plan: Plan, *, begun: bool) -> None:
     consumer = copy_consumer(connection, plan.bridge_group)
     try:
         units = units_of(plan.bridges)
+        fence(connection, plan, plan.bridges)
         found = read_positions(consumer, [unit.source for unit in units])
         missing = [unit for unit in units if unit.source not in found]
         if begun and missing:

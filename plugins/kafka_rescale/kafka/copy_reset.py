@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from confluent_kafka import Consumer
@@ -80,12 +80,15 @@ def restart(connection: KafkaConnection, plan: Plan, move: Move, mark: Mark) -> 
         consumer.close()
 
 
-def fence(connection: KafkaConnection, plan: Plan) -> None:
-    """Fence every writer of a plan's copies: nothing is written to green's topics until the next job begins.
+def fence(connection: KafkaConnection, plan: Plan, moves: Iterable[Move]) -> None:
+    """Fence every writer of some moves: nothing is written to their targets until the next job begins.
+
+    A transaction that a killed writer has left open is aborted by this. Until then nobody is told the positions in
+    it: their coordinator waits for its end, a minute at most.
 
     :raises Outage: the transaction coordinator does not answer.
     """
-    units = units_of(plan.moves)
+    units = units_of(moves)
     with ThreadPoolExecutor(max_workers=max(1, min(FENCING_THREADS, len(units)))) as pool:
         list(pool.map(lambda unit: UnitWriter(connection, unit, plan.green).abort(), units))
 

@@ -14,7 +14,7 @@ from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_marks import EMPTIED, RESETTING, Mark, copy_consumer, read_positions
 from kafka_rescale.kafka.copy_records import Router
-from kafka_rescale.kafka.copy_reset import restart
+from kafka_rescale.kafka.copy_reset import fence, restart
 from kafka_rescale.kafka.copy_units import units_of
 from kafka_rescale.kafka.range_reader import read_ranges
 
@@ -32,6 +32,7 @@ def prepare(connection: KafkaConnection, plan: Plan, moves: Iterable[Move], atte
     consumer = copy_consumer(connection, plan.copy_group)
     try:
         for move in moves:
+            fence(connection, plan, [move])
             sources = [unit.source for unit in units_of([move])]
             marks = [p.mark for p in read_positions(consumer, sources).values()]
             ours = len(marks) == len(sources) and all(m.attempt == attempt and m.state != RESETTING for m in marks)

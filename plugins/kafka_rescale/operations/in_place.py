@@ -55,7 +55,7 @@ def _settle(rescale: Rescale, journal: Journal) -> None:
     assert journal.captured is not None
     assert_untouched(rescale, journal)
     # A worker of a killed attempt may still be alive: what it has not committed by now is never to be seen.
-    fence(rescale.connection, plan)
+    fence(rescale.connection, plan, plan.moves)
     _assert_moved(rescale, journal)
     targets = [m.target for m in plan.moves]
     wait_until_complete(admin, targets)

@@ -93,7 +93,7 @@ def _opened(rescale: Rescale, journal: Journal) -> Journal:
     plan, admin = journal.plan, rescale.admin
     targets = [m.target for m in plan.moves]
     assert_nothing_committed(rescale, plan)
-    fence(rescale.connection, plan)
+    fence(rescale.connection, plan, plan.moves)
     wait_until_complete(admin, targets)
     # Compaction must not remove a deletion that green restores at its start: the entry would live on in its store.
     hold_compaction(rescale, journal)
