@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import KafkaException, Producer
 from kafka_rescale.core.errors import Fenced, UnsafeState
 from kafka_rescale.core.plan import Move, Plan
 from kafka_rescale.embedded.broker import EmbeddedBroker
@@ -25,6 +25,7 @@ from tests.integration.copy_helpers import (
     changelog,
     create,
     ends_of,
+    killed_within_commit,
     per_key,
     plan_of,
     read,
@@ -65,6 +66,20 @@ def move(unique: str) -> Move:
 @pytest.fixture
 def plan(unique: str, move: Move) -> Plan:
     return plan_of(unique, move)
+
+
+def test_a_writer_that_was_killed_within_its_commit_is_not_waited_for(
+    connection: KafkaConnection, move: Move, plan: Plan
+) -> None:
+    create(connection, plan)
+    write(connection, move, [Record(b"k%d" % i, b"1") for i in range(40)])
+    copy(connection, move, plan)
+    killed = killed_within_commit(connection, plan, units_of([move])[0], plan.copy_group)
+    assert restart_stale(connection, plan, [move], now_ms()) == []
+    copy(connection, move, plan)
+    assert_copied(connection, move)
+    with pytest.raises(KafkaException, match="fenced"):
+        killed.commit_transaction(10)
 
 
 def test_a_copy_that_paused_longer_than_deletions_are_kept_starts_from_scratch(

@@ -42,6 +42,7 @@ def restart_stale(
     :raises UnsafeState: a copy would have to be restarted, but green has restored it.
     """
     admin = ClusterAdmin(connection)
+    fence(connection, plan, moves)
     consumer = copy_consumer(connection, plan.copy_group)
     try:
         reasons = {m: _reason(admin, consumer, m, now_ms) for m in moves}
