@@ -31,6 +31,8 @@ make_environment() {
     base=$(scripts/check_machine.sh)
     if ! environment_is_usable; then
         say "making .venv with $base"
+        # `--clear` would empty what a link points to: the environment of another checkout.
+        [ ! -L .venv ] || rm .venv
         "$base" -m venv --clear .venv
     fi
     say "installing the Python packages: about a minute, 1 GB"
