@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kafka_rescale.core.control_records import Concern
+from kafka_rescale.core.control_records import Concern, JobResult
 from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.embedded.expansion import ROOT, Expansion
 from kafka_rescale.kafka.admin import ClusterAdmin
@@ -30,11 +30,13 @@ from benchmarks.sizes import AFTER, Sizes
 class CutoverTrace:
     """Everything that was seen.
 
+    :param caught_up_ms: wall clock when catch_up had left word that it was done, and began to end.
     :param timings: seconds per part of the pause.
     """
 
     began_ms: int = 0
     ended_ms: int = 0
+    caught_up_ms: int = 0
     timings: dict[str, float] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
 
@@ -45,8 +47,7 @@ class CutoverTrace:
 
     def started_by_catch_up(self) -> list[Event]:
         """Return the new processes of the job within the pause, as long as the cutover waits for it."""
-        done_ms = next(e.at_ms for e in self.within("journal") if e.what == Phase.CAUGHT_UP)
-        return [e for e in self.within("driver") if e.at_ms <= done_ms]
+        return [e for e in self.within("driver") if e.at_ms <= self.caught_up_ms]
 
 
 def traced_cutover(expansion: Expansion) -> CutoverTrace:
@@ -55,7 +56,15 @@ def traced_cutover(expansion: Expansion) -> CutoverTrace:
     catch_up = expansion.submit("catch_up")
     with new_processes(catch_up.pid) as drivers, process_starts() as started:
         trace.timings = expansion.cut_over_beside(catch_up)
-    journals = journal_writes(expansion.connection, expansion.application.application_id)
+    application = expansion.application.application_id
+    journals = [
+        (at_ms, Journal.model_validate_json(value))
+        for at_ms, value in writes(expansion.connection, application, Concern.JOURNAL)
+    ]
+    results = writes(expansion.connection, application, f"{Concern.RESULT}/catch_up")
+    trace.caught_up_ms = next(
+        at_ms for at_ms, value in results if JobResult.model_validate_json(value).state == "done"
+    )
     begun = [j for _, j in journals if j.pause_started_ms]
     trace.began_ms = begun[-1].pause_started_ms
     trace.ended_ms = max(at_ms for at_ms, journal in journals if journal.phase is Phase.STARTED)
@@ -67,13 +76,13 @@ def traced_cutover(expansion: Expansion) -> CutoverTrace:
     return trace
 
 
-def journal_writes(connection: KafkaConnection, application: str) -> list[tuple[int, Journal]]:
-    """Return every version of the journal that the control topic still holds, with its time in ms."""
+def writes(connection: KafkaConnection, application: str, concern: str) -> list[tuple[int, bytes]]:
+    """Return every version of a control record that the topic still holds, with its time in ms."""
     admin = ClusterAdmin(connection)
     begin, end = admin.begin_offsets([TOPIC])[TOPIC][0], admin.end_offsets([TOPIC])[TOPIC][0]
-    key = f"{application}/{Concern.JOURNAL}".encode()
+    key = f"{application}/{concern}".encode()
     return [
-        (message.timestamp()[1], Journal.model_validate_json(message.value() or b""))
+        (message.timestamp()[1], message.value() or b"")
         for message in read_ranges(connection, TOPIC, {0: (begin, end)})
         if message.key() == key
     ]
