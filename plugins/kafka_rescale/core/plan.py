@@ -223,13 +223,18 @@ class Plan(Value):
 
     @property
     def copy_group(self) -> str:
-        """The consumer group whose offsets are the progress of the copies.
-
-        Its name tells the mode: a rolled back attempt in the other one has left positions in the same topics.
-        """
-        return f"{self.application}-{'in-place' if self.is_in_place else 'rescale'}-{self.generation}"
+        """The consumer group whose offsets are the progress of the copies."""
+        return copy_group(self.application, self.generation, in_place=self.is_in_place)
 
     @property
     def bridge_group(self) -> str:
         """The consumer group whose offsets are the progress of the bridges; it outlives the copies."""
         return f"{self.application}-bridge-{self.generation}"
+
+
+def copy_group(application: str, generation: int, *, in_place: bool) -> str:
+    """Return the consumer group whose offsets are the progress of the copies to a generation.
+
+    Its name tells the mode: a rolled back attempt in the other one has left positions in the same topics.
+    """
+    return f"{application}-{'in-place' if in_place else 'rescale'}-{generation}"

@@ -165,7 +165,7 @@ class Cutover:
         return self._rescale.advance(Phase.CAUGHT_UP, timings=dict(self._timings))
 
     def _promote(self, journal: Journal) -> Journal:
-        plan = journal.plan
+        plan, known_before = journal.plan, self._rescale.control.read().generations
         with self._timings.part("promote"):
             # In place, green's ends and start are known only when everything has been moved.
             known = {} if plan.is_in_place else self._green(journal)
@@ -173,7 +173,7 @@ class Cutover:
             quiesce.assert_unused(self._rescale, plan)
             return self._rescale.advance(
                 Phase.PROMOTED,
-                records={Concern.GENERATIONS: promoted_generations(plan)},
+                records={Concern.GENERATIONS: promoted_generations(plan, known_before)},
                 input_ends=self._rescale.admin.end_offsets([i.topic for i in plan.inputs]),
                 timings=dict(self._timings),
                 **known,
