@@ -35,12 +35,16 @@ class OrderedInPlace(Ordered):
 
     def prepare(self) -> None:
         """Create topics and the application file."""
-        self.directory.mkdir(parents=True)
+        self.declare()
         admin = ClusterAdmin(KafkaConnection(self.client))
         for topic in (OLD, SEEN):
             admin.ensure_topic(topic, BEFORE, 1, {})
         links = {NAME: {"input": OLD, "output": SEEN, "does": "order"}}
         (self.directory / "links.json").write_text(json.dumps({"servers": self.servers, "links": links}))
+
+    def declare(self) -> None:
+        """Create the application file, for which no broker is needed."""
+        self.directory.mkdir(parents=True, exist_ok=True)
         command = f"env PYTHONPATH={PACKAGE} {sys.executable} {PROGRAM}"
         declared = {
             "application_id": NAME,
