@@ -8,7 +8,7 @@ from pydantic import Field
 
 from kafka_rescale.core.bridge import Bridge
 from kafka_rescale.core.journal import Journal
-from kafka_rescale.core.plan import Value
+from kafka_rescale.core.values import Value
 
 
 class Concern(StrEnum):

@@ -6,16 +6,9 @@ import hashlib
 import json
 from enum import StrEnum
 
-from pydantic import BaseModel, ConfigDict
-
-from kafka_rescale.core.declared_topics import InputPolicy
 from kafka_rescale.core.errors import InvalidInput
-
-
-class Value(BaseModel):
-    """A frozen value that goes to JSON and back; used for what the journal and the jobs exchange."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+from kafka_rescale.core.external_topics import Growth, InputPlan
+from kafka_rescale.core.values import Value
 
 
 class MoveKind(StrEnum):
@@ -77,48 +70,6 @@ class Move(Value):
     def grows(self) -> bool:
         """Whether the successor has more partitions."""
         return self.target_partitions > self.source_partitions
-
-
-class Growth(Value):
-    """An external topic that is grown in place."""
-
-    topic: str
-    current: int
-    target: int
-
-
-class InputPlan(Value):
-    """What happens to an input topic at the cutover; ``current == target`` means untouched.
-
-    :param topic: what blue reads.
-    :param name: as the application file names it, if that is not what blue reads.
-    :param successor: what green reads instead, if the input is repartitioned.
-    :param earlier: the count that blue knows, if the topic was grown by hand since; 0 otherwise.
-    """
-
-    topic: str
-    policy: InputPolicy
-    partitioner: str
-    current: int
-    target: int
-    name: str = ""
-    successor: str = ""
-    earlier: int = 0
-
-    @property
-    def declared(self) -> str:
-        """The name in the application file and in the topology."""
-        return self.name or self.topic
-
-    @property
-    def green_topic(self) -> str:
-        """What green reads."""
-        return self.successor or self.topic
-
-    @property
-    def grows(self) -> bool:
-        """Whether the topic itself gets more partitions."""
-        return not self.successor and self.target > self.current
 
 
 class Stage(Value):

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from kafka_rescale.core.application import Application, Mode
 from kafka_rescale.core.changelog_formats import Content
 from kafka_rescale.core.declared_topics import InputPolicy
+from kafka_rescale.core.external_topics import Growth, InputPlan
 from kafka_rescale.core.foreign_key_joins import (
     key_topic_of,
     left_table,
@@ -15,7 +16,7 @@ from kafka_rescale.core.foreign_key_joins import (
 )
 from kafka_rescale.core.generation_names import GenerationNames, blue_names, green_names
 from kafka_rescale.core.partition_counts import partition_counts
-from kafka_rescale.core.plan import Growth, InputPlan, Move, MoveKind, Plan, Stage
+from kafka_rescale.core.plan import Move, MoveKind, Plan, Stage
 from kafka_rescale.core.topology import SubTopology, Topology, foreign_key_kind
 
 
