@@ -17,7 +17,8 @@ from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.core.partitioners import partitioner_named
 from kafka_rescale.core.preflight import check
 from kafka_rescale.core.preflight_in_place import grown_by_hand_in_place
-from kafka_rescale.core.situation import Sample, Situation
+from kafka_rescale.core.samples import Sample
+from kafka_rescale.core.situation import Situation
 from kafka_rescale.core.subscription_wrapper import parse
 from kafka_rescale.kafka import copy_reset
 from kafka_rescale.kafka.copy_marks import Mark

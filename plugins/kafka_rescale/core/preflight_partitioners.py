@@ -10,7 +10,8 @@ from kafka_rescale.core.external_topics import InputPlan
 from kafka_rescale.core.partitioners import Partitioner, partitioner_named
 from kafka_rescale.core.plan import Move, MoveKind
 from kafka_rescale.core.preflight_counts import counts_after
-from kafka_rescale.core.situation import Situation, shown
+from kafka_rescale.core.samples import shown
+from kafka_rescale.core.situation import Situation
 from kafka_rescale.core.topology import SubTopology, own_sources
 
 _REMEDY = (
