@@ -1,4 +1,4 @@
-"""Move what moves of one stage of an expansion in place, by ``spark-submit``.
+"""Move what moves in an expansion in place, by ``spark-submit``.
 
 The connection comes from the environment, the plan from the journal; the exit codes are explained in
 ``kafka_rescale/spark/exit_codes.py``.
@@ -8,4 +8,4 @@ from kafka_rescale.spark.job import end, run
 from kafka_rescale.spark.move import move
 
 if __name__ == "__main__":
-    end(run("move", move, "stage"))
+    end(run("move", move))

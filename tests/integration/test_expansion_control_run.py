@@ -5,12 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.expansion import ROOT, Expansion
-from kafka_rescale.embedded.flights_stack import FlightsStack, environment_of
-from kafka_rescale.embedded.progress import Progress
 
-from tests.support.control_run import FLIGHTS, Control, await_output, control_run
+from tests.support.control_run import Control, await_output, compared_run, control_run
 
 pytestmark = pytest.mark.integration
 
@@ -39,34 +36,16 @@ def test_a_rescaled_application_equals_its_control_run(
     before: int, after: int, file: Path, guarantee: str, control: Control, tmp_path: Path
 ) -> None:
     settings = {"FLIGHTS_OPTIONS": "--planes global", "FLIGHTS_PARTITIONS": str(before)} if file == GLOBAL else {}
-    with EmbeddedBroker(tmp_path / "broker", heap="512m") as broker:
-        stack = FlightsStack(
-            tmp_path / "flights",
-            broker.bootstrap_servers,
-            partitions=before,
-            guarantee=guarantee,
-            preload=FLIGHTS // 2,
-            rate=12,
-            limit=FLIGHTS,
-            settings=settings,
-        )
-        stack.directory.mkdir()
-        # The same hours as the control run: timestamps are compared too.
-        Progress("fresh", 0, FLIGHTS, control.shift_hours).write(stack.progress_file)
-        with environment_of(stack):
-            try:
-                stack.start_replay()
-                stack.await_sent(FLIGHTS // 2)
-                assert stack.run("start") == 0
-                expansion = Expansion.of_file(
-                    file, broker.bootstrap_servers, tmp_path / "run", {"partitions": after}
-                )
-                await_output(expansion)
-                timings = expansion.run()
-                assert stack.sent() < FLIGHTS, "the application must have been live all the time"
-                stack.finish_replay()
-                stack.await_equal("flights-g2")
-            finally:
-                stack.stop("flights", "flights-g2")
-        print(f"{before}→{after} {guarantee}: {timings}")
-        control.assert_equal(broker.bootstrap_servers, "flights-g2")
+    run = compared_run(
+        tmp_path,
+        control,
+        partitions=before,
+        guarantee=guarantee,
+        rate=12,
+        settings=settings,
+        generations=("flights", "flights-g2"),
+    )
+    with run as stack:
+        expansion = Expansion.of_file(file, stack.bootstrap_servers, tmp_path / "run", {"partitions": after})
+        await_output(expansion)
+        print(f"{before}→{after} {guarantee}: {expansion.run()}")

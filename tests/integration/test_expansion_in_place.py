@@ -194,10 +194,10 @@ def grow(expansion: Expansion, *, killed: bool) -> None:
     expansion.job("rehearse")
     in_place.stop(expansion.application, expansion.connection, owner=expansion.owner)
     expand_stage(expansion.application, expansion.connection, owner=expansion.owner, stage=1)
-    submitted = expansion.submit("move", 1)
+    submitted = expansion.submit("move")
     wait_until(lambda: "move/1" in expansion.state().results, timeout=120, what="the move to be at work")
     kill_session(submitted.pid)
-    expansion.job("move", 1)
+    expansion.job("move")
     in_place.start(expansion.application, expansion.connection, owner=expansion.owner)
     report = expansion.verify()
     assert report["passed"], report

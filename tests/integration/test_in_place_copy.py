@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -11,7 +11,7 @@ from kafka_rescale.core.control_records import PartitionProgress
 from kafka_rescale.core.errors import Fenced, UnsafeState
 from kafka_rescale.core.journal import Captured
 from kafka_rescale.core.partitioners import partitioner_named
-from kafka_rescale.core.plan import Move, MoveKind, Plan
+from kafka_rescale.core.plan import Move, Plan
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka import in_flight
 from kafka_rescale.kafka.admin import ClusterAdmin
@@ -22,82 +22,31 @@ from kafka_rescale.kafka.copy_units import units_of
 from kafka_rescale.kafka.rehearsal import rehearse_unit
 from kafka_rescale.kafka.waiting import now_ms
 
-from tests.integration.copy_helpers import T0, Record, plan_of, read
+from tests.integration.copy_helpers import T0, Record, read
+from tests.support.in_place_logs import (
+    append,
+    assert_moved,
+    captured_of,
+    changelog,
+    grown,
+    history,
+    home_of,
+    in_place,
+    live,
+    moving,
+    repartition,
+    written,
+)
 
 pytestmark = pytest.mark.integration
 
 SMALL = replace(BULK, poll_records=20, commit_records=30, commit_seconds=3600)
 """Several transactions per partition, so that a kill lies between two."""
 
-Log = dict[int, list[Record]]
-
 
 @pytest.fixture
 def connection(broker: EmbeddedBroker) -> KafkaConnection:
     return KafkaConnection(broker.client_config())
-
-
-def changelog(unique: str, before: int, after: int, **changes: object) -> Move:
-    fields: dict[str, object] = {
-        "kind": MoveKind.CHANGELOG,
-        "source": f"{unique}-store-changelog",
-        "target": f"{unique}-store-changelog",
-        "store": "store",
-        "store_type": "key-value",
-        "source_partitions": before,
-        "target_partitions": after,
-    }
-    return Move.model_validate({**fields, **changes})
-
-
-def repartition(unique: str, before: int, after: int) -> Move:
-    name = f"{unique}-by-repartition"
-    changes = {"kind": MoveKind.REPARTITION, "source": name, "target": name, "store": "by", "store_type": ""}
-    return changelog(unique, before, after, **changes)
-
-
-def in_place(unique: str, *moves: Move) -> Plan:
-    return plan_of(unique, *moves).model_copy(update={"green": unique})
-
-
-def history(count: int = 400) -> Iterator[Record]:
-    """Updates of 60 keys, of which every seventh record deletes."""
-    for i in range(count):
-        value = None if i % 7 == 3 else b"value-%d" % i
-        yield Record(b"key-%d" % (i * 13 % 60), value, T0 + i, (("h", b"%d" % i),) if i % 3 else ())
-
-
-def written(connection: KafkaConnection, move: Move, records: Iterable[Record], **configs: str) -> Log:
-    """Create the topic with its present count, write to it as the application does, and return what is in it."""
-    policy = "compact" if move.kind is MoveKind.CHANGELOG else "delete"
-    keep = {"cleanup.policy": policy, "min.compaction.lag.ms": str(2**63 - 1), "retention.ms": "-1", **configs}
-    ClusterAdmin(connection).ensure_topic(move.source, move.source_partitions, 1, keep)
-    append(connection, move, move.source_partitions, records)
-    return read(connection, move.source)
-
-
-def append(connection: KafkaConnection, move: Move, count: int, records: Iterable[Record]) -> None:
-    producer, rule = Producer(connection.client()), partitioner_named(move.partitioner, move.key_topic)
-    for r in records:
-        partition = 0 if r.key is None else rule.partition(r.key, count)
-        producer.produce(move.source, r.value, r.key, partition, timestamp=r.timestamp, headers=list(r.headers))
-    assert producer.flush(30) == 0
-
-
-def captured_of(connection: KafkaConnection, plan: Plan, starts: dict[int, int] | None = None) -> Captured:
-    ends = ClusterAdmin(connection).end_offsets([m.source for m in plan.moves])
-    return Captured(
-        changelog_ends={m.source: ends[m.source] for m in plan.changelogs},
-        in_flight={
-            m.source: {p: ((starts or {}).get(p, 0), end) for p, end in ends[m.source].items()}
-            for m in plan.repartitions
-        },
-    )
-
-
-def grown(connection: KafkaConnection, plan: Plan) -> None:
-    for move in plan.moves:
-        ClusterAdmin(connection).grow_topic(move.source, move.target_partitions)
 
 
 def worker_of(connection: KafkaConnection, plan: Plan, captured: Captured) -> CopyWorker:
@@ -116,47 +65,6 @@ def move_all(connection: KafkaConnection, plan: Plan, captured: Captured) -> Cop
     finally:
         worker.close()
     return worker
-
-
-def moving(move: Move, log: Log) -> Log:
-    """Return, per partition, the records whose keys belong elsewhere among the new partitions."""
-    return {p: [r for r in records if home_of(move, r.key) != p] for p, records in log.items()}
-
-
-def home_of(move: Move, key: bytes | None) -> int:
-    """Return the partition of a key among the new ones."""
-    return partitioner_named(move.partitioner, move.key_topic).partition(key or b"", move.target_partitions)
-
-
-def live(log: Log) -> dict[bytes | None, set[int]]:
-    """Return the partitions in which each key is live."""
-    found: dict[bytes | None, set[int]] = {}
-    for partition, records in log.items():
-        for key, last in {r.key: r for r in records}.items():
-            if last.value is not None:
-                found.setdefault(key, set()).add(partition)
-    return found
-
-
-def assert_moved(move: Move, before: Log, after: Log) -> None:
-    """Old records are untouched; behind them lies what moves, once and in order; no key is live in two places."""
-    for partition, records in before.items():
-        assert after[partition][: len(records)] == records
-    appended = {p: records[len(before.get(p, [])) :] for p, records in after.items()}
-    arrived = {p: [r for r in records if home_of(move, r.key) == p] for p, records in appended.items()}
-    assert by_key(arrived) == by_key(moving(move, before))
-    tombstones = {p: [r for r in records if home_of(move, r.key) != p] for p, records in appended.items()}
-    assert {r.value for records in tombstones.values() for r in records} <= {None}
-    assert live(moving(move, before)).keys() <= by_key(tombstones).keys() <= by_key(moving(move, before)).keys()
-    assert live(after) == {key: {home_of(move, key)} for key in live(before)}
-
-
-def by_key(log: Log) -> dict[bytes | None, list[Record]]:
-    found: dict[bytes | None, list[Record]] = {}
-    for records in log.values():
-        for r in records:
-            found.setdefault(r.key, []).append(r)
-    return found
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ from confluent_kafka.admin import NewTopic
 from kafka_rescale.core.control_records import Concern, Generations, Lease
 from kafka_rescale.core.errors import Fenced, InvalidInput, LeaseHeld, Outage, PreflightRefused
 from kafka_rescale.core.journal import Journal, Phase
-from kafka_rescale.core.plan import Plan, Value
+from kafka_rescale.core.plan import Plan
+from kafka_rescale.core.values import Value
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -44,10 +45,32 @@ CASES = [
 ]
 
 
+IN_PLACE = [
+    pytest.param(*case, id="{}-{}".format(*case), marks=pytest.mark.slow)
+    for case in product(("plain", "processor", "suppress-window", "suppress-session", "suppress"), GUARANTEES)
+]
+
+
 @pytest.mark.parametrize(("store", "before", "after", "guarantee"), CASES)
 def test_a_rescaled_store_equals_its_control_run(
     store: str, before: int, after: int, guarantee: str, tmp_path: Path
 ) -> None:
+    assert_equals_control_run(store, before, after, guarantee, tmp_path, GREEN)
+
+
+@pytest.mark.parametrize(("store", "guarantee"), IN_PLACE)
+def test_a_store_that_grows_in_place_equals_its_control_run(store: str, guarantee: str, tmp_path: Path) -> None:
+    assert_equals_control_run(store, 3, 6, guarantee, tmp_path, BLUE, mode="in_place")
+
+
+def assert_equals_control_run(
+    store: str, before: int, after: int, guarantee: str, tmp_path: Path, green: str, **changes: str
+) -> None:
+    """Rescale an application while its input goes on, and compare it with one that never was.
+
+    :param green: what runs in the end.
+    :param changes: of the application file.
+    """
     with EmbeddedBroker(tmp_path / "broker", heap="512m") as broker:
         app = StoresApplication(store, tmp_path, broker.bootstrap_servers, guarantee)
         feeder = fed(app)
@@ -55,21 +78,22 @@ def test_a_rescaled_store_equals_its_control_run(
             try:
                 app.start(BLUE, before)
                 await_state(app, BLUE)
-                expansion = Expansion.of_file(app.write_file(after), broker.bootstrap_servers, tmp_path / "run")
+                file = app.write_file(after, **changes)
+                expansion = Expansion.of_file(file, broker.bootstrap_servers, tmp_path / "run")
                 timings = expansion.run()
                 assert feeder.sent < TOTAL, "the application must have been live all the time"
                 app.start(CONTROL, before, "--output", "control")
                 feeder.finish()
-                for name in (GREEN, CONTROL):
+                for name in (green, CONTROL):
                     app.await_processed(name)
                 feeder.flush_windows()
-                for name in (GREEN, CONTROL):
+                for name in (green, CONTROL):
                     app.await_processed(name)
-                assert_equal(app, before, after)
+                assert_equal(app, green, before, after)
             finally:
-                for name in (BLUE, GREEN, CONTROL):
+                for name in {BLUE, green, CONTROL}:
                     app.stop(name)
-        print(f"{store} {before}→{after} {guarantee}: {timings}")
+        print(f"{store} {before}→{after} {guarantee} {changes}: {timings}")
 
 
 @pytest.mark.slow
@@ -114,13 +138,13 @@ def await_state(app: StoresApplication, name: str) -> None:
     wait_until(filled, timeout=120, what=f"state in {', '.join(topics)}")
 
 
-def assert_equal(app: StoresApplication, before: int, after: int) -> None:
+def assert_equal(app: StoresApplication, green: str, before: int, after: int) -> None:
     """Compare every store and the output with the control run's."""
     connection = app.connection
     for store, store_type in STORES[app.store].items():
         expected, found = (
             contents(connection, changelog_topic(name, store), store_type, count, timestamps=store != "joined")
-            for name, count in ((CONTROL, before), (GREEN, after))
+            for name, count in ((CONTROL, before), (green, after))
         )
         assert differences(expected, found) == [], store
         assert expected or store_type == "outer-join"

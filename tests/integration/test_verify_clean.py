@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 from kafka_rescale.core.oracles import Oracle
-from kafka_rescale.core.verification import LogRange, StorePair
-from kafka_rescale.core.verification_report import StoreReport
+from kafka_rescale.core.verification import LogRange
 from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.spark.verify import compare_store
 from pyspark.sql import SparkSession
@@ -25,22 +24,11 @@ from tests.support.changelogs import (
     trim,
     write_log,
 )
+from tests.support.mutations import SINCE, Client, pair_of
 
 pytestmark = pytest.mark.integration
 
-Client = dict[str, str]
-SINCE = 1_700_000_000_000
 WINDOWED = {"cleanup.policy": "compact,delete", "retention.ms": "-1"}
-
-
-def compare(spark: SparkSession, client: Client, pair: StorePair) -> StoreReport:
-    return compare_store(spark, client, pair)
-
-
-def pair_of(
-    blue: LogRange, green: LogRange, store_type: str = "timestamped-key-value", **changes: object
-) -> StorePair:
-    return StorePair(store="totals", store_type=store_type, blue=blue, green=green).model_copy(update=changes)
 
 
 @pytest.mark.parametrize("store_type", ["key-value", "timestamped-key-value", "timestamped-window", "session"])
@@ -53,7 +41,7 @@ def test_a_copy_to_twice_as_many_partitions_passes(
     blue = write_log(client, f"{unique}-blue", 4, source, transactional=transactional)
     green = write_log(client, f"{unique}-green", 8, placed(copied(records), store_type, 8), transactional=True)
 
-    report = compare(spark, client, pair_of(blue, green, store_type))
+    report = compare_store(spark, client, pair_of(blue, green, store_type))
 
     assert report.findings == ()
     assert report.passed
@@ -72,7 +60,7 @@ def test_any_other_count_passes(spark: SparkSession, client: Client, unique: str
     blue = write_log(client, f"{unique}-blue", before, placed(records, "session", before))
     green = write_log(client, f"{unique}-green", after, placed(copied(records), "session", after))
 
-    assert compare(spark, client, pair_of(blue, green, "session")).findings == ()
+    assert compare_store(spark, client, pair_of(blue, green, "session")).findings == ()
 
 
 @pytest.mark.parametrize(
@@ -87,7 +75,7 @@ def test_a_partitioner_that_is_no_residue_passes(
     green = write_log(client, f"{unique}-green", after, placed(copied(records), kind, after, partitioner))
 
     pair = pair_of(blue, green, kind, partitioner=partitioner, key_topic=KEY_TOPIC)
-    assert compare(spark, client, pair).findings == ()
+    assert compare_store(spark, client, pair).findings == ()
 
 
 def test_a_static_partitioner_that_moves_keys_breaks_its_promise(
@@ -102,14 +90,14 @@ def test_a_static_partitioner_that_moves_keys_breaks_its_promise(
     green = write_log(client, f"{unique}-green", 8, placed(copied(records), "key-value", 8, partitioner))
     pair = pair_of(blue, green, "key-value", partitioner=partitioner, key_topic=KEY_TOPIC)
 
-    assert set(compare(spark, client, pair).failures) == {Oracle.RESIDUE}
+    assert set(compare_store(spark, client, pair).failures) == {Oracle.RESIDUE}
 
 
 def test_an_empty_store_passes(spark: SparkSession, client: Client, unique: str) -> None:
     blue = write_log(client, f"{unique}-blue", 2, [])
     green = write_log(client, f"{unique}-green", 4, [])
 
-    report = compare(spark, client, pair_of(blue, green))
+    report = compare_store(spark, client, pair_of(blue, green, "timestamped-key-value"))
 
     assert report.passed
     assert [p.green_live for p in report.partitions] == [0, 0, 0, 0]
@@ -125,7 +113,7 @@ def test_what_green_writes_later_is_left_out(spark: SparkSession, client: Client
 
     green = LogRange(topic=f"{unique}-green", partitions=8, ranges=ends)
 
-    assert compare(spark, client, pair_of(blue, green, "key-value")).findings == ()
+    assert compare_store(spark, client, pair_of(blue, green, "key-value")).findings == ()
 
 
 def test_blue_may_have_lost_its_oldest_records_to_compaction(
@@ -139,7 +127,7 @@ def test_blue_may_have_lost_its_oldest_records_to_compaction(
     blue = write_log(client, f"{unique}-blue", 4, placed(left, "key-value", 4), transactional=True)
     green = write_log(client, f"{unique}-green", 8, placed(copied(records), "key-value", 8), transactional=True)
 
-    report = compare(spark, client, pair_of(blue, green, "key-value"))
+    report = compare_store(spark, client, pair_of(blue, green, "key-value"))
 
     assert report.findings == ()
     assert report.surplus == len(records) - len(left)
@@ -159,7 +147,7 @@ def test_what_the_log_cleaner_leaves_is_the_end_of_each_history(
     green = write_log(client, f"{unique}-green", 3, placed(copied(records), "key-value", 3), transactional=True)
     wait_until(lambda: record_count(client, blue) < len(records), timeout=120, what="the log cleaner")
 
-    report = compare(spark, client, pair_of(blue, green, "key-value"))
+    report = compare_store(spark, client, pair_of(blue, green, "key-value"))
 
     assert report.findings == ()
     assert report.blue.records < report.green.records
@@ -178,8 +166,8 @@ def test_entries_that_retention_has_deleted_are_counted_but_prove_nothing(
     green = log_range(client, f"{unique}-green")
     pair = pair_of(blue, green, "window")
 
-    excused = compare(spark, client, pair.model_copy(update={"expires_before_ms": SINCE + 1}))
-    too_young = compare(spark, client, pair.model_copy(update={"expires_before_ms": SINCE}))
+    excused = compare_store(spark, client, pair.model_copy(update={"expires_before_ms": SINCE + 1}))
+    too_young = compare_store(spark, client, pair.model_copy(update={"expires_before_ms": SINCE}))
 
     assert (excused.findings, excused.expired, excused.blue.live) == ((), 1, 19)
     assert [f.key for f in too_young.findings] == [records[0].key.hex()]
@@ -192,7 +180,7 @@ def test_age_alone_excuses_nothing_where_the_log_is_whole(
     blue = write_log(client, f"{unique}-blue", 2, placed(records, "window", 2), config=WINDOWED)
     green = write_log(client, f"{unique}-green", 4, placed(records[1:], "window", 4), config=WINDOWED)
 
-    report = compare(spark, client, pair_of(blue, green, "window", expires_before_ms=SINCE + 1000))
+    report = compare_store(spark, client, pair_of(blue, green, "window", expires_before_ms=SINCE + 1000))
 
     assert [f.key for f in report.findings] == [records[0].key.hex()]
 
@@ -207,6 +195,6 @@ def test_two_applications_with_equal_input_may_have_logged_other_intermediate_re
     wrong = [replace(r, value=b"other") if r == records[-1] else r for r in last_round]
     other = write_log(client, f"{unique}-other", 6, placed(wrong, "key-value", 6))
 
-    assert compare(spark, client, pair_of(blue, green, "key-value", copied=False)).findings == ()
-    failed = compare(spark, client, pair_of(blue, other, "key-value", copied=False))
+    assert compare_store(spark, client, pair_of(blue, green, "key-value", copied=False)).findings == ()
+    failed = compare_store(spark, client, pair_of(blue, other, "key-value", copied=False))
     assert [f.key for f in failed.findings] == [records[-1].key.hex()]

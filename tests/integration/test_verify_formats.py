@@ -13,33 +13,19 @@ from kafka_rescale.core.verification_report import StoreReport
 from kafka_rescale.spark.verify import compare_store
 from pyspark.sql import SparkSession
 
-from tests.support.changelogs import (
-    POSITION,
-    Placed,
-    Record,
-    changed,
-    changelog_key,
-    copied,
-    history,
-    moved,
-    of_key,
-    placed,
-    write_log,
-)
+from tests.support import mutations
+from tests.support.changelogs import POSITION, Placed, Record, changelog_key, copied, history, placed, write_log
+from tests.support.mutations import SINCE, Client, Mutation, changed, moved, of_key
 
 pytestmark = pytest.mark.integration
 
-Client = dict[str, str]
-Mutation = Callable[[list[Placed]], list[Placed]]
-
-SINCE = 1_700_000_000_000
 SUBSCRIPTIONS = "foreign-key-subscription"
 KEPT = {"cleanup.policy": "compact", "min.compaction.lag.ms": str(2**63 - 1)}
 
 
 def pair_of(blue: LogRange, green: LogRange, store_type: str, **changes: object) -> StorePair:
     """A comparison with what an expansion knows of the format."""
-    pair = StorePair(store="totals", store_type=store_type, blue=blue, green=green)
+    pair = mutations.pair_of(blue, green, store_type)
     if store_type == SUBSCRIPTIONS:
         left = LeftTable(
             partitioner="murmur2", source_partitions=blue.partitions, target_partitions=green.partitions

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import pytest
@@ -16,23 +16,11 @@ from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.spark.verify import compare_store
 from pyspark.sql import SparkSession
 
-from tests.support.changelogs import (
-    Placed,
-    Record,
-    append,
-    copied,
-    history,
-    log_range,
-    of_key,
-    placed,
-    write_log,
-)
+from tests.support.changelogs import Placed, Record, append, copied, history, log_range, placed, write_log
+from tests.support.mutations import SINCE, Client, Mutation, of_key, pair_of
 
 pytestmark = pytest.mark.integration
 
-Client = Mapping[str, str]
-Mutation = Callable[[list[Placed]], list[Placed]]
-SINCE = 1_700_000_000_000
 STORE_TYPE = "timestamped-window"
 RECORDS = history(STORE_TYPE, SINCE)
 
@@ -63,9 +51,7 @@ def compared(
     """Write what was there, grow the topic, append, and compare."""
     source = placed(RECORDS, STORE_TYPE, before)
     blue = write_log(client, topic, before, source, transactional=True)
-    return grown(
-        spark, client, StorePair(store="s", store_type=STORE_TYPE, blue=blue, green=blue), appended, after
-    )
+    return grown(spark, client, pair_of(blue, blue, STORE_TYPE), appended, after)
 
 
 def grown(spark: SparkSession, client: Client, pair: StorePair, appended: list[Placed], after: int) -> StoreReport:
@@ -167,7 +153,7 @@ def test_what_an_earlier_growth_has_left_behind_is_not_compared(
     ClusterAdmin(KafkaConnection(dict(client))).grow_topic(unique, 6)
     append(client, unique, moved(RECORDS, 4, 6))
     blue = log_range(client, unique)
-    pair = StorePair(store="s", store_type=STORE_TYPE, blue=blue, green=blue, left_behind=True)
+    pair = pair_of(blue, blue, STORE_TYPE, left_behind=True)
     report = grown(spark, client, pair, moved(RECORDS, 6, 8), 8)
     assert report.findings == ()
     assert (report.blue.live, report.green.live) == (21, 21)

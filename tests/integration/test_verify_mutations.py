@@ -2,40 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 from kafka_rescale.core.oracles import Oracle
-from kafka_rescale.core.verification import LogRange, StorePair
+from kafka_rescale.core.verification import LogRange
 from kafka_rescale.spark.verify import compare_store
 from pyspark.sql import SparkSession
 
-from tests.support.changelogs import (
-    POSITION,
-    Placed,
-    Record,
-    changed,
-    changelog_key,
-    copied,
-    history,
-    moved,
-    of_key,
-    placed,
-    write_log,
-)
+from tests.support.changelogs import POSITION, Placed, Record, changelog_key, copied, history, placed, write_log
+from tests.support.mutations import SINCE, Client, Mutation, changed, moved, of_key, pair_of
 
 pytestmark = pytest.mark.integration
 
-Client = dict[str, str]
-Mutation = Callable[[list[Placed]], list[Placed]]
-
 STORE_TYPE = "timestamped-window"
-RECORDS = history(STORE_TYPE, 1_700_000_000_000)
+RECORDS = history(STORE_TYPE, SINCE)
 KEY = changelog_key(STORE_TYPE, 9)
 OTHER = changelog_key(STORE_TYPE, 10)
 DELETED = changelog_key(STORE_TYPE, 4)
-ONCE = Record(changelog_key(STORE_TYPE, 99), b"written once", 1_700_000_001_000)
+ONCE = Record(changelog_key(STORE_TYPE, 99), b"written once", SINCE + 1_000)
 
 
 def dropped_key(green: list[Placed]) -> list[Placed]:
@@ -166,16 +151,12 @@ def correct_green() -> list[Placed]:
     return placed(copied([*RECORDS, ONCE]), STORE_TYPE, 8)
 
 
-def pair_of(blue: LogRange, green: LogRange) -> StorePair:
-    return StorePair(store="totals", store_type=STORE_TYPE, blue=blue, green=green)
-
-
 def test_without_a_mutation_everything_passes(
     spark: SparkSession, client: Client, blue: LogRange, unique: str
 ) -> None:
     green = write_log(client, unique, 8, correct_green(), transactional=True)
 
-    assert compare_store(spark, client, pair_of(blue, green)).findings == ()
+    assert compare_store(spark, client, pair_of(blue, green, STORE_TYPE)).findings == ()
 
 
 @pytest.mark.parametrize(
@@ -195,7 +176,7 @@ def test_a_mistake_is_found_and_named(
 ) -> None:
     green = write_log(client, unique, 8, mutation(correct_green()), transactional=True)
 
-    report = compare_store(spark, client, pair_of(blue, green))
+    report = compare_store(spark, client, pair_of(blue, green, STORE_TYPE))
 
     found = [f for f in report.findings if f.oracle is oracle and f.key == key.hex()]
     assert not report.passed
@@ -212,7 +193,7 @@ def test_a_key_that_blue_itself_has_in_the_wrong_partition_is_named(
     wrong_blue = write_log(client, f"{unique}-blue", 4, misplaced)
     green = write_log(client, f"{unique}-green", 8, placed(copied(RECORDS), STORE_TYPE, 8))
 
-    report = compare_store(spark, client, pair_of(wrong_blue, green))
+    report = compare_store(spark, client, pair_of(wrong_blue, green, STORE_TYPE))
 
     assert set(report.failures) == {Oracle.MISPLACED_IN_BLUE, Oracle.RESIDUE}
     assert {f.key for f in report.findings} == {KEY.hex()}
@@ -221,24 +202,22 @@ def test_a_key_that_blue_itself_has_in_the_wrong_partition_is_named(
 def test_a_key_that_is_too_short_for_the_store_type_is_named(
     spark: SparkSession, client: Client, unique: str
 ) -> None:
-    short = [(0, Record(b"short", b"value", 1_700_000_000_000))]
+    short = [(0, Record(b"short", b"value", SINCE))]
     source = write_log(client, f"{unique}-blue", 4, short)
     target = write_log(client, f"{unique}-green", 8, short)
 
-    report = compare_store(spark, client, pair_of(source, target))
+    report = compare_store(spark, client, pair_of(source, target, STORE_TYPE))
 
     assert {f.detail for f in report.findings} == {"the key can't be of the store type"}
     assert {f.text for f in report.findings} == {"short"}
 
 
 def test_the_number_of_listed_findings_is_bounded(spark: SparkSession, client: Client, unique: str) -> None:
-    records = [Record(changelog_key("key-value", n), b"value", 1_700_000_000_000) for n in range(50)]
+    records = [Record(changelog_key("key-value", n), b"value", SINCE) for n in range(50)]
     source = write_log(client, f"{unique}-blue", 2, placed(records, "key-value", 2))
     target = write_log(client, f"{unique}-green", 4, [])
 
-    report = compare_store(
-        spark, client, StorePair(store="totals", store_type="key-value", blue=source, green=target)
-    )
+    report = compare_store(spark, client, pair_of(source, target, "key-value"))
 
     assert report.failures == {Oracle.STATE: 50}
     assert len(report.findings) == 20

@@ -5,14 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.expansion import ROOT, Expansion
-from kafka_rescale.embedded.flights_stack import FlightsStack, environment_of
 from kafka_rescale.embedded.processes import wait_until
-from kafka_rescale.embedded.progress import Progress
 from kafka_rescale.kafka.admin import ClusterAdmin
 
-from tests.support.control_run import FLIGHTS, STORES, await_output, control_run
+from tests.support.control_run import STORES, await_output, compared_run, control_run
 
 pytestmark = pytest.mark.integration
 
@@ -25,45 +22,29 @@ EXTERNAL = ("flights", "aircraft-totals-output", "aircraft-sessions-output", "ai
 @pytest.mark.slow
 def test_four_to_eight_and_back_to_the_declared_four_equals_a_control_run(tmp_path: Path) -> None:
     control = control_run(tmp_path / "control")
-    with EmbeddedBroker(tmp_path / "broker", heap="512m") as broker:
-        stack = FlightsStack(
-            tmp_path / "flights",
-            broker.bootstrap_servers,
-            guarantee="exactly_once_v2",
-            preload=FLIGHTS // 2,
-            rate=4,
-            limit=FLIGHTS,
-            settings={"FLIGHTS_OPTIONS": "--planes global", "FLIGHTS_PARTITIONS": "4"},
-        )
-        stack.directory.mkdir()
-        # The same hours as the control run: timestamps are compared too.
-        Progress("fresh", 0, FLIGHTS, control.shift_hours).write(stack.progress_file)
-        with environment_of(stack):
-            try:
-                stack.start_replay()
-                stack.await_sent(FLIGHTS // 2)
-                assert stack.run("start") == 0
-                there = Expansion.of_file(FILE, broker.bootstrap_servers, tmp_path / "there", {"partitions": 8})
-                admin = ClusterAdmin(there.connection)
-                await_output(there)
-                external = admin.describe_topics(EXTERNAL)
-                timings = [there.run()]
-                assert counts(admin, "flights-g2") == {8}
-                # Both generations have written: what comes of going back is more than what was there before.
-                sent = stack.sent()
-                stack.await_sent(sent + 100)
-                assert stack.run("status", "flights-g2") == 0
-                back = Expansion.of_file(FILE, broker.bootstrap_servers, tmp_path / "back")
-                timings.append(back.run())
-                assert counts(admin, "flights-g3") == {4}
-                assert stack.sent() < FLIGHTS, "the application must have been live all the time"
-                assert [stack.run("status", name) for name in GENERATIONS] == [3, 3, 0]
-                stack.finish_replay()
-                stack.await_equal("flights-g3")
-            finally:
-                stack.stop(*GENERATIONS)
+    run = compared_run(
+        tmp_path,
+        control,
+        rate=4,
+        settings={"FLIGHTS_OPTIONS": "--planes global", "FLIGHTS_PARTITIONS": "4"},
+        generations=GENERATIONS,
+    )
+    with run as stack:
+        there = Expansion.of_file(FILE, stack.bootstrap_servers, tmp_path / "there", {"partitions": 8})
+        admin = ClusterAdmin(there.connection)
+        await_output(there)
+        external = admin.describe_topics(EXTERNAL)
+        timings = [there.run()]
+        assert counts(admin, "flights-g2") == {8}
+        # Both generations have written: what comes of going back is more than what was there before.
+        sent = stack.sent()
+        stack.await_sent(sent + 100)
+        assert stack.run("status", "flights-g2") == 0
+        back = Expansion.of_file(FILE, stack.bootstrap_servers, tmp_path / "back")
+        timings.append(back.run())
+        assert counts(admin, "flights-g3") == {4}
+        assert [stack.run("status", name) for name in GENERATIONS] == [3, 3, 0]
         print(f"4→8: {timings[0]}; 8→4: {timings[1]}")
-        control.assert_equal(broker.bootstrap_servers, "flights-g3")
         assert admin.describe_topics(EXTERNAL) == external
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -111,22 +111,6 @@ def _named(value: bytes | None, partitions: int) -> bytes | None:
 def copied(records: Iterable[Record]) -> list[Record]:
     """Return what a correct copy writes: everything, but without the position."""
     return [replace(r, headers=tuple(h for h in r.headers if h not in POSITION)) for r in records]
-
-
-def of_key(records: Sequence[Placed], key: bytes) -> list[int]:
-    """Return the indexes of a key's records."""
-    return [i for i, (_, record) in enumerate(records) if record.key == key]
-
-
-def changed(records: Sequence[Placed], index: int, **changes: object) -> list[Placed]:
-    """Return the records with one of them changed."""
-    partition, record = records[index]
-    return [*records[:index], (partition, replace(record, **changes)), *records[index + 1 :]]  # type: ignore[arg-type]
-
-
-def moved(records: Sequence[Placed], key: bytes, to: Callable[[int], int]) -> list[Placed]:
-    """Return the records with those of a key in another partition."""
-    return [(to(p), r) if r.key == key else (p, r) for p, r in records]
 
 
 def write_log(

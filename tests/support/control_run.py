@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.expansion import Expansion
 from kafka_rescale.embedded.flights import load
-from kafka_rescale.embedded.flights_stack import FlightsStack
+from kafka_rescale.embedded.flights_stack import FlightsStack, environment_of
 from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.embedded.progress import Progress
 from kafka_rescale.embedded.replay import Replay
@@ -54,6 +56,53 @@ def control_run(directory: Path) -> Control:
             stack.stop("flights")
         stores = {s: live_entries(broker.bootstrap_servers, f"flights-{s}-changelog") for s in STORES}
         return Control(stores, dataset.shift_hours)
+
+
+@contextmanager
+def compared_run(
+    directory: Path,
+    control: Control,
+    *,
+    partitions: int = 4,
+    guarantee: str = "exactly_once_v2",
+    rate: float,
+    settings: Mapping[str, str],
+    generations: tuple[str, ...],
+) -> Iterator[FlightsStack]:
+    """The application at work on the first half of a control run's flights, on a broker of its own.
+
+    When the block ends, the rest is processed; the last generation must have the stores of the control run then.
+
+    :param rate: flights per second that go on arriving.
+    :param settings: further ``FLIGHTS_…`` variables of ``run.sh``.
+    :param generations: those that will have run in the end.
+    """
+    with EmbeddedBroker(directory / "broker", heap="512m") as broker:
+        stack = FlightsStack(
+            directory / "flights",
+            broker.bootstrap_servers,
+            partitions=partitions,
+            guarantee=guarantee,
+            preload=FLIGHTS // 2,
+            rate=rate,
+            limit=FLIGHTS,
+            settings=settings,
+        )
+        stack.directory.mkdir()
+        # The same hours as the control run: timestamps are compared too.
+        Progress("fresh", 0, FLIGHTS, control.shift_hours).write(stack.progress_file)
+        with environment_of(stack):
+            try:
+                stack.start_replay()
+                stack.await_sent(FLIGHTS // 2)
+                assert stack.run("start") == 0
+                yield stack
+                assert stack.sent() < FLIGHTS, "the application must have been live all the time"
+                stack.finish_replay()
+                stack.await_equal(generations[-1])
+            finally:
+                stack.stop(*generations)
+        control.assert_equal(broker.bootstrap_servers, generations[-1])
 
 
 def await_output(expansion: Expansion) -> None:

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import yaml
 from confluent_kafka import Producer
-from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.range_reader import read_ranges
+
+from tests.support.hold import Hold
 
 NAMES = ("up", "middle", "down")
 KEYS = 397
@@ -51,12 +52,8 @@ class Links:
     _ended: threading.Event = field(default_factory=threading.Event)
 
     @property
-    def _hold(self) -> Path:
-        return self.directory / "hold"
-
-    @property
-    def _held(self) -> Path:
-        return self.directory / "held"
+    def _hold(self) -> Hold:
+        return Hold(self.directory, self._ended)
 
     @property
     def connection(self) -> KafkaConnection:
@@ -84,14 +81,7 @@ class Links:
 
     def _declared(self, index: int, name: str) -> dict[str, object]:
         command = f"env PYTHONPATH={PACKAGE} {sys.executable} {PROGRAM}"
-        producers: dict[str, str] = (
-            {"application": NAMES[index - 1]}
-            if index
-            else {
-                "stop": f"sh -c 'touch {self._hold}; until [ -e {self._held} ]; do sleep 0.05; done'",
-                "start": f"rm -f {self._hold}",
-            }
-        )
+        producers = {"application": NAMES[index - 1]} if index else self._hold.commands
         return {
             "application_id": name,
             "chain": "links",
@@ -113,12 +103,12 @@ class Links:
         return subprocess.run(words, env=environment, check=False).returncode
 
     def produce(self) -> None:
-        """Send ones until ``end``. While the file ``hold`` exists nothing is sent, and ``held`` says so."""
+        """Send ones until ``end``, but for the time that they are held."""
         number = 0
         while not self._ended.is_set():
             # A restart: what was held knows nothing of partitions that were added meanwhile.
             producer = Producer({"bootstrap.servers": self.servers, "partitioner": "murmur2_random"})
-            while not (self._hold.exists() or self._ended.wait(0.01)):
+            while not self._hold.is_asked(within=0.01):
                 for _ in range(5):
                     key = f"key-{number % KEYS}"
                     producer.produce("raw", (1).to_bytes(8, "big"), key)
@@ -126,9 +116,7 @@ class Links:
                     number += 1
                 producer.poll(0)
             producer.flush()
-            self._held.touch()
-            wait_until(lambda: self._ended.is_set() or not self._hold.exists(), timeout=600, what="the release")
-            self._held.unlink()
+            self._hold.until_released()
 
     def end(self) -> None:
         """Send nothing more."""

@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 
 import yaml
 from confluent_kafka import Producer
 from kafka_rescale.core.partitioners import partitioner_named
-from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 
+from tests.support.hold import Hold
 from tests.support.links import DESCRIPTION, PACKAGE, PROGRAM
 from tests.support.ordered import BEFORE, KEYS, NAME, OLD, PRODUCERS, SEEN, Ordered
 
@@ -31,32 +30,33 @@ class OrderedInPlace(Ordered):
     partitioner: str = LINEAR
 
     @property
-    def _hold(self) -> Path:
-        return self.directory / "hold"
-
-    @property
-    def _held(self) -> Path:
-        return self.directory / "held"
+    def _hold(self) -> Hold:
+        return Hold(self.directory, self._stop_sending)
 
     def prepare(self) -> None:
         """Create topics and the application file."""
-        self.directory.mkdir(parents=True)
+        self.declare()
         admin = ClusterAdmin(KafkaConnection(self.client))
         for topic in (OLD, SEEN):
             admin.ensure_topic(topic, BEFORE, 1, {})
         links = {NAME: {"input": OLD, "output": SEEN, "does": "order"}}
         (self.directory / "links.json").write_text(json.dumps({"servers": self.servers, "links": links}))
+
+    def declare(self) -> None:
+        """Create the application file, for which no broker is needed."""
+        self.directory.mkdir(parents=True, exist_ok=True)
         command = f"env PYTHONPATH={PACKAGE} {sys.executable} {PROGRAM}"
-        producers = {
-            "stop": f"sh -c 'touch {self._hold}; until [ -e {self._held} ]; do sleep 0.05; done'",
-            "start": f"rm -f {self._hold}",
-        }
         declared = {
             "application_id": NAME,
             "mode": "in_place",
             "partitions": 6,
             "inputs": [
-                {"topic": OLD, "policy": "paused", "partitioner": self.partitioner, "producers": producers}
+                {
+                    "topic": OLD,
+                    "policy": "paused",
+                    "partitioner": self.partitioner,
+                    "producers": self._hold.commands,
+                }
             ],
             "outputs": [{"topic": SEEN}],
             "topology": DESCRIPTION.format(input=OLD, output=SEEN),
@@ -73,17 +73,13 @@ class OrderedInPlace(Ordered):
         while not self._stop_sending.is_set():
             count = ClusterAdmin(KafkaConnection(self.client)).describe_topics([OLD])[OLD].partitions
             producer = Producer({**self.client, "enable.idempotence": True, "linger.ms": 5})
-            while not (self._hold.exists() or self._stop_sending.wait(0.02)):
+            while not self._hold.is_asked(within=0.02):
                 for index in range(PRODUCERS):
                     self._send_one(producer, f"{index}-{number % KEYS}", count)
                 number += 1
             assert producer.flush(60) == 0
-            self._held.touch()
-            wait_until(
-                lambda: self._stop_sending.is_set() or not self._hold.exists(), timeout=600, what="the release"
-            )
-            self._held.unlink()
-        self._held.touch()
+            self._hold.until_released()
+        self._hold.held.touch()
 
     def _send_one(self, producer: Producer, key: str, count: int) -> None:
         partition = partitioner_named(self.partitioner, OLD).partition(key.encode(), count)

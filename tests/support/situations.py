@@ -10,7 +10,8 @@ from kafka_rescale.core.cluster import ClusterDescription, GroupDescription, Top
 from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.core.preflight import check
-from kafka_rescale.core.situation import Sample, Situation
+from kafka_rescale.core.samples import Sample
+from kafka_rescale.core.situation import Situation
 from kafka_rescale.core.topology_describe import parse_describe
 
 from tests.support.small_application import (

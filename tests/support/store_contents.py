@@ -22,12 +22,12 @@ Contents = dict[object, object]
 def contents(
     connection: KafkaConnection, topic: str, store_type: str, left_partitions: int, *, timestamps: bool = True
 ) -> Contents:
-    """Return the state of a store by key; fails if a key is in two partitions.
+    """Return the state of a store by key; fails if a key is in two partitions and not buried in one of them.
 
     :param left_partitions: of the left table, if these are foreign-key subscriptions.
     :param timestamps: a table's; those of a join depend on which side came last.
     """
-    histories = per_key(read(connection, topic))
+    histories = per_key(without_buried(read(connection, topic)))
     if store_type == "versioned":
         return {key: [(r.value, r.timestamp) for r in records] for key, records in histories.items()}
     live = {key: records[-1] for key, records in histories.items() if key and records[-1].value is not None}
@@ -41,6 +41,21 @@ def contents(
         case "session":
             return {key: r.value for key, r in live.items()}
     return {key: (r.value, r.timestamp if timestamps else None, r.headers) for key, r in live.items()}
+
+
+def without_buried(log: Mapping[int, list[Record]]) -> dict[int, list[Record]]:
+    """Leave out what a growth in place leaves where a key has moved from: a history that ends with a tombstone.
+
+    A key that is deleted wherever it was keeps what is in its last partition.
+    """
+    last = {partition: {r.key: r for r in records} for partition, records in log.items()}
+    places = Counter(key for keys in last.values() for key in keys)
+    kept: dict[int, list[Record]] = {}
+    for partition in sorted(log):
+        buried = {key for key, r in last[partition].items() if r.value is None and places[key] > 1}
+        places.subtract(buried)
+        kept[partition] = [r for r in log[partition] if r.key not in buried]
+    return kept
 
 
 def _subscription(record: Record, left_partitions: int) -> bytes:

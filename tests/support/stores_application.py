@@ -103,8 +103,8 @@ class StoresApplication:
         command = self.command("any", 1, "--describe", "yes")
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
-    def write_file(self, partitions: int) -> Path:
-        """Write the application file and return its path."""
+    def write_file(self, partitions: int, **changes: Any) -> Path:
+        """Write the application file with some fields changed, and return its path."""
         types = STORES[self.store]
         fields: dict[str, Any] = {
             "application_id": "stores",
@@ -114,6 +114,7 @@ class StoresApplication:
             "topology": self.describe(),
             "stores": [{"name": name, "type": kind, **_extractor(kind)} for name, kind in types.items()],
             "lifecycle": {"type": "python", "callable": f"{__name__}:StoresLifecycle"},
+            **changes,
         }
         file = self.directory / "stores.yaml"
         file.write_text(yaml.safe_dump(fields, sort_keys=False))

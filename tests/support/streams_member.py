@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Thread
 
-from kafka_rescale.embedded.jars import JVM_DIRECTORY, java_command
+from kafka_rescale.embedded.jars import require_java
 from kafka_rescale.embedded.processes import wait_until
+
+from tests.support.jvm_tests import class_path
 
 COUNTING = "CountingMember"
 
@@ -81,7 +83,7 @@ def launch(
     arguments = [servers, application_id, topic, f"{topic}-counts", str(directory), *options]
     with (directory / "log").open("ab") as log:
         process = subprocess.Popen(
-            java_command(str(JVM_DIRECTORY / "tests" / f"{program}.java"), *arguments),
+            [require_java(), "-cp", class_path(), program, *arguments],
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,

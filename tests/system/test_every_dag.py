@@ -2,25 +2,50 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from kafka_rescale.embedded.airflow_standalone import AirflowStandalone
-from kafka_rescale.embedded.demo import Options, await_live, environment
+from kafka_rescale.embedded.demo import ROOT, Options, await_live, environment
 from kafka_rescale.embedded.flights_stack import FlightsStack
 from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
 
+from tests.support.ordered import NAME, OLD
+from tests.support.ordered_in_place import OrderedInPlace
+
 pytestmark = pytest.mark.system
 EXPAND, ROLL_BACK, RETIRE = "expand_flights", "rollback_flights", "retire_flights"
+GROW = f"expand_{NAME}"
 RUN_SECONDS = 600
 World = tuple[FlightsStack, AirflowStandalone]
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def ordered(tmp_path_factory: pytest.TempPathFactory) -> OrderedInPlace:
+    """The file of an application that grows in place."""
+    made = OrderedInPlace(tmp_path_factory.mktemp("ordered"), servers="")
+    made.declare()
+    return made
+
+
+@pytest.fixture(scope="module")
+def applications(ordered: OrderedInPlace, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The repository's application files, and that one."""
+    directory = tmp_path_factory.mktemp("applications")
+    shutil.copytree(ROOT / "applications", directory, dirs_exist_ok=True)
+    shutil.copy(ordered.file, directory)
+    return directory
+
+
+@pytest.fixture(scope="module")
+def world(
+    ordered: OrderedInPlace, applications: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[World]:
     """A live application and an Airflow that knows it."""
     options = Options(
         directory=tmp_path_factory.mktemp("world"),
@@ -33,10 +58,12 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         keep=False,
         port=None,
     )
-    with environment(options) as made:
-        await_live(made[0], options)
-        yield made
-        made[0].run("stop", "flights-g3")
+    with pytest.MonkeyPatch.context() as lifecycle:
+        lifecycle.setenv("LINKS", str(ordered.directory))
+        with environment(options, applications) as made:
+            await_live(made[0], options)
+            yield made
+            made[0].run("stop", "flights-g3")
 
 
 @pytest.fixture(scope="module")
@@ -45,13 +72,24 @@ def expanded(world: World) -> str:
     _, airflow = world
     run_id = airflow.client.trigger(EXPAND, {"dry_run": False, "approve_plan": True, "approve_cutover": True})
     for task in ("approve_plan", "approve_cutover"):
-        airflow.client.wait_for_task(
-            EXPAND, run_id, task, states={"awaiting_input", "deferred"}, timeout=RUN_SECONDS
-        )
-        assert airflow.client.hitl(EXPAND, run_id, task)["body"]
-        airflow.client.approve(EXPAND, run_id, task)
-    assert airflow.client.wait_for_run(EXPAND, run_id, timeout=RUN_SECONDS) == "success", _failed(airflow, run_id)
+        approve(airflow, EXPAND, run_id, task)
+    assert_success(airflow, EXPAND, run_id)
     return run_id
+
+
+def approve(airflow: AirflowStandalone, dag_id: str, run_id: str, task: str) -> None:
+    """Wait until a task asks, see that it says what about, and approve."""
+    airflow.client.wait_for_task(dag_id, run_id, task, states={"awaiting_input", "deferred"}, timeout=RUN_SECONDS)
+    assert airflow.client.hitl(dag_id, run_id, task)["body"]
+    airflow.client.approve(dag_id, run_id, task)
+
+
+def assert_success(airflow: AirflowStandalone, dag_id: str, run_id: str) -> None:
+    """Wait for the end of a run; the logs of failed tasks are the message."""
+    state = airflow.client.wait_for_run(dag_id, run_id, timeout=RUN_SECONDS)
+    states = airflow.client.task_states(dag_id, run_id)
+    failed = [f"{t}:\n{airflow.client.log(dag_id, run_id, t)[-3000:]}" for t, s in states.items() if s == "failed"]
+    assert state == "success", "\n".join(failed)
 
 
 def test_a_run_after_success_is_a_no_op_that_says_so(world: World, expanded: str) -> None:
@@ -91,7 +129,26 @@ def test_an_expansion_in_progress_refuses_others_and_can_be_rolled_back(world: W
     wait_until(lambda: stack.sent() > before, timeout=60, what="the replay to go on")
 
 
-def _failed(airflow: AirflowStandalone, run_id: str) -> str:
-    states = airflow.client.task_states(EXPAND, run_id)
-    failed = [t for t, s in states.items() if s == "failed"]
-    return "\n".join(f"{t}:\n{airflow.client.log(EXPAND, run_id, t)[-3000:]}" for t in failed)
+def test_an_application_grows_in_place_and_processes_every_record_once_and_in_order(
+    world: World, ordered: OrderedInPlace
+) -> None:
+    stack, airflow = world
+    ordered.servers = stack.bootstrap_servers
+    ordered.prepare()
+    try:
+        with ordered.at_work():
+            assert ordered.run("start", NAME) == 0
+            wait_until(lambda: len(ordered.seen) == len(ordered.sent) > 300, timeout=120, what="every key")
+            run_id = airflow.client.trigger(GROW, {"dry_run": False, "approve_cutover": True})
+            approve(airflow, GROW, run_id, "approve_cutover")
+            assert_success(airflow, GROW, run_id)
+            ordered.stop_sending()
+            wait_until(lambda: ordered.is_all_seen, timeout=120, what="the last output")
+    finally:
+        ordered.run("stop", NAME)
+    assert ordered.wrong() == {}
+    topics = ClusterAdmin(KafkaConnection(stack.client)).describe_topics([OLD, f"{NAME}-values-changelog"])
+    assert {t.partitions for t in topics.values()} == {6}
+    state = ControlTopic(KafkaConnection(stack.client), NAME).read()
+    assert state.generations is not None
+    assert (state.generations.running, state.generations.generation) == (NAME, 2)

@@ -142,7 +142,18 @@ def test_retirement_has_to_be_confirmed_by_name(applications: Path) -> None:
     with pytest.raises(ParamValidationError):
         dag.params.update({"confirm": "another-app"})
     dag.params.update({"confirm": CHAIN["application_id"]})
-    dag.params.validate()
+    assert dag.params.validate() == {"confirm": CHAIN["application_id"], "dry_run": False}
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_a_retirement_may_only_name_what_it_would_delete(
+    applications: Path, monkeypatch: pytest.MonkeyPatch, dry_run: bool
+) -> None:
+    asked: dict[str, object] = {}
+    task = parsed().dags["retire_orders-app"].get_task("retire")
+    monkeypatch.setattr(type(task), "run_owned", lambda *_, **options: asked.update(options))
+    task.execute({"params": {"dry_run": dry_run}})
+    assert asked == {"dry_run": dry_run}
 
 
 def write_link(directory: Path, name: str, reads: str, writes: str) -> None:

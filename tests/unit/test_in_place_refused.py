@@ -12,11 +12,13 @@ from kafka_rescale.core.cluster import GroupDescription
 from kafka_rescale.core.control_records import ControlState, Generations
 from kafka_rescale.core.declaration import check_declaration
 from kafka_rescale.core.errors import Refused, UnsafeState
+from kafka_rescale.core.generations import promoted_generations
 from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.core.partitioners import partitioner_named
 from kafka_rescale.core.preflight import check
 from kafka_rescale.core.preflight_in_place import grown_by_hand_in_place
-from kafka_rescale.core.situation import Sample, Situation
+from kafka_rescale.core.samples import Sample
+from kafka_rescale.core.situation import Situation
 from kafka_rescale.core.subscription_wrapper import parse
 from kafka_rescale.kafka import copy_reset
 from kafka_rescale.kafka.copy_marks import Mark
@@ -203,9 +205,13 @@ class TestLeftBehind:
 
 def test_nothing_is_retired_after_a_growth_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
     """The previous generation's topics and group are those of the running one."""
-    complete = ControlState(journal=Journal(plan=situation().plan, phase=Phase.COMPLETE))
-    without_admin = SimpleNamespace(control=SimpleNamespace(read=lambda: complete))
-    monkeypatch.setattr(Rescale, "open", lambda *_: without_admin)
+    plan = situation().plan
+    complete = ControlState(
+        journal=Journal(plan=plan, phase=Phase.COMPLETE), generations=promoted_generations(plan, None)
+    )
+    admin = SimpleNamespace(list_topics=lambda: {m.source for m in plan.moves})
+    read_only = SimpleNamespace(control=SimpleNamespace(read=lambda: complete), admin=admin)
+    monkeypatch.setattr(Rescale, "open", lambda *_: read_only)
     nobody: Any = None
     with pytest.raises(Refused, match="Nothing has to be deleted, and nothing has been"):
         retire(application(NAME), nobody, owner="test")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
@@ -185,6 +186,13 @@ def test_what_the_rehearsal_has_not_seen_is_looked_at_before_the_point_of_no_ret
         in_place.stop(APPLICATION, CONNECTION, owner=OWNER)
     assert refused.running
     assert refused.journal.phase is Phase.ROLLED_BACK
+
+
+def test_within_the_pause_partitions_are_looked_at_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    use(GrowingWorld(), monkeypatch)
+    together = threading.Barrier(BEFORE)
+    monkeypatch.setattr(growing, "rehearse_unit", lambda *_: together.wait(timeout=30))
+    in_place.stop(APPLICATION, CONNECTION, owner=OWNER)
 
 
 def test_nothing_is_started_that_has_not_been_moved(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from kafka_rescale.core.declared_topics import InputPolicy
 from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.external_topics import InputPlan
 from kafka_rescale.core.misrouted import Place, grown_by_key, misrouted, refuse_misrouted
 from kafka_rescale.core.partitioners import partitioner_named
-from kafka_rescale.core.plan import InputPlan
 
 from tests.support.plans import plan_for
 

@@ -9,7 +9,8 @@ import pytest
 from kafka_rescale.core.cluster import ClusterDescription, GroupDescription, TopicDescription
 from kafka_rescale.core.partitioners import Murmur2
 from kafka_rescale.core.preflight import check
-from kafka_rescale.core.situation import Sample, Situation
+from kafka_rescale.core.samples import Sample
+from kafka_rescale.core.situation import Situation
 from kafka_rescale.operations.load import topology_of
 
 from tests.unit.test_foreign_key_joins import REGISTRATION, RESPONSE, application

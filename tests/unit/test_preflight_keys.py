@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 from kafka_rescale.core.preflight import messages
-from kafka_rescale.core.situation import Sample, Situation
+from kafka_rescale.core.samples import Sample
+from kafka_rescale.core.situation import Situation
 
 from tests.support.situations import (
     CUSTOMERS_CHANGELOG,

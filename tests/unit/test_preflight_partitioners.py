@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 from kafka_rescale.core.partitioners import partitioner_named
-from kafka_rescale.core.situation import Sample, Situation
+from kafka_rescale.core.samples import Sample
+from kafka_rescale.core.situation import Situation
 
 from tests.support.situations import (
     CUSTOMERS_CHANGELOG,

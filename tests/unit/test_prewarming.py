@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 from kafka_rescale.core.declared_topics import InputPolicy
-from kafka_rescale.core.plan import InputPlan, Move, MoveKind, Plan, Stage
+from kafka_rescale.core.external_topics import InputPlan
+from kafka_rescale.core.plan import Move, MoveKind, Plan, Stage
 from kafka_rescale.core.prewarming import gate_group, moved, remark, restoration, restored_anew, shown_inputs
 
 BEGINS = {"totals": {0: 0, 1: 40}}

@@ -13,10 +13,11 @@ from kafka_rescale.core.control_records import ControlState, Generations
 from kafka_rescale.core.declaration import check_declaration
 from kafka_rescale.core.declared_topics import Input, InputPolicy
 from kafka_rescale.core.errors import InvalidInput, UnsafeState
+from kafka_rescale.core.external_topics import InputPlan
 from kafka_rescale.core.journal import Journal, Phase
-from kafka_rescale.core.plan import InputPlan, Move, MoveKind, Plan
+from kafka_rescale.core.plan import Move, MoveKind, Plan
 from kafka_rescale.core.planning import build_plan
-from kafka_rescale.core.situation import Sample
+from kafka_rescale.core.samples import Sample
 from kafka_rescale.core.start_offsets import check_start_offsets
 from kafka_rescale.kafka.copy_records import Router
 from kafka_rescale.lifecycle.instance import Instance

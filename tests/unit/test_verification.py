@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.declared_topics import InputPolicy
+from kafka_rescale.core.external_topics import InputPlan
 from kafka_rescale.core.journal import Journal
 from kafka_rescale.core.oracles import KeyFinding, Oracle
-from kafka_rescale.core.plan import InputPlan, LeftTable, Move, MoveKind
+from kafka_rescale.core.plan import LeftTable, Move, MoveKind
 from kafka_rescale.core.report import render, table
 from kafka_rescale.core.start_offsets import check_start_offsets
 from kafka_rescale.core.verification import CLOCK_SKEW_MS, LogRange, StorePair, expansion_pair, retention_ms

@@ -20,7 +20,7 @@ copied, and tasks keep their local state.
 `preflight` and `plan` change nothing; a dry run ends there. `rehearse` reads the whole state beside the running
 application and finds what could not be moved. `stop` stops it, and promotes: from there on only forward, because a
 topic that has grown can't shrink. If anything fails before, `roll_back` starts the application as it was. Each
-stage grows its topics and moves what moves, the most downstream first; `start` grows the inputs and starts the
+stage grows its topics, and one `move` job moves what moves of all stages; `start` grows the inputs and starts the
 application. `verify` compares what was in its changelogs with what is. After a failure, clear the failed task or
 trigger again: it goes on where it is.
 """
@@ -34,17 +34,14 @@ def build_in_place(make: ExpansionTasks, topology: Topology) -> None:
     last: DAGNode = stop
     for index, subtopology in enumerate(topology.downstream_first(), start=1):
         with TaskGroup(stage_name(index, subtopology), tooltip=_tooltip(subtopology)) as group:
-            make.expand(index) >> make.spark("move", index, idle=not _moves(subtopology, topology))
+            make.expand(index)
         last >> group
         last = group
-    chain(last, make.start(), make.spark("verify"), make.callback())
+    # One job for all stages: the application is down, and starting a driver costs more than most moves.
+    move = make.spark("move", idle=not (topology.stores or topology.repartitions))
+    chain(last, move, make.start(), make.spark("verify"), make.callback())
     # callback is a leaf too: where roll_back runs, callback is upstream_failed, and with it the whole run failed.
     [rehearse, consent, stop] >> make.roll_back()
-
-
-def _moves(subtopology: SubTopology, topology: Topology) -> bool:
-    """Whether a sub-topology has topics of its own, of state or of records in flight."""
-    return bool(subtopology.stores) or any(source in topology.repartitions for source in subtopology.sources)
 
 
 def _tooltip(subtopology: SubTopology) -> str:

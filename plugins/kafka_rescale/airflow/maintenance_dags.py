@@ -20,9 +20,9 @@ promotion; afterwards it does nothing.
 """
 
 RETIRE_DOC = """
-Deletes the previous generation's internal topics and group of `{application_id}`, for good.
+Deletes the internal topics and groups of all generations of `{application_id}` before the running one, for good.
 
-Possible only after an expansion that is complete: verified, and finished.
+Possible only after an expansion that is complete: verified, and finished. A dry run names them.
 """
 
 
@@ -45,7 +45,7 @@ def roll_back_dag(application: Application, file: Path) -> DAG:
 
 
 def retire_dag(application: Application, file: Path) -> DAG:
-    """Return the retirement of one application's previous generation."""
+    """Return the retirement of one application's earlier generations."""
     name = application.application_id
     with DAG(
         dag_id=f"retire_{name}",

@@ -76,7 +76,7 @@ def _dry_run() -> Param:
         type="boolean",
         title="Dry run",
         section=WHAT,
-        description_md="Only check and show the plan; nothing is changed and no lease is taken.",
+        description_md="Only check and show what would be done; nothing is changed and no lease is taken.",
     )
 
 
@@ -92,16 +92,17 @@ def _approve_cutover(asked: bool) -> Param:
 
 
 def retire_params(application: Application) -> dict[str, Param]:
-    """Return the params of a retirement; there is no default, so nobody starts one by a slip."""
+    """Return the params of a retirement; the name has no default, so nobody starts one by a slip."""
     return {
+        "dry_run": _dry_run(),
         "confirm": Param(
             type="string",
             const=application.application_id,
             title="Application to confirm",
             section=SAFETY,
-            description_md="The topics of the previous generation are deleted for good. Type "
+            description_md="The topics of all generations before the running one are deleted for good. Type "
             f"`{application.application_id}` to confirm.",
-        )
+        ),
     }
 
 

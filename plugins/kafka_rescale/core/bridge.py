@@ -9,7 +9,7 @@ from pydantic import Field
 
 from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.journal import BLUE_STOPPED, Journal, PartitionOffsets, Phase
-from kafka_rescale.core.plan import Value
+from kafka_rescale.core.values import Value
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from kafka_rescale.core.bridge import Bridge
 from kafka_rescale.core.journal import Journal
-from kafka_rescale.core.plan import Value
+from kafka_rescale.core.values import Value
 
 
 class Concern(StrEnum):
@@ -42,6 +42,8 @@ class Generations(Value):
 
     :param inputs: what the running one reads instead of an input that was repartitioned, by the name in the file.
     :param grown_from: counts that internal topics of the running one had before they were grown in place.
+    :param retired: earlier ones whose topics have been deleted.
+    :param left: the internal topics of earlier ones that have not been retired.
     """
 
     running: str
@@ -51,6 +53,7 @@ class Generations(Value):
     previous: str = ""
     inputs: dict[str, str] = Field(default_factory=dict)
     grown_from: dict[str, tuple[int, ...]] = Field(default_factory=dict)
+    left: dict[str, tuple[str, ...]] = Field(default_factory=dict)
 
 
 class PartitionProgress(Value):

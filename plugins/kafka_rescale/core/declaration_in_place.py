@@ -9,7 +9,7 @@ from kafka_rescale.core.changelog_formats import NOT_IN_PLACE
 from kafka_rescale.core.declared_topics import InputPolicy
 from kafka_rescale.core.mistakes import Mistake
 
-OTHER_MODE = "Declare `mode: blue_green`, which builds the next generation beside the running one."
+OTHER_MODE = "Declare `mode: blue_green`"
 
 
 def in_place(application: Application) -> Iterator[Mistake]:
@@ -48,12 +48,12 @@ def _stores(application: Application) -> Iterator[Mistake]:
                 ("stores", index, "type"),
                 f"the {store.type} store {store.name}, {NOT_IN_PLACE[store.type]}",
                 "with mode in_place, stores that a tombstone cleans of the keys that move",
-                OTHER_MODE,
+                f"{OTHER_MODE}, which builds the next generation beside the running one.",
             )
         elif store.changelog == "source":
             yield Mistake(
                 ("stores", index, "changelog"),
                 f"the table {store.name}, whose input serves as its changelog, with mode in_place",
                 "stores with changelogs of their own",
-                OTHER_MODE,
+                f"{OTHER_MODE}, which builds the next generation beside the running one.",
             )

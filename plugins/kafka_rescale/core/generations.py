@@ -6,13 +6,19 @@ from kafka_rescale.core.control_records import Generations
 from kafka_rescale.core.plan import Plan
 
 
-def promoted_generations(plan: Plan) -> Generations:
-    """Return the generations after a plan's promotion."""
+def promoted_generations(plan: Plan, before: Generations | None) -> Generations:
+    """Return the generations after a plan's promotion.
+
+    :param before: what was known until then; None before the first expansion.
+    """
+    left = {} if plan.is_in_place else {plan.blue: tuple(m.source for m in plan.moves)}
     return Generations(
         running=plan.green,
         generation=plan.generation,
         partitions=plan.partitions,
         previous=plan.blue,
+        retired=before.retired if before else (),
+        left={**(before.left if before else {}), **left},
         inputs={i.declared: i.green_topic for i in plan.inputs if i.green_topic != i.declared},
         grown_from=_grown_from(plan) if plan.is_in_place else {},
     )

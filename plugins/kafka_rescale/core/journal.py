@@ -11,7 +11,8 @@ from enum import StrEnum
 from pydantic import Field
 
 from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.core.plan import Plan, Value
+from kafka_rescale.core.plan import Plan
+from kafka_rescale.core.values import Value
 
 
 class Phase(StrEnum):

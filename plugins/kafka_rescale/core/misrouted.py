@@ -12,8 +12,10 @@ from itertools import islice
 
 from kafka_rescale.core.declared_topics import InputPolicy
 from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.external_topics import InputPlan
 from kafka_rescale.core.partitioners import partitioner_named
-from kafka_rescale.core.plan import InputPlan, Plan, Value
+from kafka_rescale.core.plan import Plan
+from kafka_rescale.core.values import Value
 
 SHOWN = 10
 _BATCH = 2_000

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import StrEnum
 
-from kafka_rescale.core.plan import Value
+from kafka_rescale.core.values import Value
 
 
 class Oracle(StrEnum):

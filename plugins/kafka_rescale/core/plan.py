@@ -6,16 +6,9 @@ import hashlib
 import json
 from enum import StrEnum
 
-from pydantic import BaseModel, ConfigDict
-
-from kafka_rescale.core.declared_topics import InputPolicy
 from kafka_rescale.core.errors import InvalidInput
-
-
-class Value(BaseModel):
-    """A frozen value that goes to JSON and back; used for what the journal and the jobs exchange."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+from kafka_rescale.core.external_topics import Growth, InputPlan
+from kafka_rescale.core.values import Value
 
 
 class MoveKind(StrEnum):
@@ -77,48 +70,6 @@ class Move(Value):
     def grows(self) -> bool:
         """Whether the successor has more partitions."""
         return self.target_partitions > self.source_partitions
-
-
-class Growth(Value):
-    """An external topic that is grown in place."""
-
-    topic: str
-    current: int
-    target: int
-
-
-class InputPlan(Value):
-    """What happens to an input topic at the cutover; ``current == target`` means untouched.
-
-    :param topic: what blue reads.
-    :param name: as the application file names it, if that is not what blue reads.
-    :param successor: what green reads instead, if the input is repartitioned.
-    :param earlier: the count that blue knows, if the topic was grown by hand since; 0 otherwise.
-    """
-
-    topic: str
-    policy: InputPolicy
-    partitioner: str
-    current: int
-    target: int
-    name: str = ""
-    successor: str = ""
-    earlier: int = 0
-
-    @property
-    def declared(self) -> str:
-        """The name in the application file and in the topology."""
-        return self.name or self.topic
-
-    @property
-    def green_topic(self) -> str:
-        """What green reads."""
-        return self.successor or self.topic
-
-    @property
-    def grows(self) -> bool:
-        """Whether the topic itself gets more partitions."""
-        return not self.successor and self.target > self.current
 
 
 class Stage(Value):
@@ -223,13 +174,18 @@ class Plan(Value):
 
     @property
     def copy_group(self) -> str:
-        """The consumer group whose offsets are the progress of the copies.
-
-        Its name tells the mode: a rolled back attempt in the other one has left positions in the same topics.
-        """
-        return f"{self.application}-{'in-place' if self.is_in_place else 'rescale'}-{self.generation}"
+        """The consumer group whose offsets are the progress of the copies."""
+        return copy_group(self.application, self.generation, in_place=self.is_in_place)
 
     @property
     def bridge_group(self) -> str:
         """The consumer group whose offsets are the progress of the bridges; it outlives the copies."""
         return f"{self.application}-bridge-{self.generation}"
+
+
+def copy_group(application: str, generation: int, *, in_place: bool) -> str:
+    """Return the consumer group whose offsets are the progress of the copies to a generation.
+
+    Its name tells the mode: a rolled back attempt in the other one has left positions in the same topics.
+    """
+    return f"{application}-{'in-place' if in_place else 'rescale'}-{generation}"

@@ -11,7 +11,8 @@ from kafka_rescale.core.partitioners import partitioner_named
 from kafka_rescale.core.plan import LeftTable
 from kafka_rescale.core.preflight_counts import counts_after
 from kafka_rescale.core.record_shapes import LATEST_PLAUSIBLE_MS, fits, proven_types, types_that_fit, why_not
-from kafka_rescale.core.situation import Sample, Situation, at, shown
+from kafka_rescale.core.samples import Sample, at, shown
+from kafka_rescale.core.situation import Situation
 from kafka_rescale.core.subscription_wrapper import parse
 from kafka_rescale.core.topology import foreign_key_kind
 

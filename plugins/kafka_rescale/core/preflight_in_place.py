@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kafka_rescale.core.declaration_in_place import OTHER_MODE
 from kafka_rescale.core.errors import Finding
 from kafka_rescale.core.situation import Situation
-
-OTHER_MODE = "Declare `mode: blue_green`"
 
 
 def conflicting_mode(situation: Situation) -> Iterator[Finding]:

@@ -11,7 +11,8 @@ from kafka_rescale.core.errors import Finding, UnsafeState
 from kafka_rescale.core.foreign_key_joins import key_topic_of, partitioner_of_topic
 from kafka_rescale.core.partitioners import Partitioner, known_partitioners, partitioner_named
 from kafka_rescale.core.record_shapes import fits
-from kafka_rescale.core.situation import Sample, Situation, at, counted, shown
+from kafka_rescale.core.samples import Sample, at, shown
+from kafka_rescale.core.situation import Situation, counted
 
 
 @dataclass(frozen=True)

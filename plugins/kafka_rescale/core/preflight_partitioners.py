@@ -6,10 +6,12 @@ from collections.abc import Iterator
 
 from kafka_rescale.core.changelog_formats import format_of
 from kafka_rescale.core.errors import Finding, UnsafeState
+from kafka_rescale.core.external_topics import InputPlan
 from kafka_rescale.core.partitioners import Partitioner, partitioner_named
-from kafka_rescale.core.plan import InputPlan, Move, MoveKind
+from kafka_rescale.core.plan import Move, MoveKind
 from kafka_rescale.core.preflight_counts import counts_after
-from kafka_rescale.core.situation import Situation, shown
+from kafka_rescale.core.samples import shown
+from kafka_rescale.core.situation import Situation
 from kafka_rescale.core.topology import SubTopology, own_sources
 
 _REMEDY = (

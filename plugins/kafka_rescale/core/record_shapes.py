@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kafka_rescale.core.changelog_formats import FORMATS, PROCESSOR, ChangelogFormat, Content
-from kafka_rescale.core.situation import Sample
+from kafka_rescale.core.samples import Sample
 from kafka_rescale.core.subscription_wrapper import parse
 from kafka_rescale.core.suppress_buffer import HEADER, version_of
 

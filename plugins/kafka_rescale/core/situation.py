@@ -15,43 +15,13 @@ from kafka_rescale.core.grown_inputs import Reach, grown_by_hand
 from kafka_rescale.core.journal import Journal
 from kafka_rescale.core.plan import Plan
 from kafka_rescale.core.planning import build_plan, green_of
+from kafka_rescale.core.samples import Sample
 from kafka_rescale.core.topology import SubTopology, Topology
 
 
 def counted(number: int, thing: str) -> str:
     """Return ``1 member`` or ``2 members``."""
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
-
-
-@dataclass(frozen=True)
-class Sample:
-    """One record's coordinates, key and contents.
-
-    :param timestamp_ms: the record's own timestamp.
-    :param value: ``None`` for a tombstone, and where nobody looks at it.
-    """
-
-    topic: str
-    partition: int
-    offset: int
-    key: bytes | None
-    timestamp_ms: int = 0
-    value: bytes | None = None
-    headers: tuple[tuple[str, bytes | None], ...] = ()
-
-
-def at(sample: Sample) -> str:
-    """Return where a sample is, for a message."""
-    return f"partition {sample.partition}, offset {sample.offset}"
-
-
-def shown(key: bytes | None) -> str:
-    """Return a key for a message: as text if it is printable, else in hex, and never at length."""
-    if key is None:
-        return "null"
-    text = key[:40].decode("utf-8", errors="replace")
-    rest = "…" if len(key) > 40 else ""
-    return f"{text!r}{rest}" if text.isprintable() and "\ufffd" not in text else f"0x{key[:40].hex()}{rest}"
 
 
 @dataclass(frozen=True)

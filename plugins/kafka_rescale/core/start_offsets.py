@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kafka_rescale.core.external_topics import InputPlan
 from kafka_rescale.core.journal import Captured, PartitionOffsets
 from kafka_rescale.core.oracles import KeyFinding, Oracle
-from kafka_rescale.core.plan import InputPlan, Move
+from kafka_rescale.core.plan import Move
 
 
 def input_starts(inputs: tuple[InputPlan, ...], stopped: PartitionOffsets) -> PartitionOffsets:

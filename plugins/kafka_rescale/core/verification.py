@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from kafka_rescale.core.changelog_formats import Content, format_of
 from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.journal import PartitionOffsets
-from kafka_rescale.core.plan import LeftTable, Move, Value
+from kafka_rescale.core.plan import LeftTable, Move
+from kafka_rescale.core.values import Value
 
 CLOCK_SKEW_MS = 60_000
 

@@ -9,7 +9,7 @@ from pydantic import Field
 from kafka_rescale.core.journal import Journal
 from kafka_rescale.core.misrouted import InputReport
 from kafka_rescale.core.oracles import KeyFinding, Oracle, printable
-from kafka_rescale.core.plan import Value
+from kafka_rescale.core.values import Value
 
 MAX_FINDINGS = 20
 

@@ -137,7 +137,7 @@ class Expansion:
         in_place.stop(self.application, self.connection, owner=self.owner)
         for stage in plan.stages:
             expand_stage(self.application, self.connection, owner=self.owner, stage=stage.index)
-            self.job("move", stage.index)
+        self.job("move")
         return in_place.start(self.application, self.connection, owner=self.owner)
 
     def build_beside(self, plan: Plan) -> dict[str, float]:

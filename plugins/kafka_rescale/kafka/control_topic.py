@@ -14,7 +14,7 @@ from kafka_rescale.core.bridge import Bridge
 from kafka_rescale.core.control_records import Concern, ControlState, Generations, JobResult, Lease
 from kafka_rescale.core.errors import Fenced, Outage, UnsafeState
 from kafka_rescale.core.journal import Journal
-from kafka_rescale.core.plan import Value
+from kafka_rescale.core.values import Value
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.log_reader import latest_values

@@ -22,9 +22,9 @@ from kafka_rescale.core.plan import MoveKind, Plan
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_batches import Batches
+from kafka_rescale.kafka.copy_commits import Commits
 from kafka_rescale.kafka.copy_freshness import Freshness
 from kafka_rescale.kafka.copy_marks import EMPTIED, Mark, Position, copy_consumer, read_positions
-from kafka_rescale.kafka.copy_producer import Rewound
 from kafka_rescale.kafka.copy_settings import BULK, CopySettings, rules_of
 from kafka_rescale.kafka.copy_start import checked_offset, log_range, start_of
 from kafka_rescale.kafka.copy_units import CopyUnit
@@ -33,7 +33,6 @@ from kafka_rescale.kafka.failures import TRANSIENT, UNKNOWN_OUTCOME, typed
 from kafka_rescale.kafka.waiting import now_ms
 
 STEP_SECONDS = 0.1
-REWINDS = 5
 COMMIT_THREADS = 8
 
 
@@ -75,8 +74,8 @@ class CopyWorker:
         )
         self.writers: dict[TopicPartition, UnitWriter] = {w.unit.source: w for w in opened}
         self._limits: Mapping[TopicPartition, int] = {}
-        self._rewound: dict[TopicPartition, int] = {}
-        self._looked = self._heard = self._committed = time.monotonic()
+        self._commits = Commits(self._consumer, settings, self._pool)
+        self._looked = self._heard = time.monotonic()
 
     def begin(self, starts: Mapping[TopicPartition, int] | None = None) -> None:
         """Find the positions and start to read.
@@ -122,7 +121,7 @@ class CopyWorker:
         count = self._take(self._consumer.consume(self._settings.poll_records, seconds))
         self._look()
         self._freshness.check(self.writers)
-        self._commit(self._due())
+        self._commit(self._commits.due(self.writers.values()))
         if time.monotonic() - self._heard > self._settings.stall_seconds:
             raise Outage(
                 "copy", found="neither records nor ends", expected="an answer of the brokers", remedy="Run again."
@@ -157,7 +156,8 @@ class CopyWorker:
         batches = Batches.of(messages, self._limits)
         for source, error in batches.errors.items():
             self._read_error(source, error)
-        lost = {s for s, batch in batches.records.items() if batch and not self._wrote(self.writers[s], batch)}
+        wrote = self._commits.wrote
+        lost = {s for s, batch in batches.records.items() if batch and not wrote(self.writers[s], batch)}
         for source in batches.ends.keys() - lost:
             self.writers[source].reached(batches.ends[source])
         if not batches.is_empty:
@@ -166,46 +166,9 @@ class CopyWorker:
             self._read_from_positions()
         return sum(map(len, batches.records.values()))
 
-    def _wrote(self, writer: UnitWriter, batch: Sequence[Message]) -> bool:
-        try:
-            writer.write(batch)
-        except Rewound as rewound:
-            self._rewind(writer, rewound)
-            return False
-        return True
-
-    def _due(self) -> list[UnitWriter]:
-        settings, writers = self._settings, self.writers.values()
-        now = time.monotonic()
-        if now - self._committed >= settings.commit_seconds:
-            self._committed = now
-            refresh_ms = settings.refresh_seconds * 1000
-            return [w for w in writers if w.is_dirty or w.unrecorded_ms > refresh_ms]
-        return [
-            w
-            for w in writers
-            if w.pending_records >= settings.commit_records or w.pending_bytes >= settings.commit_bytes
-        ]
-
     def _commit(self, writers: Sequence[UnitWriter]) -> None:
-        results = list(self._pool.map(self._committed_or_rewound, writers))
-        if not all(results):
+        if not self._commits.commit(writers):
             self._read_from_positions()
-
-    def _committed_or_rewound(self, writer: UnitWriter) -> bool:
-        try:
-            writer.commit(self._consumer)
-        except Rewound as rewound:
-            self._rewind(writer, rewound)
-            return False
-        self._rewound.pop(writer.unit.source, None)
-        return True
-
-    def _rewind(self, writer: UnitWriter, rewound: Rewound) -> None:
-        times = self._rewound[writer.unit.source] = self._rewound.get(writer.unit.source, 0) + 1
-        if times > REWINDS or not isinstance(rewound.reason, Outage):
-            raise rewound.reason from None
-        writer.rewind()
 
     def _read_from_positions(self) -> None:
         self._consumer.assign([KafkaPartition(*source, w.position) for source, w in self.writers.items()])

@@ -1,13 +1,23 @@
-"""The producer of a unit: its settings, and what it means when a transaction was aborted."""
+"""The transactional producer of a unit: its settings, its transactions, and what their errors mean."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from kafka_rescale.core.errors import Outage, RescaleError
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+
+from kafka_rescale.core.errors import Fenced, Outage, RescaleError
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.failures import FENCED, ConnectionTrouble, typed
 
 LARGEST_MESSAGE_BYTES = 512 * 1024 * 1024
 """The topic's own ``max.message.bytes`` decides; this only keeps librdkafka's 1 MB from deciding first."""
+
+CALL_SECONDS = 60.0
+ABORT_SECONDS = 10.0
+QUEUE_FULL_SECONDS = 0.1
 
 
 class Rewound(Outage):
@@ -19,6 +29,123 @@ class Rewound(Outage):
     def __init__(self, reason: RescaleError) -> None:
         super().__init__(reason.what, found=reason.found, expected=reason.expected, remedy=reason.remedy)
         self.reason = reason
+
+
+class UnitProducer:
+    """A producer that has fenced every older one of its transactional id.
+
+    :param what: what it is used for, for errors.
+    :param batch_bytes: largest batch that the target accepts.
+    :raises Outage: the transaction coordinator does not answer.
+    """
+
+    def __init__(self, connection: KafkaConnection, what: str, transactional_id: str, batch_bytes: int) -> None:
+        self._what = what
+        self._open = False
+        self._refused: KafkaError | None = None
+        self._fatal: KafkaError | None = None
+        self._trouble = ConnectionTrouble(connection.servers)
+        try:
+            self._producer = Producer(
+                connection.client(
+                    **producer_settings(transactional_id, batch_bytes),
+                    error_cb=self._event,
+                    on_delivery=self._delivered,
+                )
+            )
+            # An open transaction of an older attempt is aborted here, hence before its position is read.
+            self._producer.init_transactions(CALL_SECONDS)
+        except KafkaException as error:
+            self._trouble.raise_if_refused()
+            raise typed(error.args[0], what) from None
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Go on with the open transaction, or begin one; it stays open after the block.
+
+        :raises Fenced: a newer attempt has taken over.
+        :raises Rewound: the transaction was aborted.
+        """
+        try:
+            if not self._open:
+                self._producer.begin_transaction()
+                self._open = True
+            yield
+            self._producer.poll(0)
+        except KafkaException as error:
+            raise self._failure(error.args[0]) from None
+
+    def produce(
+        self, topic: str, value: Any, key: Any, partition: int, *, timestamp: int, headers: Any = None
+    ) -> None:
+        """Hand a record to the client; waits while its queue is full."""
+        while True:
+            try:
+                self._producer.produce(topic, value, key, partition, timestamp=timestamp, headers=headers)
+                return
+            except BufferError:
+                self._producer.poll(QUEUE_FULL_SECONDS)
+
+    def commit(self, offset: TopicPartition, consumer: Consumer) -> None:
+        """Make what was written visible and an offset of the consumer's group durable, both or none.
+
+        :raises Fenced: a newer attempt has taken over; nothing was written.
+        :raises Rewound: the transaction was aborted.
+        """
+        with self.transaction():
+            self._producer.send_offsets_to_transaction([offset], consumer.consumer_group_metadata(), CALL_SECONDS)
+            self._producer.commit_transaction(CALL_SECONDS)
+            self._open = False
+
+    def abort(self) -> None:
+        """Give up what has been written since the last commit; errors don't matter any more."""
+        if self._open:
+            self._open = False
+            try:
+                self._producer.abort_transaction(ABORT_SECONDS)
+            except KafkaException:
+                return
+
+    def _delivered(self, error: KafkaError | None, _: Message) -> None:
+        if error is not None and error.code() not in {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}:
+            self._refused = self._refused or error
+
+    def _event(self, error: KafkaError) -> None:
+        self._trouble(error)
+        if error.fatal():
+            self._fatal = error
+
+    def _failure(self, error: KafkaError) -> RescaleError | Rewound:
+        """Return what to raise; an abortable transaction has been aborted then."""
+        if error.code() == KafkaError._FATAL:
+            # produce() only says that there was a fatal error; which one is said to the callback.
+            self._producer.poll(0)
+            error = self._fatal or error
+        self._trouble.raise_if_refused()
+        if error.code() in FENCED or (error.fatal() and "fenced" in error.str()):
+            return self._fenced(error)
+        # produce() says _STATE once a delivery has failed: the transaction can only be aborted.
+        abortable = error.txn_requires_abort() or error.code() == KafkaError._STATE
+        reason = typed(self._refused or error, self._what)
+        self._refused = None
+        if not abortable or error.fatal():
+            return reason
+        try:
+            self._producer.abort_transaction(CALL_SECONDS)
+        except KafkaException as failed:
+            failure: KafkaError = failed.args[0]
+            return self._fenced(failure) if failure.fatal() else typed(failure, self._what)
+        self._open = False
+        return reason if isinstance(reason, Fenced) else Rewound(reason)
+
+    def _fenced(self, error: KafkaError) -> Fenced:
+        self._open = False
+        return Fenced(
+            self._what,
+            found=f"{error.name()} ({error.str()})",
+            expected="to be the newest attempt",
+            remedy="Nothing to do here: the newer attempt goes on, and nothing was written since it began.",
+        )
 
 
 def producer_settings(transactional_id: str, batch_bytes: int) -> dict[str, Any]:

@@ -29,6 +29,12 @@ class Snapshot:
     as_of_ms: int
     seconds: float
 
+    @classmethod
+    def of_all(cls, snapshots: Sequence[Snapshot]) -> Snapshot:
+        """Return the readings of several copies, one after the other, as one."""
+        partitions = tuple(p for snapshot in snapshots for p in snapshot.partitions)
+        return cls(partitions, min((s.as_of_ms for s in snapshots), default=0), sum(s.seconds for s in snapshots))
+
     @property
     def records(self) -> int:
         """Copied since the first reading."""

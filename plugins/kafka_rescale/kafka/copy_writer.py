@@ -6,21 +6,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
+from confluent_kafka import Consumer, Message
 from confluent_kafka import TopicPartition as KafkaPartition
 
-from kafka_rescale.core.errors import Fenced, RescaleError, UnsafeState
+from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_marks import Mark, Position
-from kafka_rescale.kafka.copy_producer import Rewound, producer_settings
+from kafka_rescale.kafka.copy_producer import UnitProducer
 from kafka_rescale.kafka.copy_records import NOWHERE, Router, kept_headers, to_bury
 from kafka_rescale.kafka.copy_settings import BATCH_BYTES
 from kafka_rescale.kafka.copy_units import CopyUnit
-from kafka_rescale.kafka.failures import FENCED, ConnectionTrouble, typed
-
-CALL_SECONDS = 60.0
-ABORT_SECONDS = 10.0
-QUEUE_FULL_SECONDS = 0.1
 
 
 class UnitWriter:
@@ -40,24 +35,8 @@ class UnitWriter:
         self._is_committed = False
         self.pending_records = 0
         self.pending_bytes = 0
-        self._open = False
-        self._refused: KafkaError | None = None
-        self._fatal: KafkaError | None = None
         self._router = Router(unit.move)
-        self._trouble = ConnectionTrouble(connection.servers)
-        try:
-            self._producer = Producer(
-                connection.client(
-                    **producer_settings(unit.transactional_id(green), batch_bytes),
-                    error_cb=self._event,
-                    on_delivery=self._delivered,
-                )
-            )
-            # An open transaction of an older attempt is aborted here, hence before its position is read.
-            self._producer.init_transactions(CALL_SECONDS)
-        except KafkaException as error:
-            self._trouble.raise_if_refused()
-            raise typed(error.args[0], f"copy of {unit}") from None
+        self._producer = UnitProducer(connection, f"copy of {unit}", unit.transactional_id(green), batch_bytes)
 
     @property
     def is_dirty(self) -> bool:
@@ -109,14 +88,10 @@ class UnitWriter:
     def _write_all(
         self, messages: Sequence[Message], keys: Sequence[Any], values: Sequence[Any], targets: Sequence[int]
     ) -> None:
-        try:
-            self._begin_transaction()
+        with self._producer.transaction():
             self.pending_bytes += self._produce_all(messages, keys, values, targets)
             if self.unit.move.is_in_place and self.unit.is_changelog:
                 self._bury([messages[i] for i in to_bury(keys, values)])
-            self._producer.poll(0)
-        except KafkaException as error:
-            raise self._failure(error.args[0]) from None
 
     def reached(self, offset: int) -> None:
         """Note that there are only markers and aborted records between the position and this offset."""
@@ -140,28 +115,12 @@ class UnitWriter:
         """Commit a position and mark, together with what has been written in this transaction."""
         topic, partition = self.unit.source
         offset = KafkaPartition(topic, partition, position.offset, metadata=position.mark.to_metadata())
-        try:
-            self._begin_transaction()
-            self._producer.send_offsets_to_transaction([offset], consumer.consumer_group_metadata(), CALL_SECONDS)
-            self._producer.commit_transaction(CALL_SECONDS)
-        except KafkaException as error:
-            raise self._failure(error.args[0]) from None
-        self._open = False
+        self._producer.commit(offset, consumer)
         self.begin(position, committed=True)
 
     def abort(self) -> None:
         """Give up what has been written since the last commit; errors don't matter any more."""
-        if self._open:
-            self._open = False
-            try:
-                self._producer.abort_transaction(ABORT_SECONDS)
-            except KafkaException:
-                return
-
-    def _begin_transaction(self) -> None:
-        if not self._open:
-            self._producer.begin_transaction()
-            self._open = True
+        self._producer.abort()
 
     def _produce_all(
         self, messages: Sequence[Message], keys: Sequence[Any], values: Sequence[Any], targets: Sequence[int]
@@ -177,66 +136,14 @@ class UnitWriter:
             if not timestamp:
                 raise unwritable_timestamp(self.unit, message)
             size += len(message) + (len(key) if key else 0)
-            while True:
-                try:
-                    produce(topic, value, key, target, timestamp=timestamp, headers=headers)
-                    break
-                except BufferError:
-                    self._producer.poll(QUEUE_FULL_SECONDS)
+            produce(topic, value, key, target, timestamp=timestamp, headers=headers)
         return size
 
     def _bury(self, messages: Sequence[Message]) -> None:
         """Delete keys where they were, as of the time of their last record: retention treats both alike."""
         topic, partition = self.unit.source
         for message in messages:
-            while True:
-                try:
-                    self._producer.produce(topic, None, message.key(), partition, timestamp=message.timestamp()[1])
-                    break
-                except BufferError:
-                    self._producer.poll(QUEUE_FULL_SECONDS)
-
-    def _delivered(self, error: KafkaError | None, _: Message) -> None:
-        if error is not None and error.code() not in {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}:
-            self._refused = self._refused or error
-
-    def _event(self, error: KafkaError) -> None:
-        self._trouble(error)
-        if error.fatal():
-            self._fatal = error
-
-    def _failure(self, error: KafkaError) -> RescaleError | Rewound:
-        """Return what to raise; an abortable transaction has been aborted then."""
-        if error.code() == KafkaError._FATAL:
-            # produce() only says that there was a fatal error; which one is said to the callback.
-            self._producer.poll(0)
-            error = self._fatal or error
-        self._trouble.raise_if_refused()
-        what = f"copy of {self.unit}"
-        if error.code() in FENCED or (error.fatal() and "fenced" in error.str()):
-            return self._fenced(error)
-        # produce() says _STATE once a delivery has failed: the transaction can only be aborted.
-        abortable = error.txn_requires_abort() or error.code() == KafkaError._STATE
-        reason = typed(self._refused or error, what)
-        self._refused = None
-        if not abortable or error.fatal():
-            return reason
-        try:
-            self._producer.abort_transaction(CALL_SECONDS)
-        except KafkaException as failed:
-            failure: KafkaError = failed.args[0]
-            return self._fenced(failure) if failure.fatal() else typed(failure, what)
-        self._open = False
-        return reason if isinstance(reason, Fenced) else Rewound(reason)
-
-    def _fenced(self, error: KafkaError) -> Fenced:
-        self._open = False
-        return Fenced(
-            f"copy of {self.unit}",
-            found=f"{error.name()} ({error.str()})",
-            expected="to be the newest attempt",
-            remedy="Nothing to do here: the newer attempt goes on, and nothing was written since it began.",
-        )
+            self._producer.produce(topic, None, message.key(), partition, timestamp=message.timestamp()[1])
 
 
 def unwritable_timestamp(unit: CopyUnit, message: Message) -> UnsafeState:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from kafka_rescale.core.journal import PartitionOffsets
-from kafka_rescale.core.situation import Sample
+from kafka_rescale.core.samples import Sample
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.failures import TRANSIENT, UNKNOWN_OUTCOME, ConnectionTrouble, typed
 

@@ -17,27 +17,24 @@ from __future__ import annotations
 import logging
 
 from kafka_rescale.core.application import Application
-from kafka_rescale.core.control_records import Concern, JobResult
+from kafka_rescale.core.control_records import Concern
 from kafka_rescale.core.errors import Outage, RescaleError, UnsafeState
 from kafka_rescale.core.generations import promoted_generations
 from kafka_rescale.core.journal import Journal, PartitionOffsets, Phase
-from kafka_rescale.core.plan import Plan
 from kafka_rescale.core.start_offsets import input_starts
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.transactions import wait_until_complete
 from kafka_rescale.kafka.waiting import now_ms, wait_until
 from kafka_rescale.operations import producers, quiesce
 from kafka_rescale.operations.compaction import hold_compaction
-from kafka_rescale.operations.gate import assert_nothing_committed
+from kafka_rescale.operations.copies import await_copies, is_copied
 from kafka_rescale.operations.growing import assert_movable
-from kafka_rescale.operations.rescale import Rescale, blue, green
+from kafka_rescale.operations.rescale import Rescale, blue
 from kafka_rescale.operations.rollback import roll_back
 from kafka_rescale.operations.start_green import start_green
 from kafka_rescale.operations.timings import Timings
 
 log = logging.getLogger(__name__)
-
-READY_SECONDS = 600.0
 
 
 def run_cutover(application: Application, connection: KafkaConnection, *, owner: str) -> dict[str, float]:
@@ -117,20 +114,11 @@ class Cutover:
 
     def _prepare(self, journal: Journal) -> Journal:
         if not journal.plan.is_in_place:
-            self._await_copies(journal.plan)
+            await_copies(self._rescale, journal.plan)
         # Verify compares green below the offsets captured at promotion; a record there must not be compacted
         # away by a newer one that green writes afterwards. Undone when verify has passed.
         hold_compaction(self._rescale, journal)
         return self._rescale.advance(Phase.QUIESCING, pause_started_ms=now_ms(), timings={})
-
-    def _await_copies(self, plan: Plan) -> None:
-        self._assert_green_is_cold(plan)
-        quiesce.assert_unused(self._rescale, plan)
-        self._await_ready("catch_up", "say that it is near the ends", "Look at the log of the catch_up task.")
-        if plan.bridges:
-            self._await_ready(
-                "bridge", "be up", f"Unpause bridge_{plan.application}, and look at the log of its bridge task."
-            )
 
     def _quiesce(self, journal: Journal) -> Journal:
         rescale, plan = self._rescale, journal.plan
@@ -156,7 +144,7 @@ class Cutover:
             return self._rescale.advance(Phase.CAUGHT_UP, timings=dict(self._timings))
         with self._timings.part("delta"):
             wait_until(
-                lambda: self._is_copied(journal),
+                lambda: is_copied(self._rescale, journal),
                 seconds=self._seconds_left(journal),
                 what="the catch_up job to copy the last delta",
                 remedy="Look at the log of the catch_up task; blue has been started again.",
@@ -165,7 +153,7 @@ class Cutover:
         return self._rescale.advance(Phase.CAUGHT_UP, timings=dict(self._timings))
 
     def _promote(self, journal: Journal) -> Journal:
-        plan = journal.plan
+        plan, known_before = journal.plan, self._rescale.control.read().generations
         with self._timings.part("promote"):
             # In place, green's ends and start are known only when everything has been moved.
             known = {} if plan.is_in_place else self._green(journal)
@@ -173,7 +161,7 @@ class Cutover:
             quiesce.assert_unused(self._rescale, plan)
             return self._rescale.advance(
                 Phase.PROMOTED,
-                records={Concern.GENERATIONS: promoted_generations(plan)},
+                records={Concern.GENERATIONS: promoted_generations(plan, known_before)},
                 input_ends=self._rescale.admin.end_offsets([i.topic for i in plan.inputs]),
                 timings=dict(self._timings),
                 **known,
@@ -189,34 +177,6 @@ class Cutover:
         carried = admin.begin_offsets([m.target for m in plan.repartitions])
         start = {**input_starts(plan.inputs, journal.captured.committed), **carried}
         return {"green_ends": admin.end_offsets(targets), "green_start": start}
-
-    def _assert_green_is_cold(self, plan: Plan) -> None:
-        if self._rescale.is_alive(green(plan)):
-            raise UnsafeState(
-                f"application {plan.green}",
-                found="a running instance",
-                expected="none before the promotion, behind the warm-up gate or not",
-                remedy=f"Stop it; it would process what {plan.blue} still owns, or never process anything.",
-            )
-        assert_nothing_committed(self._rescale, plan)
-
-    def _result(self, job: str) -> JobResult | None:
-        return self._rescale.control.read().results.get(job)
-
-    def _await_ready(self, job: str, what: str, remedy: str) -> None:
-        first = self._result(job)
-        first_beat = 0 if first is None else first.as_of_ms
-
-        def beats() -> bool:
-            # A heartbeat must have moved: a record left by a job that has died says `ready` for ever.
-            result = self._result(job)
-            return result is not None and result.state == "ready" and result.as_of_ms not in {0, first_beat}
-
-        wait_until(beats, seconds=READY_SECONDS, what=f"the {job} job to {what}", remedy=remedy)
-
-    def _is_copied(self, journal: Journal) -> bool:
-        result = self._result("catch_up")
-        return result is not None and (result.state, result.detail) == ("done", f"attempt {journal.attempt}")
 
     def _seconds_left(self, journal: Journal) -> float:
         """Return how long the pause may still last.

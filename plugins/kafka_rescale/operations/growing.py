@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.core.plan import Plan
-from kafka_rescale.kafka.copy_units import units_of
+from kafka_rescale.kafka.copy_units import CopyUnit, units_of
 from kafka_rescale.kafka.rehearsal import rehearse_unit
 from kafka_rescale.operations.rescale import Rescale, green
+
+LOOKING_THREADS = 8
 
 
 def assert_may_grow(rescale: Rescale, journal: Journal) -> None:
@@ -41,10 +45,15 @@ def assert_movable(rescale: Rescale, journal: Journal) -> None:
     result = rescale.control.read().results.get("rehearse")
     seen = {(p.topic, p.partition): p.position for p in result.partitions} if result else {}
     carried = {(t, p): start for t, of in journal.captured.in_flight.items() for p, (start, _) in of.items()}
-    for unit in units_of(m for m in journal.plan.moves if m.grows):
+    starts, ends = {**seen, **carried}, journal.captured.ends
+
+    def look(unit: CopyUnit) -> None:
         topic, partition = unit.source
-        start, end = {**seen, **carried}.get(unit.source, 0), journal.captured.ends[topic][partition]
-        rehearse_unit(rescale.connection, unit, start, end)
+        rehearse_unit(rescale.connection, unit, starts.get(unit.source, 0), ends[topic][partition])
+
+    # The application is down: brokers that have little to say are waited for together.
+    with ThreadPoolExecutor(max_workers=LOOKING_THREADS) as pool:
+        list(pool.map(look, units_of(m for m in journal.plan.moves if m.grows)))
 
 
 def assert_untouched(rescale: Rescale, journal: Journal) -> None:

@@ -2,8 +2,8 @@
 
 1. ``stop``: hold the producers of paused inputs, drain, stop, prove it gone, capture what it left; promote. From
    here on only forward: a topic that has grown can't shrink.
-2. Per stage, the most downstream first: ``expand`` grows its topics, the ``move`` job copies what moves and leaves
-   tombstones where it was, and writes the records in flight again.
+2. ``expand`` per stage, the most downstream first, grows its topics; one ``move`` job copies what moves and leaves
+   tombstones where it was, and writes the records in flight again, in the same order of stages.
 3. ``start``: grow the inputs, set the group's offsets, start, release the producers.
 """
 
@@ -79,5 +79,5 @@ def _assert_moved(rescale: Rescale, journal: Journal) -> None:
             f"expansion of {journal.plan.application}",
             found=f"records that have not been moved, in {', '.join(left)}",
             expected="every partition moved to its end",
-            remedy="Clear the move task of their stage.",
+            remedy="Clear the move task.",
         )

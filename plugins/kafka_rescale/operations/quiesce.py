@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from kafka_rescale.core.declared_topics import InputPolicy
 from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.external_topics import InputPlan
 from kafka_rescale.core.journal import Captured, Journal, PartitionOffsets
 from kafka_rescale.core.misrouted import grown_by_key
-from kafka_rescale.core.plan import InputPlan, Plan
+from kafka_rescale.core.plan import Plan
 from kafka_rescale.kafka.range_reader import read_ranges
 from kafka_rescale.kafka.remaining import has_records
 from kafka_rescale.kafka.transactions import wait_until_complete

@@ -9,7 +9,8 @@ from kafka_rescale.core.application import Application
 from kafka_rescale.core.control_records import ControlState, Generations
 from kafka_rescale.core.errors import Fenced, UnsafeState
 from kafka_rescale.core.journal import Journal, Phase
-from kafka_rescale.core.plan import Plan, Value
+from kafka_rescale.core.plan import Plan
+from kafka_rescale.core.values import Value
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic

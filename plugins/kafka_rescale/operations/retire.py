@@ -1,69 +1,95 @@
-"""Delete what is left of the previous generation; only ever by an explicit run of its own."""
+"""Delete what is left of the generations before the running one; only ever by an explicit run of its own."""
 
 from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
 
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.control_records import ControlState, Generations
 from kafka_rescale.core.errors import Refused
 from kafka_rescale.core.journal import Journal, Phase
+from kafka_rescale.core.retirement import Remains, remains
 from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.operations.rescale import Rescale, blue
+from kafka_rescale.lifecycle.instance import Instance
+from kafka_rescale.operations.load import topology_of
+from kafka_rescale.operations.rescale import Rescale
+
+log = logging.getLogger(__name__)
 
 
-def retire(application: Application, connection: KafkaConnection, *, owner: str) -> list[str]:
-    """Delete the internal topics and the group of the generation before the running one.
+def retire(
+    application: Application, connection: KafkaConnection, *, owner: str, dry_run: bool = False
+) -> dict[str, list[str]]:
+    """Delete the internal topics and the groups of every generation before the running one.
 
-    :returns: the topics that were deleted.
-    :raises Refused: the last expansion is not complete or has left nothing, or the old generation runs.
+    May be killed at any instruction and called again.
+
+    :param dry_run: only say what would be deleted.
+    :returns: the topics per ``application.id``, the oldest first.
+    :raises Refused: the last expansion is not complete or has left nothing, or an old generation runs.
     """
     rescale = Rescale.open(application, connection, owner)
-    state = rescale.control.read()
-    journal = _completed(application, state)
-    _assert_apart(journal)
-    if rescale.is_alive(blue(journal.plan)):
-        raise Refused(
-            f"application {journal.plan.blue}",
-            found="a running instance",
-            expected="none: its state is about to be deleted",
-            remedy="Stop it first.",
-        )
-    existing = rescale.admin.list_topics()
-    doomed = sorted(m.source for m in journal.plan.moves if m.source in existing)
-    rescale.admin.delete_topics(doomed)
-    for group in (journal.plan.blue, journal.plan.copy_group):
-        rescale.admin.delete_group(group)
-    _record(rescale, journal.plan.blue)
-    return doomed
+    journal, generations = _completed(application, rescale.control.read())
+    topology = topology_of(application)
+    found = remains(application, topology, generations, journal.plan, rescale.admin.list_topics())
+    _assert_left(journal, found)
+    _assert_stopped(rescale, journal, found)
+    for each in found:
+        log.info("%s of %s: %s", "would delete" if dry_run else "deleting", each.application_id, each.topics)
+        if not dry_run:
+            _delete(rescale, each)
+    return {each.application_id: list(each.topics) for each in found}
 
 
-def _completed(application: Application, state: ControlState) -> Journal:
-    journal = state.journal
-    if journal is None or journal.phase is not Phase.COMPLETE:
+def _completed(application: Application, state: ControlState) -> tuple[Journal, Generations]:
+    journal, generations = state.journal, state.generations
+    if journal is None or generations is None or journal.phase is not Phase.COMPLETE:
         raise Refused(
             f"application {application.application_id}",
             found=f"phase {journal.phase.value if journal else 'none'}",
             expected="a complete, verified expansion",
             remedy="Finish the expansion first; nothing has been deleted.",
         )
-    return journal
+    return journal, generations
 
 
-def _assert_apart(journal: Journal) -> None:
+def _assert_left(journal: Journal, found: Sequence[Remains]) -> None:
     """In place, the previous generation's topics and group are those of the running one."""
-    if journal.plan.is_in_place:
+    if journal.plan.is_in_place and not found:
         raise Refused(
             f"application {journal.plan.application}",
             found="an expansion in place, whose topics are those of the running application",
-            expected="a previous generation with topics of its own",
+            expected="an earlier generation with topics of its own",
             remedy="Nothing has to be deleted, and nothing has been.",
         )
 
 
-def _record(rescale: Rescale, retired: str) -> None:
+def _assert_stopped(rescale: Rescale, journal: Journal, found: Sequence[Remains]) -> None:
+    inputs = {i.declared: i.topic for i in journal.plan.inputs}
+    for each in found:
+        partitions = max(t.partitions for t in rescale.admin.describe_topics(each.topics).values())
+        if rescale.is_alive(Instance(each.application_id, each.generation, partitions, inputs)):
+            raise Refused(
+                f"application {each.application_id}",
+                found="a running instance",
+                expected="none: its state is about to be deleted",
+                remedy="Stop it first; nothing has been deleted.",
+            )
+
+
+def _delete(rescale: Rescale, old: Remains) -> None:
+    # Groups first: as long as there are topics, a run that follows a killed one knows of them.
+    for group in old.groups:
+        rescale.admin.delete_group(group)
+    rescale.admin.delete_topics(old.topics)
+
     def change(state: ControlState) -> dict[str, Generations]:
-        generations = state.generations
-        if generations is None or retired in generations.retired:
+        known = state.generations
+        if known is None:
             return {}
-        return {"generations": generations.model_copy(update={"retired": (*generations.retired, retired)})}
+        retired = tuple(dict.fromkeys((*known.retired, old.application_id)))
+        left = {name: topics for name, topics in known.left.items() if name != old.application_id}
+        return {"generations": known.model_copy(update={"retired": retired, "left": left})}
 
     rescale.control.update(change)

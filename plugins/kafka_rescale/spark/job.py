@@ -8,6 +8,7 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from kafka_rescale.core.control_records import JobResult
@@ -38,10 +39,14 @@ class Job:
     """
 
     def __init__(self, name: str, arguments: Arguments, connection: KafkaConnection) -> None:
-        self.arguments, self.connection = arguments, connection
+        self.name, self.arguments, self.connection = name, arguments, connection
         self.key = name if arguments.stage is None else f"{name}/{arguments.stage}"
         self.control = ControlTopic(connection, arguments.application)
         self._snapshot: Snapshot | None = None
+
+    def part(self, stage: int) -> Job:
+        """Return the work on one of the stages of a job for all of them; it leaves results of its own."""
+        return Job(self.name, replace(self.arguments, stage=stage), self.connection)
 
     def journal(self) -> Journal:
         """Return the journal as it is now.

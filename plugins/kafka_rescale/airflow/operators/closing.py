@@ -46,12 +46,12 @@ class FinishOperator(RescaleOperator):
 
 
 class RetireOperator(RescaleOperator):
-    """Delete the previous generation's topics and group; refused before the expansion is complete."""
+    """Delete the topics and groups of all earlier generations; refused before the expansion is complete."""
 
     ui_color = "#f6c7b6"
 
     def execute(self, context: Context) -> Any:
-        """Return the names of what was deleted."""
+        """Return the topics that were deleted, or in a dry run would be, per generation."""
         from kafka_rescale.operations.retire import retire
 
-        return self.run_owned(retire, context)
+        return self.run_owned(retire, context, dry_run=context["params"]["dry_run"])

@@ -1,0 +1,94 @@
+"""The internal topics of a sub-topology, and what becomes of each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kafka_rescale.core.application import Application
+from kafka_rescale.core.changelog_formats import Content
+from kafka_rescale.core.foreign_key_joins import (
+    key_topic_of,
+    left_table,
+    left_table_of_store,
+    partitioner_of_topic,
+)
+from kafka_rescale.core.generation_names import GenerationNames
+from kafka_rescale.core.plan import Move, MoveKind
+from kafka_rescale.core.topology import SubTopology, Topology, foreign_key_kind
+
+
+def planned_moves(
+    application: Application,
+    topology: Topology,
+    subtopology: SubTopology,
+    names: tuple[GenerationNames, GenerationNames],
+    current: Mapping[str, int],
+    counts: Mapping[str, int],
+) -> tuple[Move, ...]:
+    """Return the moves of a sub-topology's changelogs and of the topics between it and those before it.
+
+    :param names: of the running generation and of the one to build.
+    :param current: partition count of every existing topic, by full name.
+    :param counts: partition count after the cutover of every source topic, as the topology names it.
+    """
+    blue, green = names
+    before = _by_topology(topology, blue, current)
+    changelogs = (
+        _changelog(application, topology, store, names, current, before, counts) for store in subtopology.stores
+    )
+    repartitions = (
+        Move(
+            kind=MoveKind.REPARTITION,
+            source=blue.repartition(topic),
+            target=green.repartition(topic),
+            store=topic,
+            partitioner=partitioner_of_topic(application, topology, topic),
+            key_topic=key_topic_of(topology, topic),
+            left=left_table(application, topology, topic, before, counts)
+            if foreign_key_kind(topic) == "registration"
+            else None,
+            source_partitions=current[blue.repartition(topic)],
+            target_partitions=counts[topic],
+        )
+        for topic in subtopology.sources
+        if topic in topology.repartitions
+    )
+    return (*changelogs, *repartitions)
+
+
+def _by_topology(topology: Topology, blue: GenerationNames, current: Mapping[str, int]) -> dict[str, int]:
+    """Return the present counts of all sources that exist, as the topology names them."""
+    full = {
+        t: blue.repartition(t) if t in topology.repartitions else t
+        for s in topology.subtopologies
+        for t in s.sources
+    }
+    return {topic: current[name] for topic, name in full.items() if name in current}
+
+
+def _changelog(
+    application: Application,
+    topology: Topology,
+    store: str,
+    names: tuple[GenerationNames, GenerationNames],
+    current: Mapping[str, int],
+    before: Mapping[str, int],
+    counts: Mapping[str, int],
+) -> Move:
+    blue, green = names
+    declared = application.store_named(store)
+    return Move(
+        kind=MoveKind.CHANGELOG,
+        source=blue.changelog(store),
+        target=green.changelog(store),
+        store=store,
+        store_type=declared.type,
+        partitioning_key=declared.partitioning_key,
+        partitioner=declared.partitioner,
+        key_topic=topology.source_of(store),
+        left=left_table_of_store(application, topology, store, before, counts)
+        if declared.format.has(Content.SUBSCRIPTIONS)
+        else None,
+        source_partitions=current[blue.changelog(store)],
+        target_partitions=max(counts[t] for t in topology.subtopology_of(store).sources),
+    )

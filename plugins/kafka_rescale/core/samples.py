@@ -1,0 +1,36 @@
+"""Records that preflight has looked at, and how a message names one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One record's coordinates, key and contents.
+
+    :param timestamp_ms: the record's own timestamp.
+    :param value: ``None`` for a tombstone, and where nobody looks at it.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    key: bytes | None
+    timestamp_ms: int = 0
+    value: bytes | None = None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+def at(sample: Sample) -> str:
+    """Return where a sample is, for a message."""
+    return f"partition {sample.partition}, offset {sample.offset}"
+
+
+def shown(key: bytes | None) -> str:
+    """Return a key for a message: as text if it is printable, else in hex, and never at length."""
+    if key is None:
+        return "null"
+    text = key[:40].decode("utf-8", errors="replace")
+    rest = "…" if len(key) > 40 else ""
+    return f"{text!r}{rest}" if text.isprintable() and "\ufffd" not in text else f"0x{key[:40].hex()}{rest}"
