@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kafka_rescale.cli.views import status_view
 from kafka_rescale.core.autoscaling import Outcome, RunState
 from kafka_rescale.core.autoscaling_record import FOLLOW_UP_MS, Autoscaling
 from kafka_rescale.core.control_records import Concern, ControlState, Generations
@@ -133,7 +134,9 @@ def test_switched_on_the_expansion_is_asked_for_by_one_name_and_waited_for(shop:
     remembered = shop.remembered()
     assert remembered is not None
     assert (remembered.target, remembered.attempts, remembered.first_failure_ms) == (8, 1, 0)
-    assert shop.control.read().results["watch"].state == "trigger"
+    state = shop.control.read()
+    status = status_view(load_application(write(shop.directory, shop.name)), state, ()).text
+    assert f"autoscaling: trigger at 1970-01-01T00:18:40+00:00: expand_{shop.name} to 8 partitions" in status
 
 
 def test_failures_are_retried_until_nothing_has_succeeded_for_the_whole_timeout(shop: Shop) -> None:
