@@ -2,72 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
-
 import pytest
-from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from kafka_rescale.core.application import Application
-from kafka_rescale.core.autoscaling import Decision, Look, Outcome, RunState
+from kafka_rescale.core.autoscaling import Outcome, RunState
 from kafka_rescale.core.autoscaling_record import FOLLOW_UP_MS, Autoscaling
 from kafka_rescale.core.errors import Refused
-from kafka_rescale.core.journal import Journal, Phase
-from kafka_rescale.core.parallelism import Mismatch, Observed
+from kafka_rescale.core.parallelism import Observed
 
-from tests.support.situations import situation
+from tests.support.autoscaling_watch import GROWN, IN_LINE, MINUTE, OVER, TIMEOUT, Watch, declared, growing
 from tests.support.small_application import application
-
-MINUTE = 60_000
-TIMEOUT = 15 * MINUTE
-IN_LINE = Observed(running="shop", grown={}, partitions=32)
-GROWN = Observed(
-    running="shop",
-    grown={"shop-orders": (4, 8)},
-    too_few=(Mismatch("shop-visits-changelog", 4, 8),),
-    partitions=36,
-)
-OVER = Observed(running="shop", grown={}, too_many=(Mismatch("shop-visits-changelog", 8, 4),), partitions=36)
-
-
-def declared(*, enabled: bool = True, **fields: Any) -> Application:
-    """The application, scaled automatically unless said otherwise."""
-    return application("shop", **{"partition.autoscaling.enabled": enabled, **fields})
-
-
-def growing(phase: Phase = Phase.PROMOTED, **changes: Any) -> Observed:
-    """An expansion to 8 in progress."""
-    plan = situation(8).plan
-    fields = {"running": "shop-g2", "grown": {}, "partitions": 40, **changes}
-    return Observed(in_progress=Journal(plan=plan, phase=phase, owner="expand_shop/a-person"), **fields)
-
-
-@dataclass
-class Watch:
-    """Looks again and again, as the DAG does; its clock is set by the test."""
-
-    application: Application = field(default_factory=declared)
-    record: Autoscaling = field(default_factory=Autoscaling)
-    now_ms: int = 1_000_000
-    looks: int = 0
-
-    def look(
-        self,
-        observed: Observed = GROWN,
-        run: RunState = RunState.ABSENT,
-        *,
-        owner: RunState = RunState.FAILED,
-        later_ms: int = 2 * MINUTE,
-        retried: bool = False,
-    ) -> Decision:
-        """Look once; ``retried`` is the same task again, after its worker was killed."""
-        self.looks += 0 if retried else 1
-        self.now_ms += later_ms
-        by = f"watch_shop/{self.looks}"
-        decision = Look(self.application, observed, self.record, run, owner, by, self.now_ms).decide()
-        self.record = decision.record
-        return decision
 
 
 class TestOff:
@@ -335,74 +277,3 @@ class TestBounds:
         trigger = Watch(declared(autoscaling_bounds={"approval_above": threshold})).look().trigger
         assert trigger is not None
         assert trigger.approval is asked
-
-
-class World(RuleBasedStateMachine):
-    """Runs that fail or succeed, topics that grow, a clock that runs; what must hold whatever happens."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.watch = Watch()
-        self.partitions = GROWN.partitions
-        self.run: str | None = None
-        self.state = RunState.ABSENT
-        self.triggered: list[str] = []
-        self.failing_since: int | None = None
-        self.decision: Decision | None = None
-
-    @rule(minutes=st.integers(1, 20))
-    def time_goes_by_and_the_watch_looks(self, minutes: int) -> None:
-        self.watch.now_ms += minutes * MINUTE
-        self._look(retried=False)
-
-    @precondition(lambda self: self.decision is not None)
-    @rule()
-    def the_worker_is_killed_and_the_task_retried(self) -> None:
-        self._look(retried=True)
-
-    @precondition(lambda self: self.state is RunState.RUNNING)
-    @rule()
-    def the_run_fails(self) -> None:
-        self.state = RunState.FAILED
-
-    @precondition(lambda self: self.state is RunState.RUNNING)
-    @rule(more=st.integers(1, 8))
-    def a_topic_grows(self, more: int) -> None:
-        self.partitions += more
-
-    def _look(self, *, retried: bool) -> None:
-        given_up, before = self.watch.record.given_up, self.watch.record
-        grew = self.partitions > before.reached > 0
-        observed = Observed(running="shop", grown=GROWN.grown, partitions=self.partitions)
-        decision = self.watch.look(observed, self.state, later_ms=0, retried=retried)
-        if grew:
-            self.failing_since, given_up = None, False
-        if self.state is RunState.FAILED and before.run:
-            self.failing_since = self.failing_since or self.watch.now_ms
-        waited = self.failing_since is not None and self.watch.now_ms - self.failing_since >= TIMEOUT
-        if before.run and self.state is RunState.RUNNING:
-            assert decision.outcome is Outcome.WAITING
-        else:
-            assert (decision.outcome is Outcome.GAVE_UP) is (waited or given_up)
-        self._trigger(decision)
-        self.decision = decision
-
-    def _trigger(self, decision: Decision) -> None:
-        if decision.trigger is None:
-            return
-        # Airflow makes a run of one id once.
-        if decision.trigger.run_id not in self.triggered:
-            self.triggered.append(decision.trigger.run_id)
-            self.state = RunState.RUNNING
-
-    @invariant()
-    def every_attempt_is_one_run(self) -> None:
-        assert self.watch.record.attempts == len(self.triggered)
-
-    @invariant()
-    def it_gives_up_at_most_once_per_success(self) -> None:
-        assert self.watch.record.failures <= 1 + self.partitions - GROWN.partitions
-
-
-TestWorld = World.TestCase
-TestWorld.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka_rescale.core.autoscaling_bounds import DAYS, Bounds, Window
 from pydantic import ValidationError
@@ -51,6 +51,7 @@ def test_a_window_without_length_is_refused() -> None:
         Bounds(windows=("05:00-05:00",))
 
 
+@settings(deadline=None)
 @given(start=MINUTES, end=MINUTES, offset=st.integers(0, 7 * 24 * 60 - 1))
 def test_two_windows_that_complete_a_day_cover_every_moment_once(start: int, end: int, offset: int) -> None:
     if start == end:
@@ -73,6 +74,7 @@ def test_an_unknown_time_zone_is_refused() -> None:
         Bounds(time_zone="Berlin")
 
 
+@settings(deadline=None)
 @given(lag=st.integers(0, 1000), maximum=st.integers(0, 1000))
 def test_a_lag_beyond_the_bound_holds_and_no_other(lag: int, maximum: int) -> None:
     assert bool(list(Bounds(maximum_lag=maximum).obstacles(lag, 0))) is (lag > maximum)

@@ -11,7 +11,7 @@ from airflow.sdk import DAG
 from kafka_rescale.airflow.dag_factory import START
 from kafka_rescale.airflow.operators.watch import WatchOperator
 from kafka_rescale.airflow.retries import DEFAULT_ARGS
-from kafka_rescale.core.application import Application
+from kafka_rescale.core.application import Application, Mode
 
 EVERY = timedelta(minutes=2)
 """Kafka Streams was to notice a growth within ``metadata.max.age.ms``, five minutes by default."""
@@ -26,8 +26,10 @@ Most runs end at `watch`, with what they have found in its log.
 """
 
 
-def watch_dag(application: Application, file: Path) -> DAG:
-    """Return the watch of one application."""
+def watch_dag(application: Application, file: Path) -> DAG | None:
+    """Return the watch of one application, or None if it grows in place: what has grown before it is refused."""
+    if application.mode is Mode.IN_PLACE:
+        return None
     name, enabled = application.application_id, application.autoscaling_enabled
     with DAG(
         dag_id=f"watch_{name}",
