@@ -87,8 +87,13 @@ def run(options: Options) -> int:
 
 
 @contextmanager
-def environment(options: Options) -> Iterator[tuple[FlightsStack, AirflowStandalone]]:
-    """Start everything, and end it afterwards, whatever happens."""
+def environment(
+    options: Options, applications: Path = ROOT / "applications"
+) -> Iterator[tuple[FlightsStack, AirflowStandalone]]:
+    """Start everything, and end it afterwards, whatever happens.
+
+    :param applications: directory of the application files.
+    """
     with EmbeddedBroker(options.directory / "broker") as broker, ThreadPoolExecutor() as pool:
         console.print(f"Kafka broker at {broker.bootstrap_servers}")
         stack = FlightsStack(
@@ -105,7 +110,7 @@ def environment(options: Options) -> Iterator[tuple[FlightsStack, AirflowStandal
                 "kafka_default": {"conn_type": "kafka", "extra": stack.client},
                 "spark_default": {"conn_type": "spark", "host": "local[2]"},
             },
-            env={**stack.environment, "KAFKA_RESCALE_APPLICATIONS": str(ROOT / "applications")},
+            env={**stack.environment, "KAFKA_RESCALE_APPLICATIONS": str(applications)},
             port=options.port,
         )
         try:
