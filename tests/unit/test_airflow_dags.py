@@ -267,3 +267,38 @@ class TestWatch:
         assert (task.skip_when_already_exists, task.reset_dag_run) == (True, False)
         assert (task.fail_when_dag_is_paused, task.wait_for_completion) == (True, False)
         assert set(task.conf) <= set(dags[task.trigger_dag_id].params)
+
+    @pytest.mark.parametrize("paused", [False, True])
+    def test_what_was_found_becomes_the_run_and_its_params(self, enabled: bool, paused: bool) -> None:
+        from airflow.sdk.exceptions import DagRunTriggerException
+
+        found = {"run_id": "autoscaling__1__to_8", "target": 8, "approval": False}
+
+        class TaskInstance:
+            def xcom_pull(self, task_ids: str) -> dict[str, object]:
+                return found if task_ids == "watch" else {}
+
+            def get_dag(self, dag_id: str) -> SimpleNamespace:
+                return SimpleNamespace(is_paused=paused)
+
+        dags = parsed().dags
+        task = dags["watch_orders-app"].get_task("expand")
+        context = {"ti": TaskInstance()}
+        task.render_template_fields(context)
+        if paused:
+            with pytest.raises(Exception, match=r"expand_orders-app is paused"):
+                task.execute(context)
+            return
+        with pytest.raises(DagRunTriggerException) as asked:
+            task.execute(context)
+        assert (asked.value.trigger_dag_id, asked.value.dag_run_id) == ("expand_orders-app", found["run_id"])
+        assert asked.value.skip_when_already_exists
+        params = dags["expand_orders-app"].params
+        params.update(asked.value.conf)
+        assert params.validate() | asked.value.conf == params.validate()
+        assert asked.value.conf == {
+            "target": 8,
+            "dry_run": False,
+            "approve_plan": False,
+            "approve_cutover": False,
+        }
