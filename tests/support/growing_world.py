@@ -81,7 +81,7 @@ class GrowingWorld:
             "begin_offsets": lambda topics: {t: dict.fromkeys(self.ends[t], 0) for t in topics},
             "describe_topics": self._describe,
             "alter_configs": lambda topic, changes: self.configs.setdefault(topic, {}).update(changes),
-            "grow_topic": self._grow,
+            "grow_topics": self._grow,
         }
         made: Any = [
             SimpleNamespace(**{name: self._call(body) for name, body in part.items()})
@@ -131,13 +131,13 @@ class GrowingWorld:
             self.offsets[NAME] = {t: {p: o + 1 for p, o in of.items()} for t, of in self.offsets[NAME].items()}
             self.ends = {t: {p: end + 5 for p, end in of.items()} for t, of in self.ends.items()}
 
-    def _grow(self, topic: str, count: int) -> bool:
-        if len(self.ends[topic]) == count:
-            return False
-        assert self.journal.is_promoted, "a topic that has grown can't shrink"
-        assert not self.running, "a running application dies of it"
-        self.ends[topic] |= dict.fromkeys(range(len(self.ends[topic]), count), 0)
-        return True
+    def _grow(self, targets: Mapping[str, int]) -> dict[str, int]:
+        short = {topic: len(self.ends[topic]) for topic, n in targets.items() if len(self.ends[topic]) < n}
+        for topic, count in short.items():
+            assert self.journal.is_promoted, "a topic that has grown can't shrink"
+            assert not self.running, "a running application dies of it"
+            self.ends[topic] |= dict.fromkeys(range(count, targets[topic]), 0)
+        return short
 
     def _commit(self, group: str, offsets: PartitionOffsets) -> None:
         assert not self.running

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kafka_rescale.core.journal import Captured, Journal, Phase
@@ -24,18 +25,26 @@ from tests.support.small_application import KEYS, application, topic_configs, wr
 
 ROOT = Path(__file__).resolve().parents[2]
 PLAIN, GATED, SCHEDULED, NO_SPARK, BRIDGED = "plain", "gated", "scheduled", "sparkless", "bridged"
+SCALED, NOT_SCALED = "scaled", "not-scaled"
 REAL_RUN = {"dry_run": False, "approve_plan": True}
 LIMIT = 300
 CUSTOMERS = f"{BRIDGED}-customers"
-REPARTITIONED = {
-    "inputs": [
-        {"topic": f"{BRIDGED}-orders", "policy": "unkeyed"},
-        {"topic": CUSTOMERS, "policy": "repartitioned", "silent_seconds": 3, "isolation_level": "read_committed"},
-    ],
-    "lifecycle": {"type": "shell", "start": f"true {{input:{CUSTOMERS}}}", "stop": "true", "status": "true"},
-}
 
 pytestmark = pytest.mark.system
+
+
+def repartitioned(name: str) -> dict[str, Any]:
+    """What an application file declares whose customers come from producers that can't be held."""
+    customers = {"topic": f"{name}-customers", "policy": "repartitioned", "isolation_level": "read_committed"}
+    return {
+        "inputs": [{"topic": f"{name}-orders", "policy": "unkeyed"}, {**customers, "silent_seconds": 3}],
+        "lifecycle": {
+            "type": "shell",
+            "start": f"true {{input:{name}-customers}}",
+            "stop": "true",
+            "status": "true",
+        },
+    }
 
 
 @dataclass
@@ -58,13 +67,16 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     write(applications, GATED)
     write(applications, SCHEDULED, schedule="@yearly")
     write(applications, NO_SPARK, spark_conn_id="spark_that_is_missing")
-    write(applications, BRIDGED, **REPARTITIONED)
+    write(applications, BRIDGED, **repartitioned(BRIDGED))
+    autoscaling = {"partition.autoscaling.enabled": True, "autoscaling_bounds": {"approval_above": 4}}
+    write(applications, SCALED, **repartitioned(SCALED), **autoscaling)
+    write(applications, NOT_SCALED)
     dags = directory / "dags"
     shutil.copytree(ROOT / "dags", dags)
     shutil.copy(ROOT / "tests/support/dags/gate_probe.py", dags)
     with EmbeddedBroker(directory / "broker", heap="512m") as broker:
         client = broker.client_config()
-        for name in (PLAIN, GATED, SCHEDULED, NO_SPARK, BRIDGED):
+        for name in (PLAIN, GATED, SCHEDULED, NO_SPARK, BRIDGED, SCALED, NOT_SCALED):
             make_topics(client, name)
         connections = {
             "kafka_default": {"conn_type": "kafka", "extra": client},
@@ -78,7 +90,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 def test_every_dag_is_parsed_without_an_error(world: World) -> None:
     kinds = ("expand", "rollback", "retire", "gate_probe")
     wanted = {f"{kind}_{name}" for kind in kinds for name in (PLAIN, GATED, SCHEDULED, NO_SPARK)}
-    wanted |= {f"bridge_{BRIDGED}"}
+    wanted |= {f"bridge_{BRIDGED}", f"watch_{SCALED}", f"watch_{NOT_SCALED}"}
     world.airflow.wait(lambda: wanted <= world.airflow.dag_ids(), "all DAGs to be parsed", LIMIT)
     assert world.airflow.import_errors() == {}
 
@@ -179,7 +191,7 @@ def test_the_gate_waits_in_the_triggerer_until_the_last_partition_has_come(world
 
 def test_a_bridge_carries_on_ends_by_itself_and_then_has_nothing_to_do(world: World) -> None:
     """Its DAG runs by its schedule too; whichever run comes first does the work."""
-    declared = application(BRIDGED, **REPARTITIONED)
+    declared = application(BRIDGED, **repartitioned(BRIDGED))
     counts = dict.fromkeys(topic_configs(BRIDGED), 4)
     plan = build_plan(declared, topology_of(declared), blue=BRIDGED, generation=2, current=counts, target=8)
     admin = ClusterAdmin(KafkaConnection(world.client))
@@ -212,3 +224,36 @@ def test_what_was_never_begun_is_not_rolled_back(world: World) -> None:
     run = world.airflow.trigger(dag)
     assert world.airflow.wait_for_run(dag, run, timeout=LIMIT) == "success"
     assert "nothing to roll back" in world.airflow.xcom(dag, run, "roll_back")
+
+
+def test_an_input_that_has_grown_has_the_expansion_triggered_and_after_a_failure_again(world: World) -> None:
+    """KIP-878, switched on: nobody triggers it. The plan waits for an approval, as the bounds say."""
+    expand, watch = f"expand_{SCALED}", f"watch_{SCALED}"
+    world.airflow.pause(expand, False)
+    ClusterAdmin(KafkaConnection(world.client)).grow_topic(f"{SCALED}-customers", 8)
+    for attempt in (1, 2):
+        run = f"autoscaling__{attempt}__to_8"
+        world.airflow.trigger(watch)  # sooner than its schedule
+        world.airflow.wait(lambda wanted=run: wanted in world.airflow.runs(expand), f"the run {run}", LIMIT)
+        world.airflow.wait_for_task(expand, run, "approve_plan", states={"awaiting_input"}, timeout=LIMIT)
+        assert f"{SCALED}-g2-totals-changelog" in world.airflow.hitl(expand, run, "approve_plan")["body"]
+        world.airflow.reject(expand, run, "approve_plan")
+        assert world.airflow.wait_for_run(expand, run, timeout=LIMIT) == "failed"
+    world.airflow.pause(watch)
+    record = world.control(SCALED).read().autoscaling
+    assert record is not None
+    assert record.attempts >= 2
+    assert record.first_failure_ms
+
+
+def test_switched_off_the_watch_fails_once_and_says_what_to_do(world: World) -> None:
+    watch = f"watch_{NOT_SCALED}"
+    ClusterAdmin(KafkaConnection(world.client)).grow_topic(f"{NOT_SCALED}-customers", 8)
+    states = [world.airflow.wait_for_run(watch, world.airflow.trigger(watch), timeout=LIMIT) for _ in range(2)]
+    assert states[1] == "success"
+    # A run that its schedule has made may have been the one to say it.
+    failed = [run for run, each in world.airflow.runs(watch).items() if each["state"] == "failed"]
+    assert len(failed) == 1
+    assert f"Trigger expand_{NOT_SCALED} with target 8" in world.airflow.log(watch, failed[0], "watch")
+    world.airflow.pause(watch)
+    assert world.airflow.runs(f"expand_{NOT_SCALED}") == {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
@@ -45,14 +46,15 @@ def upstream_of(dag: DAG, task_id: str) -> set[str]:
     return dag.get_task(task_id).get_flat_relative_ids(upstream=True)
 
 
-def test_every_application_has_three_dags_with_tags_owner_and_documentation(applications: Path) -> None:
+def test_every_application_has_its_dags_with_tags_owner_and_documentation(applications: Path) -> None:
     dags = parsed().dags
-    assert set(dags) == {"expand_orders-app", "rollback_orders-app", "retire_orders-app"}
+    kinds = ("expand", "rollback", "retire", "watch")
+    assert set(dags) == {f"{kind}_orders-app" for kind in kinds}
     for dag in dags.values():
         assert "kafka-rescale" in dag.tags
         assert dag.doc_md
         assert dag.max_active_runs == 1
-        assert dag.schedule is None
+        assert (dag.schedule is None) is not dag.dag_id.startswith("watch_")
         assert {task.owner for task in dag.tasks} == {"kafka-rescale"}
 
 
@@ -252,3 +254,62 @@ def test_only_a_repartitioned_input_has_a_bridge_and_that_looks_before_it_starts
     assert dag.get_task("bridge").silent_seconds == 90
     assert dag.get_task("bridge").conf == {"spark.cores.max": "1"}
     assert {task.owner for task in dag.tasks} == {"kafka-rescale"}
+
+
+class TestWatch:
+    @pytest.fixture(params=[True, False], ids=["on", "off"])
+    def enabled(self, request: pytest.FixtureRequest, applications: Path) -> bool:
+        """Whether the application is scaled automatically."""
+        write_application(applications, **{"partition.autoscaling.enabled": request.param})
+        return bool(request.param)
+
+    def test_it_looks_on_a_schedule_by_itself_only_where_autoscaling_is_declared(self, enabled: bool) -> None:
+        dag = parsed().dags["watch_orders-app"]
+        assert dag.schedule == timedelta(minutes=2)
+        assert (dag.max_active_runs, dag.catchup) == (1, False)
+        assert dag.is_paused_upon_creation is not enabled
+
+    def test_an_expansion_is_triggered_under_the_decided_name_and_never_twice(self, enabled: bool) -> None:
+        dags = parsed().dags
+        task = dags["watch_orders-app"].get_task("expand")
+        assert task.upstream_task_ids == {"watch"}
+        assert task.trigger_dag_id in dags
+        assert task.trigger_run_id == "{{ ti.xcom_pull(task_ids='watch')['run_id'] }}"
+        assert (task.skip_when_already_exists, task.reset_dag_run) == (True, False)
+        assert (task.fail_when_dag_is_paused, task.wait_for_completion) == (True, False)
+        assert set(task.conf) <= set(dags[task.trigger_dag_id].params)
+
+    @pytest.mark.parametrize("paused", [False, True])
+    def test_what_was_found_becomes_the_run_and_its_params(self, enabled: bool, paused: bool) -> None:
+        from airflow.sdk.exceptions import DagRunTriggerException
+
+        found = {"run_id": "autoscaling__1__to_8", "target": 8, "approval": False}
+
+        class TaskInstance:
+            def xcom_pull(self, task_ids: str) -> dict[str, object]:
+                return found if task_ids == "watch" else {}
+
+            def get_dag(self, dag_id: str) -> SimpleNamespace:
+                return SimpleNamespace(is_paused=paused)
+
+        dags = parsed().dags
+        task = dags["watch_orders-app"].get_task("expand")
+        context = {"ti": TaskInstance()}
+        task.render_template_fields(context)
+        if paused:
+            with pytest.raises(Exception, match=r"expand_orders-app is paused"):
+                task.execute(context)
+            return
+        with pytest.raises(DagRunTriggerException) as asked:
+            task.execute(context)
+        assert (asked.value.trigger_dag_id, asked.value.dag_run_id) == ("expand_orders-app", found["run_id"])
+        assert asked.value.skip_when_already_exists
+        params = dags["expand_orders-app"].params
+        params.update(asked.value.conf)
+        assert params.validate() | asked.value.conf == params.validate()
+        assert asked.value.conf == {
+            "target": 8,
+            "dry_run": False,
+            "approve_plan": False,
+            "approve_cutover": False,
+        }

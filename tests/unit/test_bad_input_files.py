@@ -14,6 +14,7 @@ from tests.support.small_application import declared, write
 
 INPUTS = declared("shop")["inputs"]
 STORES = declared("shop")["stores"]
+FIELDS = sorted(field.alias or name for name, field in Application.model_fields.items())
 
 
 def message_of(file: Path) -> str:
@@ -103,7 +104,7 @@ FIELDS: dict[str, tuple[dict[str, Any], str]] = {
     "unknown field": (
         {"acceptable_recovery_lags": 5},
         "acceptable_recovery_lags: found the unknown field `acceptable_recovery_lags`; expected one of "
-        f"{', '.join(sorted(Application.model_fields))}. Did you mean `acceptable_recovery_lag`?",
+        f"{', '.join(FIELDS)}. Did you mean `acceptable_recovery_lag`?",
     ),
     "unknown field of an input": (
         {"inputs": [INPUTS[0], {**INPUTS[1], "partitoner": "crc32"}]},

@@ -10,11 +10,22 @@ from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.grown_inputs import Reach, grown_by_hand
 from kafka_rescale.core.plan import Move, MoveKind
 from kafka_rescale.core.situation import Situation
+from kafka_rescale.core.start_offsets import input_starts
 from kafka_rescale.core.topology import SubTopology, Topology
 from kafka_rescale.kafka.copy_records import Router
 
-from tests.support.situations import INPUTS, STOPPED, found, misplaced, samples, situation, with_counts
-from tests.support.small_application import KEYS, placed
+from tests.support.situations import (
+    INPUTS,
+    STOPPED,
+    all_placed_by,
+    found,
+    misplaced,
+    sampled,
+    samples,
+    situation,
+    with_counts,
+)
+from tests.support.small_application import KEYS, placed, records
 
 STATEFUL = Topology((SubTopology(0, ("orders",), ("last",), ("totals",)),))
 REKEYED = Topology(
@@ -23,6 +34,7 @@ REKEYED = Topology(
         SubTopology(1, ("by-user-repartition",), ("visits",), ()),
     )
 )
+STATIC = "static:tests.support.user_partitioners:pinned"
 REPARTITIONED = [INPUTS[0], {**INPUTS[1], "policy": "repartitioned"}]
 
 
@@ -31,6 +43,15 @@ def rescued(count: int, target: int, policy: str = "repartitioned", **changes: A
     inputs = [INPUTS[0], {**INPUTS[1], "policy": policy}]
     changes = {"samples": samples(**misplaced("shop-customers", "murmur2", 4)), "group": STOPPED, **changes}
     return situation(target, inputs=inputs, topics=with_counts(customers=count), **changes)
+
+
+def pinned(count: int, target: int, policy: str) -> Situation:
+    """The shop grown as ``rescued`` is, with a static partitioner everywhere."""
+    fields = all_placed_by("shop", STATIC)
+    orders, customers = fields["inputs"]
+    fields["inputs"] = [orders, {**customers, "policy": policy}]
+    made = samples(**sampled(records("shop", 4, STATIC)))
+    return situation(target, topics=with_counts(customers=count), samples=made, group=STOPPED, **fields)
 
 
 class TestRecognition:
@@ -77,6 +98,22 @@ class TestPreflight:
 
     def test_an_input_that_is_grown_in_place_would_mix_two_layouts(self) -> None:
         assert any("while shop is tied to 4" in finding for finding in found(rescued(8, 8, "paused")))
+
+    @pytest.mark.parametrize("policy", ["paused", "fixed"])
+    def test_with_a_static_partitioner_there_is_one_layout_whatever_the_count(self, policy: str) -> None:
+        """KIP-878's own applications: every key stays, and only new keys go to new partitions."""
+        given = pinned(8, 8, policy)
+        assert found(given) == []
+        (customers,) = (i for i in given.plan.inputs if i.topic == "shop-customers")
+        assert (customers.earlier, customers.current, customers.grows) == (4, 8, False)
+        changelogs = given.plan.changelogs
+        assert {(m.source_partitions, m.target_partitions) for m in changelogs} == {(4, 8)}
+        start = input_starts(given.plan.inputs, {i.topic: {0: 7} for i in given.plan.inputs})
+        assert start["shop-customers"] == {0: 7, **dict.fromkeys(range(1, 8), 0)}
+
+    def test_it_is_not_grown_further_because_nobody_could_drain_it(self) -> None:
+        (finding,) = found(pinned(8, 16, "paused"))
+        assert "With a static partitioner (KIP-878), ask for 8 partitions" in finding
 
     def test_an_unkeyed_input_is_gone_on_with(self) -> None:
         unjoined = Topology(

@@ -6,6 +6,8 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from kafka_rescale.core.autoscaling import RunState
+
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
@@ -40,3 +42,23 @@ def owner_is_finished(owner: str) -> bool:
         log.warning("the state of run %s is unknown: %s", owner, error)
         return False
     return getattr(state, "value", state) in FINISHED_STATES  # an Enum here, not a StrEnum
+
+
+def run_state(run: str) -> RunState:
+    """Return what Airflow knows of a run.
+
+    :param run: ``<dag_id>/<run_id>``.
+    :returns: ``unknown`` where the API doesn't answer: nothing is concluded from that.
+    """
+    from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+
+    dag_id, _, run_id = run.partition("/")
+    try:
+        if not RuntimeTaskInstance.get_dr_count(dag_id=dag_id, run_ids=[run_id]):
+            return RunState.ABSENT
+        state = RuntimeTaskInstance.get_dagrun_state(dag_id=dag_id, run_id=run_id)
+    except Exception as error:
+        log.warning("the state of run %s is unknown: %s", run, error)
+        return RunState.UNKNOWN
+    ended = getattr(state, "value", state)
+    return RunState(ended) if ended in FINISHED_STATES else RunState.RUNNING

@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from kafka_rescale.cli.advice import with_advice
 from kafka_rescale.cli.connections import connection_for
 from kafka_rescale.cli.output import Document, failed, show
 from kafka_rescale.cli.views import application_view, cluster_view, plan_view, status_view
@@ -26,6 +27,7 @@ from kafka_rescale.kafka.describe import describe as describe_cluster
 from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.operations.load import load_application, topology_of
 from kafka_rescale.operations.preflight import preflight
+from kafka_rescale.operations.sizing import advise
 from kafka_rescale.operations.stages import lags
 
 PASSED, FINDINGS, REFUSED, OUTAGE = 0, 1, 2, 3
@@ -70,21 +72,30 @@ def describe(file: File, config: Config = None, as_json: AsJson = False) -> None
 def plan(
     file: File,
     target: Annotated[int | None, typer.Option(min=1, help="Partitions wanted; else as in the file.")] = None,
+    recommend: Annotated[
+        bool, typer.Option("--recommend", help="Measure, recommend a target, and plan for that.")
+    ] = False,
+    seconds: Annotated[float, typer.Option(min=1, help="How long to measure.")] = 60.0,
+    threads: Annotated[int | None, typer.Option(min=1, help="Stream threads; else those that run now.")] = None,
     config: Config = None,
     as_json: AsJson = False,
 ) -> None:
     """Check everything and show what an expansion would do."""
     application, connection = _opened(file, config)
+    topology = topology_of(application)
+    advice = advise(application, topology, connection, seconds=seconds, threads=threads) if recommend else ()
+    recommended = max((each.then.partitions for each in advice), default=None)
     result = preflight(
         application,
-        topology_of(application),
+        topology,
         connection,
-        target=target or application.partitions,
+        target=target or recommended or application.partitions,
         owner=f"shell/{socket.gethostname()}/{os.getpid()}",
         now_ms=now_ms(),
         owner_is_finished=lambda _: False,
     )
-    show(plan_view(result.plan, result.messages), as_json)
+    document = plan_view(result.plan, result.messages)
+    show(with_advice(document, advice) if recommend else document, as_json)
 
 
 @app.command()

@@ -126,6 +126,7 @@ def status_view(
         ],
         "verified": control.report.get("passed"),
         "bridge": control.bridge.model_dump(mode="json") if control.bridge else None,
+        "autoscaling": control.autoscaling.model_dump(mode="json") if control.autoscaling else None,
     }
     tables = (
         Rows("Lag", ("stage", "partitions", "largest lag", "not begun"), stages),
@@ -150,6 +151,8 @@ def _summary(application: Application, control: ControlState) -> str:
         lines.append(said)
     if control.bridge:
         lines.append(_bridge_line(control.bridge, control.results.get("bridge")))
+    if (watched := control.results.get("watch")) is not None:
+        lines.append(f"autoscaling: {watched.state} at {_utc(watched.as_of_ms)}: {watched.detail}")
     if control.report:
         lines.append(f"verification: {'passed' if control.report.get('passed') else 'failed'}")
     return "\n".join(lines)

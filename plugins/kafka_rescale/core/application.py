@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from kafka_rescale.core.autoscaling_bounds import Bounds
 from kafka_rescale.core.declared_lifecycles import Lifecycle
 from kafka_rescale.core.declared_stores import Store
 from kafka_rescale.core.declared_topics import Input, Output, Repartition, SubTopologySpec
@@ -39,6 +40,8 @@ class Application(Strict):
         generated indexes shift when the program has changed.
     :param max_restore_seconds: for green to restore its stores behind the warm-up gate.
     :param bridge_cores: of a standalone Spark cluster, that the bridge of a repartitioned input keeps for weeks.
+    :param autoscaling_enabled: whether ``watch_<application>`` expands it when an input has grown (KIP-878).
+    :param autoscaling_timeout_ms: how long it retries without any success, from the first failure on (KIP-878).
     :param schedule: cron expression or preset of its expansion DAG; without one only a person or another program
         starts an expansion, and it can't be backfilled.
     """
@@ -65,6 +68,9 @@ class Application(Strict):
     spark_conf: dict[str, str] = Field(default_factory=dict)
     bridge_cores: int = Field(default=1, ge=1)
     chain: Name | None = None
+    autoscaling_enabled: bool = Field(default=False, alias="partition.autoscaling.enabled")
+    autoscaling_timeout_ms: int = Field(default=900_000, ge=0, alias="partition.autoscaling.timeout.ms")
+    autoscaling_bounds: Bounds = Bounds()
     schedule: str | None = None
     tags: tuple[str, ...] = ()
 

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
+from kafka_rescale.core.autoscaling_record import Autoscaling
 from kafka_rescale.core.bridge import Bridge
 from kafka_rescale.core.journal import Journal
 from kafka_rescale.core.values import Value
@@ -18,6 +19,7 @@ class Concern(StrEnum):
     JOURNAL = "journal"
     GENERATIONS = "generations"
     BRIDGE = "bridge"
+    AUTOSCALING = "autoscaling"
     RESULT = "result"
     REPORT = "report"
 
@@ -70,8 +72,8 @@ class PartitionProgress(Value):
 class JobResult(Value):
     """What a Spark job leaves for the next task.
 
-    :param job: ``restore/<stage>``, ``warm_up/<stage>``, ``catch_up``.
-    :param state: ``running``, ``ready`` (catch_up near the ends), ``done``, ``failed``.
+    :param job: ``restore/<stage>``, ``warm_up/<stage>``, ``catch_up``; ``watch`` for a look of the watch.
+    :param state: ``running``, ``ready`` (catch_up near the ends), ``done``, ``failed``; the outcome of a look.
     :param as_of_ms: everything that was in the source then has been copied (for tombstone safety).
     """
 
@@ -94,5 +96,6 @@ class ControlState(Value):
     journal: Journal | None = None
     generations: Generations | None = None
     bridge: Bridge | None = None
+    autoscaling: Autoscaling | None = None
     results: dict[str, JobResult] = Field(default_factory=dict)
     report: dict[str, object] = Field(default_factory=dict)

@@ -25,6 +25,13 @@ def in_place(application: Application) -> Iterator[Mistake]:
                 "unkeyed, paused or fixed: in place, inputs grow as the other topics do",
                 "Declare `policy: paused`, or `mode: blue_green` if the producers can't be held.",
             )
+    if application.autoscaling_enabled:
+        yield Mistake(
+            ("partition.autoscaling.enabled",),
+            "partition.autoscaling.enabled with mode in_place",
+            "false: it acts on inputs that have grown, and in place these are refused",
+            OTHER_MODE,
+        )
     if application.green_names:
         yield Mistake(
             ("green_names",),

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from kafka_rescale.core.application import Application
+from kafka_rescale.core.autoscaling_bounds import Bounds
 from kafka_rescale.core.declared_lifecycles import ManualLifecycle, PythonLifecycle, ShellLifecycle
 from kafka_rescale.core.declared_stores import Store
 from kafka_rescale.core.declared_topics import Input, Output, Producers, Repartition, SubTopologySpec
@@ -22,6 +23,7 @@ _MODELS: dict[tuple[str, ...], type[BaseModel]] = {
     ("stores",): Store,
     ("repartitions",): Repartition,
     ("subtopologies",): SubTopologySpec,
+    ("autoscaling_bounds",): Bounds,
     ("lifecycle", "shell"): ShellLifecycle,
     ("lifecycle", "python"): PythonLifecycle,
     ("lifecycle", "manual"): ManualLifecycle,
@@ -33,6 +35,8 @@ _EXPECTED = {
     "int_type": "a whole number",
     "int_parsing": "a whole number",
     "int_from_float": "a whole number",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
     "greater_than_equal": "{ge} or more",
     "less_than_equal": "{le} or less",
     "too_short": "at least {min_length} entry",
@@ -73,7 +77,8 @@ def _mistake(error: Mapping[str, Any]) -> Mistake:
 
 def _unknown_field(location: Location) -> Mistake:
     path = tuple(part for part in location[:-1] if isinstance(part, str))
-    known = sorted(_MODELS[path].model_fields) if path in _MODELS else []
+    fields = _MODELS[path].model_fields.items() if path in _MODELS else ()
+    known = sorted(field.alias or name for name, field in fields)
     near = get_close_matches(str(location[-1]), known, n=1)
     return Mistake(
         location,

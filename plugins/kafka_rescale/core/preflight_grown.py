@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from kafka_rescale.core.declared_topics import Input, InputPolicy
 from kafka_rescale.core.errors import Finding
 from kafka_rescale.core.partitioners import partitioner_named
+from kafka_rescale.core.planning import target_counts
 from kafka_rescale.core.situation import Situation
 
 RESCUABLE = (InputPolicy.UNKEYED, InputPolicy.REPARTITIONED)
@@ -17,20 +18,21 @@ def grown_inputs(situation: Situation) -> Iterator[Finding]:
 
     An ``unkeyed`` one is gone on with from the committed offsets, new partitions from their beginning. The old
     partitions of a ``repartitioned`` one are carried on before the new ones, which keeps the order per key if no
-    key went from one old partition to another.
+    key went from one old partition to another. With a static partitioner there is one layout, whatever the count.
     """
     for declared in situation.application.inputs:
         earlier = situation.grown.get(declared.topic)
         if earlier is None:
             continue
         topic, count = situation.full_name(declared.topic), situation.actual_counts[declared.topic]
-        if declared.policy not in RESCUABLE:
+        if declared.policy not in RESCUABLE and not _keeps_every_key(situation, declared):
             yield Finding(
                 f"input topic {topic!r}",
                 f"{count} partitions with policy {declared.policy}, while {situation.blue} is tied to {earlier}",
                 "one layout of the keys: its old partitions hold records placed with either count",
                 "Declare `policy: repartitioned`, which puts every record where its key belongs, in order; or "
-                "`unkeyed` if the program re-keys it before any state.",
+                "`unkeyed` if the program re-keys it before any state. With a static partitioner (KIP-878), ask "
+                f"for {count} partitions.",
             )
         elif declared.policy is InputPolicy.REPARTITIONED and _moves_among_old(situation, declared, earlier):
             yield Finding(
@@ -40,6 +42,17 @@ def grown_inputs(situation: Situation) -> Iterator[Finding]:
                 "tells which of two records of a key came first",
                 "Let the application process what was written before the growth with another topic, or reset it.",
             )
+
+
+def _keeps_every_key(situation: Situation, declared: Input) -> bool:
+    """Whether the old partitions go on to hold the keys that they held, and no other growth is to come.
+
+    An expansion that grows it further would have to drain it first, which an application that is tied to the old
+    count can't.
+    """
+    after = target_counts(situation.application, situation.actual_counts, situation.target)
+    is_static = partitioner_named(declared.partitioner, declared.topic).is_static
+    return is_static and after[declared.topic] == situation.actual_counts[declared.topic]
 
 
 def _moves_among_old(situation: Situation, declared: Input, earlier: int) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 
 from pydantic import BaseModel, ValidationError
 
+from kafka_rescale.core.autoscaling_record import Autoscaling
 from kafka_rescale.core.bridge import Bridge
 from kafka_rescale.core.control_records import Concern, ControlState, Generations, JobResult, Lease
 from kafka_rescale.core.errors import Fenced, Outage, UnsafeState
@@ -31,6 +32,7 @@ _MODELS: dict[str, type[BaseModel]] = {
     Concern.JOURNAL: Journal,
     Concern.GENERATIONS: Generations,
     Concern.BRIDGE: Bridge,
+    Concern.AUTOSCALING: Autoscaling,
 }
 # Small segments: every controller reads the topic to its end, and only closed segments are compacted.
 _CONFIGS = {

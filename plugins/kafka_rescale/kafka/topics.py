@@ -9,12 +9,11 @@ from confluent_kafka.admin import (
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
-    NewPartitions,
     NewTopic,
     ResourceType,
 )
 
-from kafka_rescale.core.errors import InvalidInput, UnsafeState
+from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.journal import PartitionOffsets
 from kafka_rescale.kafka.admin_calls import (
     ATTEMPTS,
@@ -24,11 +23,12 @@ from kafka_rescale.kafka.admin_calls import (
     is_unknown,
     value_of,
 )
-from kafka_rescale.kafka.topic_reader import ABSENT, TopicReader, not_seen
+from kafka_rescale.kafka.growing_topics import GrowingTopics
+from kafka_rescale.kafka.topic_reader import ABSENT, not_seen
 from kafka_rescale.kafka.waiting import poll_until
 
 
-class TopicAdmin(TopicReader):
+class TopicAdmin(GrowingTopics):
     """The part of ``ClusterAdmin`` that changes topics."""
 
     def ensure_topic(
@@ -62,33 +62,6 @@ class TopicAdmin(TopicReader):
             )
         self.alter_configs(name, {k: v for k, v in configs.items() if found.overrides.get(k) != v})
         return created
-
-    def grow_topic(self, name: str, target: int, *, validate_only: bool = False) -> bool:
-        """Grow a topic to ``target`` partitions; return whether there was anything to do.
-
-        :param validate_only: let the brokers check the request, change nothing.
-        :raises InvalidInput: the topic doesn't exist.
-        :raises UnsafeState: it has more partitions than that; no topic can shrink.
-        """
-        issued = False
-        for _ in range(ATTEMPTS):
-            if self._reached(name, target):
-                return issued
-            request = self._client.create_partitions(
-                [NewPartitions(name, target)], request_timeout=REQUEST_SECONDS, validate_only=validate_only
-            )
-            answer = self._once(request)[name]
-            if is_unknown(answer) or has_code(answer, KafkaError.INVALID_PARTITIONS):
-                # Carried out after all, or grown by somebody else: the next look tells.
-                issued = issued or is_unknown(answer)
-                continue
-            value_of(answer, f"topic {name!r}")
-            if not validate_only:
-                self._wait_for(name, lambda topic: topic.partitions >= target, f"{target} partitions")
-            return True
-        if self._reached(name, target):
-            return issued
-        raise not_seen(name, f"to have {target} partitions")
 
     def alter_configs(self, topic: str, changes: Mapping[str, str | None]) -> None:
         """Set overrides of a topic, and wait until they are seen.
@@ -146,21 +119,3 @@ class TopicAdmin(TopicReader):
         wanted = [TopicPartition(t, p, o) for t, offsets in before.items() for p, o in offsets.items()]
         if wanted:
             self._read(lambda: self._client.delete_records(wanted, request_timeout=REQUEST_SECONDS), "records of")
-
-    def _reached(self, name: str, target: int) -> bool:
-        found = self._topic(name)
-        if found is None:
-            raise InvalidInput(
-                f"topic {name!r}",
-                found="no such topic",
-                expected="a topic to grow",
-                remedy="Correct its name in the application file.",
-            )
-        if found.partitions > target:
-            raise UnsafeState(
-                f"topic {name!r}",
-                found=f"{found.partitions} partitions",
-                expected=f"at most {target}",
-                remedy=f"No topic can shrink: aim at {found.partitions} or more.",
-            )
-        return found.partitions == target

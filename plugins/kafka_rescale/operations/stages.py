@@ -32,11 +32,6 @@ def expand_stage(application: Application, connection: KafkaConnection, *, owner
 
 
 def _expand(admin: ClusterAdmin, stage: Stage) -> list[str]:
-    changes = [
-        f"grew output {g.topic} from {g.current} to {g.target}"
-        for g in stage.grow_outputs
-        if admin.grow_topic(g.topic, g.target)
-    ]
     moves = (*stage.moves, *stage.bridges)
     sources = admin.describe_topics([m.source for m in moves])
     for move in moves:
@@ -47,11 +42,13 @@ def _expand(admin: ClusterAdmin, stage: Stage) -> list[str]:
                 expected="the running generation's topic, as planned",
                 remedy="Plan again: the application's topology may have changed since.",
             )
+    growing = {g.topic: g.target for g in stage.grow_outputs}
+    growing |= {m.source: m.target_partitions for m in moves if m.is_in_place}
+    grown = admin.grow_topics(growing)
+    changes = [f"grew {topic} from {earlier} to {growing[topic]}" for topic, earlier in grown.items()]
+    for move in (m for m in moves if not m.is_in_place):
         described = sources[move.source]
-        if move.is_in_place:
-            if admin.grow_topic(move.source, move.target_partitions):
-                changes.append(f"grew {move.source} from {described.partitions} to {move.target_partitions}")
-        elif admin.ensure_topic(
+        if admin.ensure_topic(
             move.target, move.target_partitions, described.replication_factor, dict(described.overrides)
         ):
             changes.append(f"created {move.target} with {move.target_partitions} partitions")

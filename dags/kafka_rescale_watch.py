@@ -1,0 +1,8 @@
+"""An Airflow DAG ``watch_<application>`` per application file."""
+
+from __future__ import annotations
+
+from kafka_rescale.airflow.dag_factory import build_dags
+from kafka_rescale.airflow.watch_dag import watch_dag
+
+globals().update(build_dags(watch_dag, "watch"))

@@ -1,0 +1,66 @@
+"""What autoscaling says to a person: found, expected, and what to do."""
+
+from __future__ import annotations
+
+from kafka_rescale.core.application import Application
+from kafka_rescale.core.errors import Refused
+from kafka_rescale.core.parallelism import Observed
+
+
+def described(observed: Observed) -> str:
+    """Return what has grown, in a sentence; the same as long as nothing changes."""
+    inputs = [f"{topic} has {now} partitions, {known} known" for topic, (known, now) in observed.grown.items()]
+    return "; ".join([*inputs, *map(str, observed.too_few)])
+
+
+def switched_off(application: Application, observed: Observed) -> Refused:
+    """Return the one error of an application that isn't scaled automatically."""
+    name = application.application_id
+    target = observed.target or max(m.expected for m in observed.too_few)
+    return Refused(
+        f"application {observed.running} (INCOMPLETE_SOURCE_TOPIC_METADATA)",
+        found=described(observed),
+        expected="internal topics that follow from the inputs: Kafka Streams shuts down at its next rebalance",
+        remedy=f"Trigger expand_{name} with target {target}, or declare `partition.autoscaling.enabled: true` "
+        "to have that done. This is said once.",
+    )
+
+
+def over_partitioned(observed: Observed) -> Refused:
+    """Return the error of internal topics that only a person can mend: nothing can shrink them."""
+    return Refused(
+        f"application {observed.running}",
+        found="; ".join(map(str, observed.too_many)),
+        expected="no more partitions than follow from the inputs: a topic can't shrink",
+        remedy="If the program sets a count (withNumberOfPartitions), declare `count: start_command` in "
+        "`repartitions:`. If somebody has grown an internal topic, grow the inputs alike and reset the "
+        "application. This is said once.",
+    )
+
+
+def out_of_bounds(application: Application, observed: Observed) -> Refused:
+    """Return the error of a growth beyond ``maximum_partitions``."""
+    name, maximum = application.application_id, application.autoscaling_bounds.maximum_partitions
+    return Refused(
+        f"application {observed.running}",
+        found=described(observed),
+        expected=f"at most {maximum} partitions (autoscaling_bounds.maximum_partitions)",
+        remedy=f"Trigger expand_{name} with target {observed.target} yourself, or raise the bound. "
+        "This is said once.",
+    )
+
+
+def not_told(observed: Observed) -> str:
+    """Say why nothing is done although something doesn't follow."""
+    found = ", ".join(map(str, observed.too_few))
+    return f"{found}; whether an input has grown shows with the first record in its new partitions"
+
+
+def gave_up(application: Application, target: int) -> str:
+    """Say that retrying has come to its end, and how it begins again."""
+    return (
+        f"gave up expanding {application.application_id} to {target} partitions: nothing has succeeded for "
+        f"partition.autoscaling.timeout.ms ({application.autoscaling_timeout_ms}) since the first failure. Look "
+        f"at the failed runs of expand_{application.application_id}, mend what they say, and trigger it with "
+        f"target {target}; it is watched again from then on."
+    )

@@ -1,0 +1,79 @@
+"""What the watch of one application remembers between its runs: KIP-878's retries, and what was said already."""
+
+from __future__ import annotations
+
+from kafka_rescale.core.plan import Value
+
+FOLLOW_UP_MS = 10_000
+"""``Admin#createPartitions``: it may take several seconds until all brokers know of new partitions (KIP-878)."""
+
+
+class Autoscaling(Value):
+    """The watch's own record in the control topic.
+
+    :param target: partitions that it tries to come to; 0 if there is nothing to do.
+    :param attempts: expansions that it has ever asked for; the last one's number is in its run id.
+    :param run: ``<dag_id>/<run_id>`` of an expansion that was asked for and whose end was not seen yet.
+    :param first_failure_ms: wall clock of the first failure since the last success; 0 for none.
+    :param reached: partitions of all topics concerned, at most, since it tries: they never become fewer.
+    :param given_up: whether retrying this target has come to its end.
+    :param failures: how often that has happened (``num-autoscaling-failures``).
+    :param succeeded_ms: wall clock when an expansion was seen to have succeeded, until the follow-up check.
+    :param said: the error that was raised last, which is not raised again.
+    :param by: run of the watch that has asked or raised last; when it is retried, it does so again.
+    """
+
+    target: int = 0
+    attempts: int = 0
+    run: str = ""
+    first_failure_ms: int = 0
+    reached: int = 0
+    given_up: bool = False
+    failures: int = 0
+    succeeded_ms: int = 0
+    said: str = ""
+    by: str = ""
+
+    def seen(self, partitions: int) -> Autoscaling:
+        """Return the record after a look: more partitions than ever are a success, which resets the timeout."""
+        if not self.target or partitions <= self.reached:
+            return self
+        return self.model_copy(update={"reached": partitions, "first_failure_ms": 0, "given_up": False})
+
+    def aimed_at(self, target: int, partitions: int) -> Autoscaling:
+        """Return the record of trying to come to a target; another one than before begins anew."""
+        if target == self.target:
+            return self
+        return self.settled().model_copy(update={"target": target, "reached": partitions})
+
+    def failed(self, now_ms: int) -> Autoscaling:
+        """Return the record after a failure; only the first one starts the timeout."""
+        return self.model_copy(update={"first_failure_ms": self.first_failure_ms or now_ms})
+
+    def succeeded(self, now_ms: int) -> Autoscaling:
+        """Return the record after an expansion that has ended well; the follow-up check will tell."""
+        return self.model_copy(update={"run": "", "succeeded_ms": now_ms})
+
+    def asked(self, run: str, by: str) -> Autoscaling:
+        """Return the record after an expansion was asked for."""
+        more = 0 if run == self.run else 1
+        changes = {"run": run, "by": by, "attempts": self.attempts + more, "succeeded_ms": 0, "said": ""}
+        return self.model_copy(update=changes)
+
+    def gave_up(self) -> Autoscaling:
+        """Return the record once the timeout is over; counted once."""
+        if self.given_up:
+            return self
+        return self.model_copy(update={"given_up": True, "failures": self.failures + 1})
+
+    def settled(self) -> Autoscaling:
+        """Return the record of an application whose counts agree, or that isn't scaled: only totals are kept."""
+        return Autoscaling(attempts=self.attempts, failures=self.failures)
+
+    def is_exceeded(self, now_ms: int, timeout_ms: int) -> bool:
+        """Whether nothing has succeeded for the whole timeout since the first failure."""
+        return bool(self.first_failure_ms) and now_ms - self.first_failure_ms >= timeout_ms
+
+    def awaits_follow_up(self, now_ms: int) -> bool:
+        """Whether brokers may not know yet of what has succeeded."""
+        return bool(self.succeeded_ms) and now_ms - self.succeeded_ms < FOLLOW_UP_MS

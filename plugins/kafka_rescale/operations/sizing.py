@@ -1,0 +1,87 @@
+"""Measures a running generation twice and samples its keys, for a recommendation; nothing is written."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+from kafka_rescale.core.application import Application
+from kafka_rescale.core.cluster import ClusterDescription
+from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.foreign_key_joins import partitioner_of_topic
+from kafka_rescale.core.partitioners import partitioner_named
+from kafka_rescale.core.situation import Situation
+from kafka_rescale.core.sizing import Advice, TaskLoad, recommend, weights
+from kafka_rescale.core.topology import Topology, own_sources
+from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.kafka.describe import describe
+from kafka_rescale.kafka.sampling import sample
+
+
+def advise(
+    application: Application,
+    topology: Topology,
+    connection: KafkaConnection,
+    *,
+    seconds: float,
+    threads: int | None = None,
+) -> tuple[Advice, ...]:
+    """Return a recommendation for every topic whose keys decide where state is.
+
+    :param seconds: between the two readings: longer than ``commit.interval.ms``, as committed offsets are read.
+    :param threads: stream threads that shall have something to do; else the members of the group.
+    :raises InvalidInput: the application isn't there, or nothing of it could be measured.
+    """
+    admin = ClusterAdmin(connection)
+    control = ControlTopic(connection, application.application_id).read()
+    before, began = describe(admin, application, topology, control.generations), time.monotonic()
+    time.sleep(seconds)
+    after = describe(admin, application, topology, control.generations)
+    elapsed = time.monotonic() - began
+    situation = Situation(application, topology, application.partitions, after, control)
+    names = {topic: situation.full_name(topic) for topic in _keyed(topology)}
+    present = {topic: name for topic, name in names.items() if name in after.topics}
+    if not present:
+        raise InvalidInput(
+            f"application {situation.blue!r}",
+            found=f"none of {', '.join(names.values()) or 'the topics before a store'}",
+            expected="topics whose keys decide where state is",
+            remedy="Correct `application_id` or the connection; an application without state needs no advice: any "
+            "count will do.",
+        )
+    sampled = sample(connection, admin.begin_offsets(present.values()), admin.end_offsets(present.values()))
+    advice = []
+    for topic, name in present.items():
+        loads = tuple(_loads(before, after, name, elapsed))
+        keys = ((s.partition, s.key) for s in sampled.samples if s.topic == name and s.key is not None)
+        declared = partitioner_named(_partitioner(application, topology, topic), topic)
+        wanted = threads or len(after.group.members)
+        advice.append(recommend(name, loads, weights(keys, loads), declared, threads=wanted))
+    return tuple(advice)
+
+
+def _keyed(topology: Topology) -> dict[str, None]:
+    stateful = (s for s in topology.subtopologies if s.is_stateful)
+    return dict.fromkeys(topic for s in stateful for topic in own_sources(s))
+
+
+def _partitioner(application: Application, topology: Topology, topic: str) -> str:
+    if topic in topology.repartitions:
+        return partitioner_of_topic(application, topology, topic)
+    return application.input_named(topic).partitioner
+
+
+def _loads(before: ClusterDescription, after: ClusterDescription, name: str, seconds: float) -> Iterator[TaskLoad]:
+    for partition in range(after.topics[name].partitions):
+        at = (name, partition)
+        begin = after.begins.get(at, 0)
+        first, last = before.ends.get(at, begin), after.ends.get(at, begin)
+        done, by_now = before.committed.get(at, begin), after.committed.get(at, begin)
+        yield TaskLoad(
+            partition=partition,
+            arrived=max(0, last - first) / seconds,
+            processed=max(0, by_now - done) / seconds,
+            lag=max(0, last - by_now),
+        )

@@ -1,0 +1,79 @@
+"""One look at an application for autoscaling (KIP-878): read the cluster, decide, remember what was decided."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from kafka_rescale.core.application import Application
+from kafka_rescale.core.autoscaling import Decision, Look, RunState
+from kafka_rescale.core.autoscaling_record import Autoscaling
+from kafka_rescale.core.control_records import Concern, ControlState, JobResult
+from kafka_rescale.core.parallelism import Observed, observe
+from kafka_rescale.core.situation import Situation
+from kafka_rescale.core.topology import Topology
+from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.kafka.describe import describe
+
+JOB = "watch"
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What was seen, and what comes of it."""
+
+    observed: Observed
+    decision: Decision
+
+
+def watch(
+    application: Application,
+    topology: Topology,
+    connection: KafkaConnection,
+    *,
+    by: str,
+    attempt: int,
+    run_state: Callable[[str], RunState],
+    now_ms: int,
+) -> Watched:
+    """Look once.
+
+    What is decided is remembered before anybody acts on it, by a writer that no expansion is fenced by.
+
+    :param by: ``<dag_id>/<run_id>`` of this watch.
+    :param attempt: number of the task's attempt.
+    :param run_state: what Airflow knows of a run, by ``<dag_id>/<run_id>``.
+    :param now_ms: wall clock, in ms since the epoch.
+    :raises Outage: nobody answers; the next look may.
+    :raises Fenced: a newer attempt looks.
+    """
+    control = ControlTopic(connection, application.application_id)
+    state = control.read()
+    known = state.autoscaling or Autoscaling()
+    observed = observe(_situation(application, topology, connection, state))
+    run, owner = (
+        run_state(named) if named else RunState.ABSENT
+        for named in (known.run, observed.in_progress.owner if observed.in_progress else "")
+    )
+    decision = Look(application, observed, known, run, owner, by, now_ms).decide()
+    if decision.record != known:
+        control.ensure()
+        result = JobResult(
+            job=JOB, run=by, attempt=attempt, state=decision.outcome, as_of_ms=now_ms, detail=decision.reason
+        )
+        control.put_result(result, {Concern.AUTOSCALING: decision.record})
+    return Watched(observed, decision)
+
+
+def _situation(
+    application: Application, topology: Topology, connection: KafkaConnection, state: ControlState
+) -> Situation:
+    admin = ClusterAdmin(connection)
+    cluster = describe(admin, application, topology, state.generations)
+    # What an expansion has made so far is part of its progress.
+    planned = {m.target for m in state.journal.plan.moves} if state.journal else set()
+    made = admin.describe_topics(planned - cluster.topics.keys())
+    cluster = replace(cluster, topics={**made, **cluster.topics})
+    return Situation(application, topology, application.partitions, cluster, state)

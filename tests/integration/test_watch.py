@@ -1,0 +1,239 @@
+"""KIP-878 on a real broker: inputs grow, the watch looks, and what it remembers is in the control topic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kafka_rescale.cli.views import status_view
+from kafka_rescale.core.autoscaling import Outcome, RunState
+from kafka_rescale.core.autoscaling_record import FOLLOW_UP_MS, Autoscaling
+from kafka_rescale.core.control_records import Concern, ControlState, Generations
+from kafka_rescale.core.errors import Fenced
+from kafka_rescale.core.journal import Journal, Phase
+from kafka_rescale.core.planning import build_plan
+from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.operations.load import load_application, topology_of
+from kafka_rescale.operations.watch import Watched, watch
+
+from tests.support.small_application import topic_configs, write
+from tests.support.small_cluster import make, picture
+
+pytestmark = pytest.mark.integration
+MINUTE = 60_000
+ON = {"partition.autoscaling.enabled": True}
+
+
+@dataclass
+class Shop:
+    """The small application on the broker, watched again and again."""
+
+    client: Mapping[str, str]
+    name: str
+    directory: Path
+    runs: dict[str, RunState] = field(default_factory=dict)
+    now_ms: int = 1_000_000
+    looks: int = 0
+
+    @property
+    def connection(self) -> KafkaConnection:
+        return KafkaConnection(dict(self.client))
+
+    @property
+    def control(self) -> ControlTopic:
+        return ControlTopic(self.connection, self.name)
+
+    def look(self, *, later_ms: int = 2 * MINUTE, attempt: int = 1, **fields: Any) -> Watched:
+        """Look once, by another run of the watch each time.
+
+        :param fields: of the application file.
+        """
+        self.looks += 1
+        self.now_ms += later_ms
+        application = load_application(write(self.directory, self.name, **fields))
+        return watch(
+            application,
+            topology_of(application),
+            self.connection,
+            by=f"watch_{self.name}/{self.looks}",
+            attempt=attempt,
+            run_state=lambda run: self.runs.get(run, RunState.ABSENT),
+            now_ms=self.now_ms,
+        )
+
+    def outcome(self, **arguments: Any) -> Outcome:
+        """Look once."""
+        return self.look(**arguments).decision.outcome
+
+    def triggered(self, **arguments: Any) -> str:
+        """Look once; the run that it asks for runs from then on."""
+        trigger = self.look(**arguments).decision.trigger
+        assert trigger is not None
+        run = f"expand_{self.name}/{trigger.run_id}"
+        self.runs[run] = RunState.RUNNING
+        return run
+
+    def grow(self, **counts: int) -> None:
+        """Grow topics by their names without the application's, underscores for dashes."""
+        targets = {f"{self.name}-{topic.replace('_', '-')}": n for topic, n in counts.items()}
+        ClusterAdmin(self.connection).grow_topics(targets)
+
+    def remembered(self) -> Autoscaling | None:
+        """What the control topic has."""
+        return self.control.read().autoscaling
+
+    def begins(self, *, phase: Phase = Phase.WARMING) -> Journal:
+        """An expansion to 8 as the control topic has it."""
+        application = load_application(write(self.directory, self.name))
+        plan = build_plan(
+            application,
+            topology_of(application),
+            blue=self.name,
+            generation=2,
+            current={**dict.fromkeys(topic_configs(self.name), 4), f"{self.name}-customers": 8},
+            target=8,
+        )
+        journal = Journal(plan=plan, phase=phase, owner=f"expand_{self.name}/a-person")
+        self.control.update(lambda _: {Concern.JOURNAL: journal})
+        return journal
+
+
+@pytest.fixture
+def shop(client: Mapping[str, str], unique: str, tmp_path: Path) -> Shop:
+    """The application with 4 partitions of everything."""
+    make(client, unique)
+    return Shop(client, unique, tmp_path)
+
+
+def test_counts_that_follow_from_the_inputs_are_left_alone(shop: Shop) -> None:
+    before = picture(shop.client)
+    assert shop.outcome(**ON) is Outcome.IN_LINE
+    assert picture(shop.client) == before
+    assert shop.remembered() is None
+
+
+def test_switched_off_it_is_said_once_across_runs_and_nothing_is_triggered(shop: Shop) -> None:
+    shop.grow(customers=8)
+    first = shop.look().decision
+    assert f"Trigger expand_{shop.name} with target 8" in str(first.error)
+    assert f"{shop.name}-customers has 8 partitions, 4 known" in str(first.error)
+    for _ in range(2):
+        again = shop.look().decision
+        assert (again.outcome, again.error, again.trigger) == (Outcome.ERROR, None, None)
+
+
+def test_switched_on_the_expansion_is_asked_for_by_one_name_and_waited_for(shop: Shop) -> None:
+    shop.grow(customers=8)
+    assert shop.triggered(**ON) == f"expand_{shop.name}/autoscaling__1__to_8"
+    assert shop.outcome(**ON) is Outcome.WAITING
+    remembered = shop.remembered()
+    assert remembered is not None
+    assert (remembered.target, remembered.attempts, remembered.first_failure_ms) == (8, 1, 0)
+    state = shop.control.read()
+    status = status_view(load_application(write(shop.directory, shop.name)), state, ()).text
+    assert f"autoscaling: trigger at 1970-01-01T00:18:40+00:00: expand_{shop.name} to 8 partitions" in status
+
+
+def test_failures_are_retried_until_nothing_has_succeeded_for_the_whole_timeout(shop: Shop) -> None:
+    shop.grow(customers=8)
+    first = shop.triggered(**ON)
+    shop.runs[first] = RunState.FAILED
+    second = shop.triggered(**ON, later_ms=60 * MINUTE)
+    assert second.endswith("/autoscaling__2__to_8")
+    shop.runs[second] = RunState.FAILED
+    assert shop.outcome(**ON, later_ms=15 * MINUTE) is Outcome.GAVE_UP
+    assert shop.outcome(**ON) is Outcome.GAVE_UP
+    remembered = shop.remembered()
+    assert remembered is not None
+    assert (remembered.failures, remembered.attempts) == (1, 2)
+
+
+def test_partitions_that_an_attempt_has_made_are_a_success_that_resets_the_timeout(shop: Shop) -> None:
+    shop.grow(customers=8)
+    first = shop.triggered(**ON)
+    shop.runs[first] = RunState.FAILED
+    second = shop.triggered(**ON)
+    plan = shop.begins(phase=Phase.ROLLED_BACK).plan
+    ClusterAdmin(shop.connection).ensure_topic(plan.moves[0].target, 8, 1, {})
+    shop.runs[second] = RunState.FAILED
+    third = shop.triggered(**ON, later_ms=15 * MINUTE)
+    shop.runs[third] = RunState.FAILED
+    assert shop.outcome(**ON, later_ms=15 * MINUTE) is Outcome.GAVE_UP
+
+
+def test_an_over_partitioned_internal_topic_is_an_error_on_or_off(shop: Shop) -> None:
+    shop.grow(visits_changelog=6)
+    for fields in ({}, ON):
+        decision = shop.look(**fields).decision
+        assert decision.outcome is Outcome.ERROR
+        assert f"{shop.name}-visits-changelog with 6 partitions instead of 4" in decision.reason
+    remembered = shop.remembered()
+    assert remembered is not None
+    assert remembered.by.endswith("/1")
+
+
+def test_a_success_is_looked_at_once_more_when_brokers_know_of_it(shop: Shop) -> None:
+    shop.grow(customers=8)
+    run = shop.triggered(**ON)
+    # What an expansion leads to: a generation whose topics have the inputs' count.
+    for topic, configs in topic_configs(shop.name).items():
+        name = topic.replace(f"{shop.name}-", f"{shop.name}-g2-", 1)
+        if topic.endswith(("-changelog", "-repartition")):
+            ClusterAdmin(shop.connection).ensure_topic(name, 8, 1, configs)
+    shop.grow(orders=8)
+    shop.control.update(lambda _: {Concern.GENERATIONS: Generations(running=f"{shop.name}-g2", generation=2)})
+    shop.runs[run] = RunState.SUCCESS
+    assert shop.outcome(**ON) is Outcome.FOLLOW_UP
+    assert shop.outcome(**ON, later_ms=FOLLOW_UP_MS - 1) is Outcome.FOLLOW_UP
+    last = shop.look(**ON, later_ms=1)
+    assert last.decision.outcome is Outcome.IN_LINE
+    assert "follow-up check" in last.decision.reason
+    assert {(p.current, p.expected) for p in last.observed.parallelism} == {(8, 8)}
+
+
+def test_bounds_hold_an_expansion_until_they_allow_it(shop: Shop) -> None:
+    shop.grow(customers=8)
+    behind = shop.look(**ON, autoscaling_bounds={"maximum_lag": 0})
+    assert behind.decision.outcome is Outcome.HELD
+    assert behind.observed.lag > 0
+    too_far = shop.look(**ON, autoscaling_bounds={"maximum_partitions": 6})
+    assert "at most 6 partitions" in str(too_far.decision.error)
+    asked = shop.look(**ON, autoscaling_bounds={"approval_above": 6})
+    assert asked.decision.trigger is not None
+    assert asked.decision.trigger.approval
+
+
+def test_an_expansion_that_a_person_has_begun_is_waited_for(shop: Shop) -> None:
+    shop.grow(customers=8)
+    shop.begins()
+    assert shop.outcome(**ON) is Outcome.WAITING
+    assert shop.remembered() is None
+
+
+def test_a_look_fences_no_expansion(shop: Shop) -> None:
+    """It writes while a controller is between its reading and its writing."""
+    shop.grow(customers=8)
+    seen: list[Outcome] = []
+
+    def change(state: ControlState) -> dict[str, Generations]:
+        seen.append(shop.outcome(**ON))
+        return {Concern.GENERATIONS: Generations(running=shop.name)}
+
+    shop.control.update(change)
+    assert seen == [Outcome.TRIGGER]
+    state = shop.control.read()
+    assert state.generations is not None
+    assert state.autoscaling is not None
+
+
+def test_of_two_looks_of_one_run_only_the_newer_attempt_decides(shop: Shop) -> None:
+    shop.grow(customers=8)
+    shop.look(**ON, attempt=2)
+    shop.looks -= 1
+    with pytest.raises(Fenced):
+        shop.look(attempt=1)

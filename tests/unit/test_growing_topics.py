@@ -1,0 +1,102 @@
+"""KIP-878: adding partitions may succeed for some topics and fail for others; only the rest is asked for again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError
+from kafka_rescale.core.cluster import TopicDescription
+from kafka_rescale.core.errors import InvalidInput, Outage, RescaleError, UnsafeState
+from kafka_rescale.kafka import growing_topics
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.growing_topics import GrowingTopics
+
+QUOTA, TIMED_OUT = KafkaError.THROTTLING_QUOTA_EXCEEDED, KafkaError._TIMED_OUT
+POLICY, ALREADY = KafkaError.POLICY_VIOLATION, KafkaError.INVALID_PARTITIONS
+
+
+class Brokers(GrowingTopics):
+    """Answers every request as it is told, topic by topic; a topic without an answer left grows."""
+
+    def __init__(self, counts: Mapping[str, int], answers: Mapping[str, list[int]] | None = None) -> None:
+        super().__init__(KafkaConnection({"bootstrap.servers": "nowhere:1"}))
+        self.counts, self.answers = dict(counts), {k: list(v) for k, v in (answers or {}).items()}
+        self.requests: list[dict[str, int]] = []
+
+    def describe_topics(self, names: Iterable[str]) -> dict[str, TopicDescription]:
+        return {n: TopicDescription(n, self.counts[n], 1) for n in names if n in self.counts}
+
+    def _asked(self, targets: Mapping[str, int], *, validate_only: bool = False) -> dict[str, Any]:
+        self.requests.append(dict(targets))
+        return {name: self._answer(name, target) for name, target in targets.items()}
+
+    def _answer(self, name: str, target: int) -> Any:
+        if left := self.answers.get(name):
+            code = left.pop(0)
+            if code in {TIMED_OUT, ALREADY}:  # carried out, but not by this answer
+                self.counts[name] = target
+            return KafkaError(code)
+        self.counts[name] = target
+        return None
+
+
+def test_several_topics_are_grown_by_one_request() -> None:
+    brokers = Brokers({"a": 4, "b": 6, "c": 8})
+    assert brokers.grow_topics({"a": 8, "b": 8, "c": 8}) == {"a": 4, "b": 6}
+    assert brokers.requests == [{"a": 8, "b": 8}]
+
+
+def test_only_the_rest_is_asked_for_again() -> None:
+    brokers = Brokers({"a": 4, "b": 4, "c": 4}, {"b": [QUOTA, QUOTA]})
+    assert brokers.grow_topics({"a": 8, "b": 8, "c": 8}) == {"a": 4, "b": 4, "c": 4}
+    assert brokers.requests == [{"a": 8, "b": 8, "c": 8}, {"b": 8}, {"b": 8}]
+
+
+@pytest.mark.parametrize("code", [TIMED_OUT, ALREADY])
+def test_the_cluster_is_looked_at_before_anything_is_asked_for_again(code: int) -> None:
+    brokers = Brokers({"a": 4, "b": 4}, {"b": [code]})
+    assert brokers.grow_topics({"a": 8, "b": 8}) == {"a": 4, "b": 4}
+    assert len(brokers.requests) == 1
+
+
+def test_what_does_not_grow_in_time_is_named_and_may_be_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(growing_topics, "SETTLE_SECONDS", 0.1)
+    brokers = Brokers({"a": 4, "b": 4}, {"b": [QUOTA] * 1000})
+    with pytest.raises(Outage, match=r"found b not grown \(THROTTLING_QUOTA_EXCEEDED\); a grown"):
+        brokers.grow_topics({"a": 8, "b": 8})
+    brokers.answers.clear()
+    assert brokers.grow_topics({"a": 8, "b": 8}) == {"b": 4}
+    assert brokers.requests[-1] == {"b": 8}
+
+
+def test_a_topic_that_the_brokers_refuse_does_not_keep_the_others_from_growing() -> None:
+    brokers = Brokers({"a": 4, "b": 4, "c": 4}, {"a": [POLICY], "b": [QUOTA]})
+    with pytest.raises(UnsafeState, match=r"topic 'a': found POLICY_VIOLATION.*; b, c grown"):
+        brokers.grow_topics({"a": 8, "b": 8, "c": 8})
+    assert brokers.counts == {"a": 4, "b": 8, "c": 8}
+    assert brokers.requests[1:] == [{"b": 8}]
+
+
+@pytest.mark.parametrize(
+    ("targets", "kind", "message"),
+    [
+        ({"a": 8, "b": 3}, UnsafeState, "topic 'b': found 4 partitions; expected at most 3"),
+        ({"a": 8, "absent": 8}, InvalidInput, "topic 'absent': found no such topic"),
+    ],
+)
+def test_nothing_is_asked_for_if_one_of_them_can_not_grow(
+    targets: dict[str, int], kind: type[RescaleError], message: str
+) -> None:
+    brokers = Brokers({"a": 4, "b": 4})
+    with pytest.raises(kind, match=message):
+        brokers.grow_topics(targets)
+    assert brokers.requests == []
+
+
+def test_nothing_is_asked_for_if_nothing_is_left_to_do() -> None:
+    brokers = Brokers({"a": 8})
+    assert brokers.grow_topics({"a": 8}) == brokers.grow_topics({}) == {}
+    assert not brokers.grow_topic("a", 8)
+    assert brokers.requests == []

@@ -1,0 +1,98 @@
+"""A recommendation: enough for what was measured, no more than that, and honest about keys that no count helps."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kafka_rescale.core.partitioners import partitioner_named
+from kafka_rescale.core.sizing import HEADROOM, Advice, TaskLoad, recommend, simulated, weights
+
+MURMUR2 = partitioner_named("murmur2")
+MANY = {f"customer-{i}".encode(): 1.0 for i in range(4_000)}
+FEW = {key: 1.0 for key in list(MANY)[:50]}
+UNHURRIED = settings(deadline=None, max_examples=50)
+
+
+def loads(arrived: float, processed: float, lag: int = 0, count: int = 4) -> list[TaskLoad]:
+    """The same load on every task."""
+    return [TaskLoad(p, arrived, processed, lag) for p in range(count)]
+
+
+def advice(measured: list[TaskLoad], rates: dict[bytes, float] | None = None, threads: int = 1) -> Advice:
+    return recommend("orders", measured, MANY if rates is None else rates, MURMUR2, threads=threads)
+
+
+def test_tasks_that_keep_up_need_no_more() -> None:
+    found = advice(loads(1000, 1000))
+    assert found.then.partitions == 4
+    assert "keeps up" in found.reason
+    assert found.capacity is None
+
+
+def test_tasks_that_are_behind_but_catching_up_have_not_come_to_their_limit() -> None:
+    assert advice(loads(1000, 1500, lag=10_000)).then.partitions == 4
+
+
+def test_the_smallest_multiple_is_recommended_that_leaves_room() -> None:
+    """4,000 records/s arrive, and a task does 600, or 420 with headroom: too few for an even tenth."""
+    found = advice(loads(1000, 600, lag=5000))
+    assert found.capacity == 600
+    assert found.then.partitions == 12
+    assert found.then.busiest <= 600 * HEADROOM < found.candidates[-2].busiest
+    assert [each.partitions for each in found.candidates] == [4, 8, 12]
+
+
+def test_a_key_that_is_too_heavy_is_named_because_no_count_helps_it() -> None:
+    found = advice(loads(1000, 600, lag=5000), {**MANY, b"whale": 900.0})
+    assert found.heaviest[0][0] == b"whale"
+    assert "one key alone has 900.0 records/s" in found.reason
+    assert "no count helps" in found.reason
+
+
+@pytest.mark.parametrize(("threads", "partitions"), [(4, 4), (5, 8), (9, 12)])
+def test_every_thread_gets_a_task(threads: int, partitions: int) -> None:
+    assert advice(loads(10, 10), threads=threads).then.partitions == partitions
+
+
+def test_more_than_can_be_recommended_is_said() -> None:
+    assert "even 32 times" in advice(loads(100_000, 1.5, lag=1), {k: 1.0 for k in MANY}).reason
+
+
+def test_an_empty_topic_needs_no_more() -> None:
+    assert advice(loads(0, 0), {}).then.partitions == 4
+
+
+def test_samples_of_a_busy_partition_stand_for_more_records() -> None:
+    measured = [TaskLoad(0, 90, 90, 0), TaskLoad(1, 10, 10, 0)]
+    assert weights([(0, b"a"), (0, b"a"), (0, b"b"), (1, b"c")], measured) == {b"a": 60, b"b": 30, b"c": 10}
+
+
+@UNHURRIED
+@given(
+    rates=st.dictionaries(st.binary(min_size=1, max_size=8), st.floats(0.1, 100), min_size=1, max_size=50),
+    count=st.integers(1, 12),
+    factor=st.integers(2, 6),
+)
+def test_a_multiple_never_makes_the_busiest_partition_busier(
+    rates: dict[bytes, float], count: int, factor: int
+) -> None:
+    """Each partition is split and none is mixed with another: why multiples are preferred."""
+    few, many = simulated(rates, MURMUR2, count), simulated(rates, MURMUR2, count * factor)
+    assert many.busiest <= few.busiest + 1e-6
+
+
+@UNHURRIED
+@given(
+    arrived=st.floats(0, 10_000),
+    processed=st.floats(0, 10_000),
+    lag=st.integers(0, 10_000),
+    threads=st.integers(1, 64),
+)
+def test_a_recommendation_is_a_multiple_and_never_fewer(
+    arrived: float, processed: float, lag: int, threads: int
+) -> None:
+    found = advice(loads(arrived, processed, lag), FEW, threads)
+    assert found.then.partitions % 4 == 0
+    assert found.then.partitions >= 4
+    assert found.candidates[-1] == found.then
