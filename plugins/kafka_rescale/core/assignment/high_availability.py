@@ -1,0 +1,119 @@
+"""An assignment that interrupts no task for a restore (KIP-441, ``HighAvailabilityTaskAssignor``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from itertools import cycle
+
+from kafka_rescale.core.assignment.assignment import Assignment, assignment_of
+from kafka_rescale.core.assignment.client_tags import standby_task_assignor
+from kafka_rescale.core.assignment.configs import AssignmentConfigs
+from kafka_rescale.core.assignment.draft import Draft, LeastLoaded
+from kafka_rescale.core.assignment.lags import Lags
+from kafka_rescale.core.assignment.movements import TaskMovements
+from kafka_rescale.core.assignment.standby_assignors import StandbyTaskAssignor
+from kafka_rescale.core.assignment.tasks import Client, Role, TaskId, Tasks
+from kafka_rescale.core.errors import InvalidInput
+
+
+def assign(
+    tasks: Tasks,
+    clients: Collection[Client],
+    configs: AssignmentConfigs,
+    standby_assignor: StandbyTaskAssignor | None = None,
+) -> Assignment:
+    """Return who has which tasks; the same for the same input, in whatever order it comes.
+
+    1. Active stateful tasks are balanced over clients and their threads, whatever state these have.
+    2. Standbys are added.
+    3. Where a client is not caught up on a task while another one is, the other one keeps it, and the first one
+       warms it up: ``max.warmup.replicas`` tasks at a time.
+    4. Stateless tasks fill up the clients with the fewest active tasks.
+
+    :param standby_assignor: in place of the one that the configs ask for.
+    :raises InvalidInput: there is no client, two have one id, or one has no thread.
+    """
+    _check(clients)
+    draft = Draft(clients)
+    _assign_active(draft, tasks.stateful)
+    if configs.num_standby_replicas:
+        standbys = standby_assignor or standby_task_assignor(configs)
+        standbys.assign(draft, tasks.stateful, configs)
+        _balance(draft, Role.STANDBY, standbys.is_allowed_movement)
+    lags = Lags(tasks.stateful, list(clients), configs.acceptable_recovery_lag)
+    movements = TaskMovements(draft, lags, configs.max_warmup_replicas)
+    moved = movements.move_active()
+    moved += movements.move_standby(moved)
+    _assign_stateless(draft, tasks.stateless)
+    return assignment_of(draft, moved)
+
+
+def _assign_active(draft: Draft, stateful: Collection[TaskId]) -> None:
+    for task, client in zip(sorted(stateful), cycle(draft), strict=False):
+        draft.assign(client, task, Role.ACTIVE)
+    _balance(draft, Role.ACTIVE, lambda source, destination: True)
+
+
+def _assign_stateless(draft: Draft, stateless: Collection[TaskId]) -> None:
+    clients = LeastLoaded(draft, draft.active_load)
+    for task in sorted(stateless):
+        client = clients.pick(lambda _: True)
+        if client is not None:
+            draft.assign(client, task, Role.ACTIVE)
+
+
+def _balance(draft: Draft, role: Role, is_allowed: Callable[[Client, Client], bool]) -> None:
+    """Move tasks from clients with more per thread to clients with fewer, until no move makes it more even."""
+    has_moved = True
+    while has_moved:
+        has_moved = False
+        emptiest = min(_after_gaining_one(draft, client) for client in draft)
+        for source in draft:
+            if _after_losing_one(draft, source) < emptiest:
+                continue
+            for destination in draft:
+                if is_allowed(draft.clients[source], draft.clients[destination]):
+                    has_moved |= _move_some(draft, role, source, destination)
+            emptiest = min(_after_gaining_one(draft, client) for client in draft)
+
+
+def _move_some(draft: Draft, role: Role, source: str, destination: str) -> bool:
+    has_moved = False
+    for task in sorted(draft.tasks(source, role)):
+        if _after_losing_one(draft, source) < _after_gaining_one(draft, destination):
+            break
+        if not draft.has(destination, task):
+            draft.unassign(source, task, role)
+            draft.assign(destination, task, role)
+            has_moved = True
+    return has_moved
+
+
+def _after_losing_one(draft: Draft, client: str) -> float:
+    return (draft.count(client) - 1) / draft.clients[client].threads
+
+
+def _after_gaining_one(draft: Draft, client: str) -> float:
+    return (draft.count(client) + 1) / draft.clients[client].threads
+
+
+def _check(clients: Collection[Client]) -> None:
+    ids = [client.id for client in clients]
+    doubled = sorted({each for each in ids if ids.count(each) > 1}) if len(set(ids)) < len(ids) else []
+    idle = sorted(client.id for client in clients if client.threads < 1)
+    problem = (
+        "no client"
+        if not ids
+        else f"several clients called {', '.join(doubled)}"
+        if doubled
+        else f"no stream thread of {', '.join(idle)}"
+        if idle
+        else None
+    )
+    if problem:
+        raise InvalidInput(
+            "clients of the application",
+            found=problem,
+            expected="at least one client, each with an id of its own and one stream thread or more",
+            remedy="Start a client, or leave out those that have no stream thread.",
+        )
