@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
+from kafka_rescale.core.assignment.balance import balance
 from kafka_rescale.core.assignment.configs import AssignmentConfigs
 from kafka_rescale.core.assignment.draft import Draft, LeastLoaded
 from kafka_rescale.core.assignment.standby_assignors import (
@@ -15,6 +16,8 @@ from kafka_rescale.core.assignment.standby_assignors import (
 from kafka_rescale.core.assignment.tasks import Client, Role, TaskId
 
 Tags = frozenset[tuple[str, str]]
+RACK = "rack"
+"""Key of the tag that stands for a client's rack."""
 
 
 class ClientTagAwareStandbyTaskAssignor:
@@ -22,54 +25,81 @@ class ClientTagAwareStandbyTaskAssignor:
 
     A tag of which all values are in use no longer counts; what can't be placed so goes to the least loaded clients
     (``ClientTagAwareStandbyTaskAssignor``).
+
+    :param racks: rack by client id, which then counts as the only tag (``client.rack``, KIP-925).
     """
+
+    def __init__(self, racks: Mapping[str, str] | None = None) -> None:
+        self._racks = racks
 
     def assign(self, draft: Draft, stateful: Iterable[TaskId], configs: AssignmentConfigs) -> Mapping[TaskId, int]:
         """Place the standbys of each task that is active somewhere, then those that are left over."""
-        dimensions = _Dimensions(draft, configs.rack_aware_assignment_tags)
+        listed = configs.rack_aware_assignment_tags if self._racks is None else (RACK,)
+        tags = {client.id: self._tags(client) for client in draft.clients.values()}
+        dimensions = _Dimensions(draft, tags, listed)
         active = {task: client for client in draft for task in draft.tasks(client, Role.ACTIVE)}
         left = {
             task: dimensions.place(task, active[task], configs.num_standby_replicas)
-            for task in sorted(stateful)
+            for task in sorted(stateful, key=_by_partition)
             if task in active
         }
-        return fill(draft, left)
+        missing = fill(draft, left)
+        balance(draft, Role.STANDBY, dimensions.keeps_distinct)
+        return missing
 
     def is_allowed_movement(self, source: Client, destination: Client) -> bool:
         """Return whether the destination has all tags of the source, so that a move changes nothing."""
-        return all(destination.tags.get(key) == value for key, value in source.tags.items())
+        tags = self._tags(destination)
+        return all(tags.get(key) == value for key, value in self._tags(source).items())
 
     def is_allowed_task_movement(self, draft: Draft, task: TaskId, source: str, destination: str) -> bool:
         """Return whether a task's copies would have no fewer distinct tags after a move."""
-        others = [c for c in draft if draft.has(c, task) and c not in {source, destination}]
-        kept = {pair for client in others for pair in draft.clients[client].tags.items()}
-        before, after = (kept | set(draft.clients[client].tags.items()) for client in (source, destination))
-        return len(after) >= len(before)
+        tags = {client.id: frozenset(self._tags(client).items()) for client in draft.clients.values()}
+        return _keeps_distinct(draft, tags, task, source, destination)
+
+    def _tags(self, client: Client) -> Mapping[str, str]:
+        return client.tags if self._racks is None else {RACK: self._racks[client.id]}
 
 
-def standby_task_assignor(configs: AssignmentConfigs) -> StandbyTaskAssignor:
-    """Return the assignor that the configs ask for (``StandbyTaskAssignorFactory``)."""
+def standby_task_assignor(
+    configs: AssignmentConfigs, racks: Mapping[str, str] | None = None
+) -> StandbyTaskAssignor:
+    """Return the assignor that the configs ask for (``StandbyTaskAssignorFactory``).
+
+    :param racks: rack by client id, if every client has one; tags in the configs take precedence.
+    """
     if configs.rack_aware_assignment_tags:
         return ClientTagAwareStandbyTaskAssignor()
-    return DefaultStandbyTaskAssignor()
+    return DefaultStandbyTaskAssignor() if racks is None else ClientTagAwareStandbyTaskAssignor(racks)
+
+
+def _by_partition(task: TaskId) -> tuple[int, int]:
+    """Tasks of one partition often compete for the same clients: one after the other, each takes what is left."""
+    return task.partition, task.subtopology
+
+
+def _keeps_distinct(draft: Draft, tags: Mapping[str, Tags], task: TaskId, source: str, destination: str) -> bool:
+    others = draft.holders(task) - {source, destination}
+    kept = frozenset().union(*(tags[client] for client in others))
+    return len(kept | tags[destination]) >= len(kept | tags[source])
 
 
 class _Dimensions:
     """Clients grouped by their values of the listed tags, so that a group is looked at instead of each client."""
 
-    def __init__(self, draft: Draft, listed: Iterable[str]) -> None:
+    def __init__(self, draft: Draft, tags: Mapping[str, Mapping[str, str]], listed: Iterable[str]) -> None:
         keys = set(listed)
         self._draft = draft
         self._values: defaultdict[str, set[str]] = defaultdict(set)
         self._tags: dict[str, Tags] = {}
         members: defaultdict[Tags, list[str]] = defaultdict(list)
-        for client in draft.clients.values():
-            tags = frozenset((key, value) for key, value in client.tags.items() if key in keys)
-            self._tags[client.id] = tags
-            members[tags].append(client.id)
-            for key, value in tags:
+        for client in draft:
+            pairs = frozenset((key, value) for key, value in tags[client].items() if key in keys)
+            self._tags[client] = pairs
+            members[pairs].append(client)
+            for key, value in pairs:
                 self._values[key].add(value)
-        self._groups = {tags: LeastLoaded(clients, draft.load) for tags, clients in members.items()}
+        self._groups = {pairs: LeastLoaded(clients, draft.load) for pairs, clients in members.items()}
 
     def place(self, task: TaskId, active: str, replicas: int) -> int:
         """Place standbys of one task, and return how many could not be placed."""
@@ -83,8 +113,8 @@ class _Dimensions:
                     used -= {pair for pair in used if pair[0] == key}
             picks = (
                 group.pick(lambda client: not self._draft.has(client, task))
-                for tags, group in self._groups.items()
-                if not tags & used
+                for pairs, group in self._groups.items()
+                if not pairs & used
             )
             client = self._draft.least_loaded(pick for pick in picks if pick is not None)
             if client is None:
@@ -92,3 +122,7 @@ class _Dimensions:
             self._draft.assign(client, task, Role.STANDBY)
             last = client
         return 0
+
+    def keeps_distinct(self, task: TaskId, source: str, destination: str) -> bool:
+        """Return whether the copies of a task would differ in as many listed tags after a move."""
+        return _keeps_distinct(self._draft, self._tags, task, source, destination)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from heapq import heapify, heappop, heappush
 
@@ -19,6 +20,7 @@ class Draft:
         self._tasks: dict[Role, dict[str, set[TaskId]]] = {
             role: {client: set() for client in self.clients} for role in Role
         }
+        self._holders: defaultdict[TaskId, set[str]] = defaultdict(set)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.clients)
@@ -27,9 +29,13 @@ class Draft:
         """Return a client's tasks in one role."""
         return self._tasks[role][client]
 
+    def holders(self, task: TaskId) -> set[str]:
+        """Return the clients that have a task in any role."""
+        return self._holders[task]
+
     def has(self, client: str, task: TaskId) -> bool:
         """Return whether a client has a task in any role."""
-        return any(task in self._tasks[role][client] for role in Role)
+        return client in self._holders[task]
 
     def count(self, client: str) -> int:
         """Return how many tasks a client has, in both roles."""
@@ -48,10 +54,12 @@ class Draft:
         if self.has(client, task):
             raise ValueError(f"{client} has task {task} already")
         self._tasks[role][client].add(task)
+        self._holders[task].add(client)
 
     def unassign(self, client: str, task: TaskId, role: Role) -> None:
         """Take a task from a client that has it in this role."""
         self._tasks[role][client].remove(task)
+        self._holders[task].remove(client)
 
     def least_loaded(self, clients: Iterable[str]) -> str | None:
         """Return the one with the fewest tasks per thread, the first by id among equals."""

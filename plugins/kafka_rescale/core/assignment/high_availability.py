@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from itertools import cycle
 
 from kafka_rescale.core.assignment.assignment import Assignment, assignment_of
+from kafka_rescale.core.assignment.balance import balance
 from kafka_rescale.core.assignment.client_tags import standby_task_assignor
 from kafka_rescale.core.assignment.configs import AssignmentConfigs
 from kafka_rescale.core.assignment.draft import Draft, LeastLoaded
@@ -39,7 +40,9 @@ def assign(
     if configs.num_standby_replicas:
         standbys = standby_assignor or standby_task_assignor(configs)
         standbys.assign(draft, tasks.stateful, configs)
-        _balance(draft, Role.STANDBY, standbys.is_allowed_movement)
+        balance(
+            draft, Role.STANDBY, lambda _, a, b: standbys.is_allowed_movement(draft.clients[a], draft.clients[b])
+        )
     lags = Lags(tasks.stateful, list(clients), configs.acceptable_recovery_lag)
     movements = TaskMovements(draft, lags, configs.max_warmup_replicas)
     moved = movements.move_active()
@@ -51,7 +54,7 @@ def assign(
 def _assign_active(draft: Draft, stateful: Collection[TaskId]) -> None:
     for task, client in zip(sorted(stateful), cycle(draft), strict=False):
         draft.assign(client, task, Role.ACTIVE)
-    _balance(draft, Role.ACTIVE, lambda source, destination: True)
+    balance(draft, Role.ACTIVE, lambda task, source, destination: True)
 
 
 def _assign_stateless(draft: Draft, stateless: Collection[TaskId]) -> None:
@@ -60,41 +63,6 @@ def _assign_stateless(draft: Draft, stateless: Collection[TaskId]) -> None:
         client = clients.pick(lambda _: True)
         if client is not None:
             draft.assign(client, task, Role.ACTIVE)
-
-
-def _balance(draft: Draft, role: Role, is_allowed: Callable[[Client, Client], bool]) -> None:
-    """Move tasks from clients with more per thread to clients with fewer, until no move makes it more even."""
-    has_moved = True
-    while has_moved:
-        has_moved = False
-        emptiest = min(_after_gaining_one(draft, client) for client in draft)
-        for source in draft:
-            if _after_losing_one(draft, source) < emptiest:
-                continue
-            for destination in draft:
-                if is_allowed(draft.clients[source], draft.clients[destination]):
-                    has_moved |= _move_some(draft, role, source, destination)
-            emptiest = min(_after_gaining_one(draft, client) for client in draft)
-
-
-def _move_some(draft: Draft, role: Role, source: str, destination: str) -> bool:
-    has_moved = False
-    for task in sorted(draft.tasks(source, role)):
-        if _after_losing_one(draft, source) < _after_gaining_one(draft, destination):
-            break
-        if not draft.has(destination, task):
-            draft.unassign(source, task, role)
-            draft.assign(destination, task, role)
-            has_moved = True
-    return has_moved
-
-
-def _after_losing_one(draft: Draft, client: str) -> float:
-    return (draft.count(client) - 1) / draft.clients[client].threads
-
-
-def _after_gaining_one(draft: Draft, client: str) -> float:
-    return (draft.count(client) + 1) / draft.clients[client].threads
 
 
 def _check(clients: Collection[Client]) -> None:
