@@ -43,7 +43,7 @@ def test_dropping_nodes_should_converge() -> None:
 counts = st.integers(1, 10)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.data(), counts, counts, counts, counts)
 def test_random_cluster_perturbations_should_converge(
     data: st.DataObject, clients: int, stateless: int, stateful: int, partitions: int

@@ -9,7 +9,7 @@ from kafka_rescale.core.assignment.tasks import Client, TaskId
 LATEST_OFFSET = -2
 """Offset sum, and lag, of a task that is active and running: caught up, however much is being written."""
 UNKNOWN_OFFSET_SUM = -3
-"""Offset sum, and lag, of state whose position is not known: never caught up."""
+"""Offset sum, and lag, of state whose position is not known: never caught up, but nearer than any known lag."""
 UNBOUNDED_LAG = 2**63 - 1
 """``acceptable.recovery.lag`` with which every client counts as caught up."""
 
