@@ -12,7 +12,7 @@ from kafka_rescale.core.declared_topics import InputPolicy
 
 from tests.support.documents import ROOT, collected, missing, named_tests, rows
 
-PAGES = [*sorted(page.name for page in (ROOT / "docs").glob("support*.md")), "way-back.md"]
+PAGES = [*sorted(page.name for page in (ROOT / "docs").glob("support*.md")), "way-back.md", "runtime-spark.md"]
 TEXT = (ROOT / "docs" / "support.md").read_text()
 ROWS = rows(TEXT, "store type | guarantee | protocol")
 AXES = (
