@@ -122,6 +122,7 @@ def test_tasks_stay_with_their_thread_as_far_as_threads_have_equally_many() -> N
     assert over_threads((), ["t1"], before) == {"t1": ()}
 
 
+@settings(deadline=None)
 @given(
     st.sets(st.sampled_from([TaskId(s, p) for s in range(3) for p in range(4)])),
     st.sets(st.sampled_from("uvwxyz"), min_size=1),

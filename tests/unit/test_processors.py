@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka_rescale.core.errors import Refused
 from kafka_rescale.core.linear_hashing import LinearHashing
 from kafka_rescale.core.processors import NewProcessor, Processors, new_processors
 
-KEYS = [f"key-{i}".encode() for i in range(500)]
+KEYS = [f"key-{i}".encode() for i in range(200)]
+PROPERTY = settings(deadline=None)
 initials = st.integers(1, 8)
 more = st.integers(0, 20)
 
@@ -37,6 +38,7 @@ def test_the_example_of_the_kip() -> None:
     assert at_18.initial == 10, "it is remembered for ever"
 
 
+@PROPERTY
 @given(initials, more, more, more)
 def test_growing_partitions_moves_no_partition_and_no_key_between_processors(
     initial: int, processors: int, partitions: int, grown: int
@@ -48,6 +50,7 @@ def test_growing_partitions_moves_no_partition_and_no_key_between_processors(
     assert key_owners(before) == key_owners(after)
 
 
+@PROPERTY
 @given(initials, more, more, more)
 def test_growing_processors_takes_partitions_from_existing_ones_only_for_new_ones(
     initial: int, processors: int, added: int, partitions: int
@@ -59,6 +62,7 @@ def test_growing_processors_takes_partitions_from_existing_ones_only_for_new_one
         assert now == before.processor(partition) or now >= before.count
 
 
+@PROPERTY
 @given(initials, more, more)
 def test_every_partition_has_one_processor_and_every_processor_a_partition(
     initial: int, processors: int, partitions: int
@@ -68,6 +72,7 @@ def test_every_partition_has_one_processor_and_every_processor_a_partition(
     assert all(job.of(n) for n in range(job.count))
 
 
+@PROPERTY
 @given(initials, more, more, more)
 def test_a_new_processor_reads_every_partition_in_which_its_keys_have_ever_been(
     initial: int, processors: int, added: int, partitions: int
