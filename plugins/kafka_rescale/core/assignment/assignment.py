@@ -81,11 +81,21 @@ class Assignment:
             standbys = (f"{task} (warm-up)" if task in warm_ups else str(task) for task in has.standby)
             yield client, _joined(has.active), _joined(standbys)
 
+    def to_come(self) -> tuple[Movement, ...]:
+        """Return the movements as a person sees them.
+
+        A task that goes to a client as its active one may also have been a standby there for a moment, by a swap,
+        and have lost that place again: that is one movement, not two.
+        """
+        active = {(m.task, m.goes_to) for m in self.movements if m.role is Role.ACTIVE}
+        return tuple(m for m in self.movements if m.role is Role.ACTIVE or (m.task, m.goes_to) not in active)
+
     def movement_rows(self) -> Iterator[tuple[str, str, str, str, str]]:
         """Yield task, role, where it is, where it goes, and what it waits for, as a table shows them."""
-        for m in self.movements:
-            standby = "standby" if m.is_swap else "warm-up"
-            waits_for = f"its {standby} to catch up" if m.is_warming_up else "a free warm-up"
+        for m in self.to_come():
+            kind = "warm-up" if m.task in self.warm_ups(m.goes_to) else "standby"
+            is_there = m.task in self.clients[m.goes_to].standby
+            waits_for = f"its {kind} to catch up" if is_there else "a free warm-up"
             yield str(m.task), str(m.role), m.runs_on, m.goes_to, waits_for
 
 
