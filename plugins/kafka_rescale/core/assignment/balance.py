@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kafka_rescale.core.assignment.draft import Draft
-from kafka_rescale.core.assignment.tasks import Role, TaskId
+from kafka_rescale.core.assignment.tasks import Role
 
-IsAllowed = Callable[[TaskId, str, str], bool]
-"""Whether a task may move from one client to another."""
+IsAllowed = Callable[[str, str], bool]
+"""Whether tasks may move from one client to another."""
 
 
 def balance(draft: Draft, role: Role, is_allowed: IsAllowed) -> None:
@@ -16,34 +16,23 @@ def balance(draft: Draft, role: Role, is_allowed: IsAllowed) -> None:
     has_moved = True
     while has_moved:
         has_moved = False
-        emptiest = _emptiest(draft)
+        emptiest = draft.least_load_with_one_more()
         for source in draft:
-            if _after_losing_one(draft, source) < emptiest:
+            if draft.load_without_one(source) < emptiest:
                 continue
             for destination in draft:
-                has_moved |= _move_some(draft, role, source, destination, is_allowed)
-            emptiest = _emptiest(draft)
+                if draft.improves(source, destination) and is_allowed(source, destination):
+                    has_moved |= _move_some(draft, role, source, destination)
+            emptiest = draft.least_load_with_one_more()
 
 
-def _move_some(draft: Draft, role: Role, source: str, destination: str, is_allowed: IsAllowed) -> bool:
+def _move_some(draft: Draft, role: Role, source: str, destination: str) -> bool:
     has_moved = False
     for task in sorted(draft.tasks(source, role)):
-        if _after_losing_one(draft, source) < _after_gaining_one(draft, destination):
+        if not draft.improves(source, destination):
             break
-        if not draft.has(destination, task) and is_allowed(task, source, destination):
+        if not draft.has(destination, task):
             draft.unassign(source, task, role)
             draft.assign(destination, task, role)
             has_moved = True
     return has_moved
-
-
-def _emptiest(draft: Draft) -> float:
-    return min(_after_gaining_one(draft, client) for client in draft)
-
-
-def _after_losing_one(draft: Draft, client: str) -> float:
-    return (draft.count(client) - 1) / draft.clients[client].threads
-
-
-def _after_gaining_one(draft: Draft, client: str) -> float:
-    return (draft.count(client) + 1) / draft.clients[client].threads

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from kafka_rescale.core.assignment.balance import balance
 from kafka_rescale.core.assignment.configs import AssignmentConfigs
 from kafka_rescale.core.assignment.draft import Draft, LeastLoaded
 from kafka_rescale.core.assignment.standby_assignors import (
@@ -44,7 +43,7 @@ class ClientTagAwareStandbyTaskAssignor:
             if task in active
         }
         missing = fill(draft, left)
-        balance(draft, Role.STANDBY, dimensions.keeps_distinct)
+        dimensions.even_out()
         return missing
 
     def is_allowed_movement(self, source: Client, destination: Client) -> bool:
@@ -55,7 +54,7 @@ class ClientTagAwareStandbyTaskAssignor:
     def is_allowed_task_movement(self, draft: Draft, task: TaskId, source: str, destination: str) -> bool:
         """Return whether a task's copies would have no fewer distinct tags after a move."""
         tags = {client.id: frozenset(self._tags(client).items()) for client in draft.clients.values()}
-        return _keeps_distinct(draft, tags, task, source, destination)
+        return _keeps_distinct(draft, tags, task, source, tags[destination])
 
     def _tags(self, client: Client) -> Mapping[str, str]:
         return client.tags if self._racks is None else {RACK: self._racks[client.id]}
@@ -78,10 +77,11 @@ def _by_partition(task: TaskId) -> tuple[int, int]:
     return task.partition, task.subtopology
 
 
-def _keeps_distinct(draft: Draft, tags: Mapping[str, Tags], task: TaskId, source: str, destination: str) -> bool:
-    others = draft.holders(task) - {source, destination}
+def _keeps_distinct(draft: Draft, tags: Mapping[str, Tags], task: TaskId, source: str, instead: Tags) -> bool:
+    """Return whether a task's copies have no fewer distinct tags with these instead of those of one client."""
+    others = draft.holders(task) - {source}
     kept = frozenset().union(*(tags[client] for client in others))
-    return len(kept | tags[destination]) >= len(kept | tags[source])
+    return len(kept | instead) >= len(kept | tags[source])
 
 
 class _Dimensions:
@@ -123,6 +123,28 @@ class _Dimensions:
             last = client
         return 0
 
-    def keeps_distinct(self, task: TaskId, source: str, destination: str) -> bool:
-        """Return whether the copies of a task would differ in as many listed tags after a move."""
-        return _keeps_distinct(self._draft, self._tags, task, source, destination)
+    def even_out(self) -> None:
+        """Move standbys to emptier clients, as long as the copies of their task differ in no fewer tags."""
+        has_moved = True
+        while has_moved:
+            has_moved = False
+            emptiest = self._draft.least_load_with_one_more()
+            for source in self._draft:
+                for task in sorted(self._draft.tasks(source, Role.STANDBY), key=_by_partition):
+                    if self._draft.load_without_one(source) >= emptiest:
+                        has_moved |= self._move(task, source)
+
+    def _move(self, task: TaskId, source: str) -> bool:
+        draft = self._draft
+        picks = (
+            group.pick(lambda client: not draft.has(client, task))
+            for pairs, group in self._groups.items()
+            if _keeps_distinct(draft, self._tags, task, source, pairs)
+        )
+        destination = draft.least_loaded(pick for pick in picks if pick is not None)
+        if destination is None or not draft.improves(source, destination):
+            return False
+        draft.unassign(source, task, Role.STANDBY)
+        draft.assign(destination, task, Role.STANDBY)
+        self._groups[self._tags[source]].offer(source)
+        return True

@@ -45,6 +45,22 @@ class Draft:
         """Return a client's tasks per stream thread, in both roles."""
         return self.count(client) / self.clients[client].threads
 
+    def load_without_one(self, client: str) -> float:
+        """Return what a client's load would be with a task less."""
+        return (self.count(client) - 1) / self.clients[client].threads
+
+    def load_with_one_more(self, client: str) -> float:
+        """Return what a client's load would be with another task."""
+        return (self.count(client) + 1) / self.clients[client].threads
+
+    def least_load_with_one_more(self) -> float:
+        """Return the load of the emptiest client with another task."""
+        return min(map(self.load_with_one_more, self.clients))
+
+    def improves(self, source: str, destination: str) -> bool:
+        """Return whether moving a task evens loads out; never both ways, so that moving comes to an end."""
+        return self.load_without_one(source) >= self.load_with_one_more(destination)
+
     def active_load(self, client: str) -> float:
         """Return a client's active tasks per stream thread."""
         return len(self._tasks[Role.ACTIVE][client]) / self.clients[client].threads
@@ -67,7 +83,7 @@ class Draft:
 
 
 class LeastLoaded:
-    """Clients by load, for loads that only grow (``ConstrainedPrioritySet``).
+    """Clients by load (``ConstrainedPrioritySet``); one whose load has become less has to be offered again.
 
     :param load: tasks per thread of a client.
     """
@@ -76,6 +92,10 @@ class LeastLoaded:
         self._load = load
         self._heap = [(load(client), client) for client in clients]
         heapify(self._heap)
+
+    def offer(self, client: str) -> None:
+        """Take notice that a client has fewer tasks than before."""
+        heappush(self._heap, (self._load(client), client))
 
     def pick(self, fits: Callable[[str], bool]) -> str | None:
         """Return the least loaded client that fits, the first by id among equals."""

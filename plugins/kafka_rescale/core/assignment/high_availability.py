@@ -41,7 +41,9 @@ def assign(
         standbys = standby_assignor or standby_task_assignor(configs)
         standbys.assign(draft, tasks.stateful, configs)
         balance(
-            draft, Role.STANDBY, lambda _, a, b: standbys.is_allowed_movement(draft.clients[a], draft.clients[b])
+            draft,
+            Role.STANDBY,
+            lambda source, to: standbys.is_allowed_movement(draft.clients[source], draft.clients[to]),
         )
     lags = Lags(tasks.stateful, list(clients), configs.acceptable_recovery_lag)
     movements = TaskMovements(draft, lags, configs.max_warmup_replicas)
@@ -54,7 +56,7 @@ def assign(
 def _assign_active(draft: Draft, stateful: Collection[TaskId]) -> None:
     for task, client in zip(sorted(stateful), cycle(draft), strict=False):
         draft.assign(client, task, Role.ACTIVE)
-    balance(draft, Role.ACTIVE, lambda task, source, destination: True)
+    balance(draft, Role.ACTIVE, lambda source, to: True)
 
 
 def _assign_stateless(draft: Draft, stateless: Collection[TaskId]) -> None:
