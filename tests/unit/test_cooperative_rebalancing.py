@@ -80,6 +80,21 @@ def owned_after(step: HandOver) -> dict[str, tuple[TaskId, ...]]:
     return {name: has.active for name, has in step.assigned.items()}
 
 
+def most_owners(owned: Mapping[str, tuple[TaskId, ...]], assigned: Mapping[str, ClientTasks]) -> int:
+    """How many process one task if one begins at once while another has not yet heard that it must stop."""
+    running = Counter(task for tasks in owned.values() for task in tasks)
+    for name, has in assigned.items():
+        running.update(set(has.active) - set(owned[name]))
+    return max(running.values())
+
+
+def test_an_assignment_in_one_step_could_give_a_task_two_owners() -> None:
+    owned = {"a": ids("0_0 0_1"), "b": ()}
+    to_reach = target(a="0_0", b="0_1")
+    assert most_owners(owned, to_reach.clients) == 2
+    assert most_owners(owned, hand_over(owned, to_reach).assigned) == 1
+
+
 owners = st.fixed_dictionaries({task: st.sampled_from("abcd") for task in TASKS})
 
 
@@ -91,11 +106,7 @@ def test_at_no_moment_has_a_task_two_owners_and_what_stays_is_never_interrupted(
     owned = {name: tuple(task for task in TASKS if before[task] == name) for name in "abcd"}
     to_reach = Assignment({name: ClientTasks(tuple(t for t in TASKS if after[t] == name)) for name in "abcd"})
     first = hand_over(owned, to_reach)
-    # A client that hears of its assignment at once may begin before another one hears that it has to stop.
-    running = Counter(task for tasks in owned.values() for task in tasks)
-    for name, has in first.assigned.items():
-        running.update(set(has.active) - set(owned[name]))
-    assert max(running.values()) == 1
+    assert most_owners(owned, first.assigned) == 1
     stays = {task for task in TASKS if before[task] == after[task]}
     assert all(task in first.assigned[after[task]].active for task in stays)
     assert first.is_follow_up_needed == (stays != set(TASKS))

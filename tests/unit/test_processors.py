@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka_rescale.core.errors import Refused
 from kafka_rescale.core.linear_hashing import LinearHashing
+from kafka_rescale.core.partitioners import Murmur2
 from kafka_rescale.core.processors import NewProcessor, Processors, new_processors
 
 KEYS = [f"key-{i}".encode() for i in range(200)]
@@ -48,6 +49,15 @@ def test_growing_partitions_moves_no_partition_and_no_key_between_processors(
     for number in range(before.count):
         assert set(before.of(number)) <= set(after.of(number))
     assert key_owners(before) == key_owners(after)
+
+
+def test_with_kafkas_default_partitioner_growing_partitions_would_move_keys_between_processors() -> None:
+    before = Processors.begin(10)
+    after = before.with_partitions(15)
+    owners = [
+        [job.processor(p) for p in Murmur2().partition_batch(KEYS, job.partitions)] for job in (before, after)
+    ]
+    assert sum(a != b for a, b in zip(*owners, strict=True)) > len(KEYS) / 2
 
 
 @PROPERTY
