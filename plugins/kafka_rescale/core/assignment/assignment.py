@@ -1,0 +1,114 @@
+"""What an assignor decides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from kafka_rescale.core.assignment.draft import Draft
+from kafka_rescale.core.assignment.tasks import Role, TaskId
+
+
+@dataclass(frozen=True)
+class ClientTasks:
+    """The tasks of one client, each sorted.
+
+    :param standby: warm-ups among them.
+    """
+
+    active: tuple[TaskId, ...] = ()
+    standby: tuple[TaskId, ...] = ()
+
+    @property
+    def all(self) -> frozenset[TaskId]:
+        """Every task of the client."""
+        return frozenset(self.active) | frozenset(self.standby)
+
+
+@dataclass(frozen=True)
+class Movement:
+    """A task that should be at one client, but stays with another until the first has restored its state.
+
+    :param role: what shall move, the active task or a standby.
+    :param runs_on: client that has it meanwhile.
+    :param goes_to: client that a balanced assignment gives it to.
+    :param is_warming_up: whether ``goes_to`` restores it already; else it waits for a later rebalance.
+    :param is_swap: whether ``goes_to`` got the other one's standby for it, which counts as no warm-up.
+    """
+
+    task: TaskId
+    role: Role
+    runs_on: str
+    goes_to: str
+    is_warming_up: bool
+    is_swap: bool = False
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """Who has which tasks now, and what is still to come.
+
+    :param clients: tasks by client id, every client of the application among them.
+    :param movements: tasks that are not yet where they should be.
+    """
+
+    clients: Mapping[str, ClientTasks]
+    movements: tuple[Movement, ...] = ()
+
+    @property
+    def is_probing_rebalance_needed(self) -> bool:
+        """Whether to assign again after ``probing.rebalance.interval.ms`` (KIP-441)."""
+        return bool(self.movements)
+
+    def warm_ups(self, client: str) -> frozenset[TaskId]:
+        """Return a client's standbys that are there to be moved, beyond ``num.standby.replicas``."""
+        return frozenset(
+            m.task for m in self.movements if m.goes_to == client and m.is_warming_up and not m.is_swap
+        )
+
+    def holders(self, task: TaskId, role: Role) -> frozenset[str]:
+        """Return the clients that have a task in a role."""
+        return frozenset(
+            client
+            for client, has in self.clients.items()
+            if task in (has.active if role is Role.ACTIVE else has.standby)
+        )
+
+    def rows(self) -> Iterator[tuple[str, str, str]]:
+        """Yield client, its active tasks, and its standbys with warm-ups marked, as a table shows them."""
+        for client, has in self.clients.items():
+            warm_ups = self.warm_ups(client)
+            standbys = (f"{task} (warm-up)" if task in warm_ups else str(task) for task in has.standby)
+            yield client, _joined(has.active), _joined(standbys)
+
+    def to_come(self) -> tuple[Movement, ...]:
+        """Return the movements as a person sees them.
+
+        A task that goes to a client as its active one may also have been a standby there for a moment, by a swap,
+        and have lost that place again: that is one movement, not two.
+        """
+        active = {(m.task, m.goes_to) for m in self.movements if m.role is Role.ACTIVE}
+        return tuple(m for m in self.movements if m.role is Role.ACTIVE or (m.task, m.goes_to) not in active)
+
+    def movement_rows(self) -> Iterator[tuple[str, str, str, str, str]]:
+        """Yield task, role, where it is, where it goes, and what it waits for, as a table shows them."""
+        for m in self.to_come():
+            kind = "warm-up" if m.task in self.warm_ups(m.goes_to) else "standby"
+            is_there = m.task in self.clients[m.goes_to].standby
+            waits_for = f"its {kind} to catch up" if is_there else "a free warm-up"
+            yield str(m.task), str(m.role), m.runs_on, m.goes_to, waits_for
+
+
+def assignment_of(draft: Draft, movements: Iterable[Movement]) -> Assignment:
+    """Return a finished draft as a value that no longer changes."""
+    clients = {
+        client: ClientTasks(
+            tuple(sorted(draft.tasks(client, Role.ACTIVE))), tuple(sorted(draft.tasks(client, Role.STANDBY)))
+        )
+        for client in draft
+    }
+    return Assignment(clients, tuple(movements))
+
+
+def _joined(tasks: Iterable[object]) -> str:
+    return ", ".join(map(str, tasks)) or "-"

@@ -1,0 +1,89 @@
+"""An assignment that interrupts no task for a restore (KIP-441, ``HighAvailabilityTaskAssignor``)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from itertools import cycle
+
+from kafka_rescale.core.assignment.assignment import Assignment, assignment_of
+from kafka_rescale.core.assignment.balance import balance
+from kafka_rescale.core.assignment.client_tags import standby_task_assignor
+from kafka_rescale.core.assignment.configs import AssignmentConfigs
+from kafka_rescale.core.assignment.draft import Draft, LeastLoaded
+from kafka_rescale.core.assignment.lags import Lags
+from kafka_rescale.core.assignment.movements import TaskMovements
+from kafka_rescale.core.assignment.standby_assignors import StandbyTaskAssignor
+from kafka_rescale.core.assignment.tasks import Client, Role, TaskId, Tasks
+from kafka_rescale.core.errors import InvalidInput
+
+
+def assign(
+    tasks: Tasks,
+    clients: Collection[Client],
+    configs: AssignmentConfigs,
+    standby_assignor: StandbyTaskAssignor | None = None,
+) -> Assignment:
+    """Return who has which tasks; the same for the same input, in whatever order it comes.
+
+    1. Active stateful tasks are balanced over clients and their threads, whatever state these have.
+    2. Standbys are added.
+    3. Where a client is not caught up on a task while another one is, the other one keeps it, and the first one
+       warms it up: ``max.warmup.replicas`` tasks at a time.
+    4. Stateless tasks fill up the clients with the fewest active tasks.
+
+    :param standby_assignor: in place of the one that the configs ask for.
+    :raises InvalidInput: there is no client, two have one id, or one has no thread.
+    """
+    _check(clients)
+    draft = Draft(clients)
+    _assign_active(draft, tasks.stateful)
+    if configs.num_standby_replicas:
+        standbys = standby_assignor or standby_task_assignor(configs)
+        standbys.assign(draft, tasks.stateful, configs)
+        balance(
+            draft,
+            Role.STANDBY,
+            lambda source, to: standbys.is_allowed_movement(draft.clients[source], draft.clients[to]),
+        )
+    lags = Lags(tasks.stateful, list(clients), configs.acceptable_recovery_lag)
+    movements = TaskMovements(draft, lags, configs.max_warmup_replicas)
+    moved = movements.move_active()
+    moved += movements.move_standby(moved)
+    _assign_stateless(draft, tasks.stateless)
+    return assignment_of(draft, moved)
+
+
+def _assign_active(draft: Draft, stateful: Collection[TaskId]) -> None:
+    for task, client in zip(sorted(stateful), cycle(draft), strict=False):
+        draft.assign(client, task, Role.ACTIVE)
+    balance(draft, Role.ACTIVE, lambda source, to: True)
+
+
+def _assign_stateless(draft: Draft, stateless: Collection[TaskId]) -> None:
+    clients = LeastLoaded(draft, draft.active_load)
+    for task in sorted(stateless):
+        client = clients.pick(lambda _: True)
+        if client is not None:
+            draft.assign(client, task, Role.ACTIVE)
+
+
+def _check(clients: Collection[Client]) -> None:
+    ids = [client.id for client in clients]
+    doubled = sorted({each for each in ids if ids.count(each) > 1}) if len(set(ids)) < len(ids) else []
+    idle = sorted(client.id for client in clients if client.threads < 1)
+    problem = (
+        "no client"
+        if not ids
+        else f"several clients called {', '.join(doubled)}"
+        if doubled
+        else f"no stream thread of {', '.join(idle)}"
+        if idle
+        else None
+    )
+    if problem:
+        raise InvalidInput(
+            "clients of the application",
+            found=problem,
+            expected="at least one client, each with an id of its own and one stream thread or more",
+            remedy="Start a client, or leave out those that have no stream thread.",
+        )

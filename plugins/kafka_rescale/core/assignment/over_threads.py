@@ -1,0 +1,32 @@
+"""Which stream thread of a client runs which of its tasks (``StreamsPartitionAssignor#assignTasksToThreads``)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from kafka_rescale.core.assignment.tasks import TaskId
+
+
+def over_threads(
+    tasks: Collection[TaskId], threads: Collection[str], previous: Mapping[str, Collection[TaskId]]
+) -> dict[str, tuple[TaskId, ...]]:
+    """Return the tasks of each thread: as many as of any other, give or take one, and its own ones if possible.
+
+    :param threads: names of the client's live threads, at least one.
+    :param previous: tasks that each thread had.
+    """
+    names = sorted(threads)
+    at_most = -(-len(tasks) // len(names))
+    with_one_more = len(tasks) - (at_most - 1) * len(names)
+    left = set(tasks)
+    has: dict[str, set[TaskId]] = {}
+    for name in sorted(names, key=lambda name: (-len(left & set(previous.get(name, ()))), name)):
+        quota = at_most if with_one_more > 0 else at_most - 1
+        own = sorted(left & set(previous.get(name, ())))[:quota]
+        with_one_more -= len(own) == at_most
+        has[name] = set(own)
+        left -= has[name]
+    for task in sorted(left):
+        least = min(names, key=lambda name: (len(has[name]), name))
+        has[least].add(task)
+    return {name: tuple(sorted(has[name])) for name in names}
