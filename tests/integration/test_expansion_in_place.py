@@ -138,14 +138,16 @@ def test_a_stopped_application_grows_too_and_with_a_static_partitioner_nothing_i
     assert ordered.wrong() == {}
 
 
-@pytest.mark.parametrize(
-    "counts",
-    [pytest.param((6,), id="4to6"), pytest.param((6, 8), id="4to6to8", marks=pytest.mark.slow)],
-)
+@pytest.mark.slow
 def test_linear_hashing_moves_the_keys_of_split_partitions_exactly_once(
-    counts: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first move is killed on the way; a second growth goes over what the first one has left behind."""
+    """From 4 to 6, its move killed on the way, and to 8, over what the first growth has left behind.
+
+    Every test run grows this application in its DAG (``test_every_dag.py``), and kills a move without Spark
+    (``test_move_job.py``).
+    """
+    counts = 6, 8
     with EmbeddedBroker(tmp_path / "broker", heap="512m") as broker:
         ordered = OrderedInPlace(tmp_path / "ordered", broker.bootstrap_servers)
         ordered.prepare()
