@@ -80,7 +80,8 @@ def assert_valid(assignment: Assignment, all_tasks: Tasks, standbys: int = 0, wa
     assert all(len(has.all) == len(has.active) + len(has.standby) for has in assignment.clients.values())
     expected = min(len(assignment.clients), 1 + standbys)
     beyond = {task: 1 + has_standby[task] - expected for task in all_tasks.stateful}
-    assert set(beyond.values()) <= {0, 1}, beyond
+    # One task may have two warm-ups: where it will be active, and where a standby will be.
+    assert min(beyond.values(), default=0) >= 0, beyond
     assert sum(beyond.values()) <= warm_ups
 
 
