@@ -82,6 +82,15 @@ class KafkaConnection:
         """``bootstrap.servers``, for messages."""
         return self.config["bootstrap.servers"]
 
+    @property
+    def principal(self) -> str:
+        """Who this is to the brokers, as far as the settings tell: for a person who grants ACLs."""
+        user = self.config.get("sasl.username", "")
+        if user:
+            return f"User:{user}"
+        certificate = self.config.get("ssl.certificate.location", "")
+        return f"User:{_subject(certificate)}" if certificate else "User:<principal of the connection>"
+
     def client(self, **overrides: Any) -> dict[str, Any]:
         """Return settings for a confluent-kafka client; librdkafka's own log goes to Python's logging.
 
@@ -141,6 +150,16 @@ class KafkaConnection:
 _ENVIRONMENT_REMEDY = (
     f"Set {CONFIG_FILE_VARIABLE} to a JSON file of librdkafka settings, or {CONFIG_VARIABLE} to such JSON."
 )
+
+
+def _subject(certificate: str) -> str:
+    """Return the subject of the first certificate in a file, as brokers without mapping rules write it."""
+    try:
+        from cryptography.x509 import load_pem_x509_certificates
+
+        return load_pem_x509_certificates(Path(certificate).read_bytes())[0].subject.rfc4514_string()
+    except (ImportError, OSError, ValueError):
+        return f"<subject of {certificate}>"
 
 
 def _text(key: str, value: object) -> str:
