@@ -88,6 +88,9 @@ class KafkaConnection:
         user = self.config.get("sasl.username", "")
         if user:
             return f"User:{user}"
+        client = self.config.get("sasl.oauthbearer.client.id", "")
+        if client:
+            return f"User:<sub of the tokens of {client}>"
         certificate = self.config.get("ssl.certificate.location", "")
         return f"User:{_subject(certificate)}" if certificate else "User:<principal of the connection>"
 
@@ -171,5 +174,5 @@ def _text(key: str, value: object) -> str:
         f"Kafka connection, setting {key!r}",
         found=f"a {type(value).__name__}",
         expected="a plain text or number, and no callback",
-        remedy="Remove it, or use settings that need no callback (PLAIN, SCRAM, SSL).",
+        remedy="Remove it, or use settings that need no callback (PLAIN, SCRAM, OAUTHBEARER by OIDC, SSL).",
     )

@@ -81,7 +81,10 @@ def describe_unseen(connection: KafkaConnection, group: str) -> GroupDescription
 def admin_client(connection: KafkaConnection) -> Any:
     """Return kafka-python's admin client, for what confluent-kafka can't ask."""
     timeouts = {"request_timeout_ms": TIMEOUT_MS, "bootstrap_timeout_ms": TIMEOUT_MS}
-    return KafkaAdminClient(client_id="kafka-rescale", **timeouts, **connection.kafka_python())
+    settings = connection.kafka_python()
+    if (provider := settings.get("sasl_oauth_token_provider")) is not None:
+        provider.token()  # within the client a failure would only show as a timeout
+    return KafkaAdminClient(client_id="kafka-rescale", **timeouts, **settings)
 
 
 def asked(connection: KafkaConnection, what: str, ask: Callable[[Any], T]) -> T:
