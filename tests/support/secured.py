@@ -109,24 +109,31 @@ class Secured:
 
     def grant(self, acls: Iterable[Acl]) -> None:
         """Give permissions."""
-        for future in self.owner.create_acls([self._binding(AclBinding, acl) for acl in acls]).values():
+        bindings = [binding(AclBinding, acl, self.connections[acl.role].principal) for acl in acls]
+        for future in self.owner.create_acls(bindings).values():
             future.result(30)
 
     def revoke(self, acl: Acl) -> None:
         """Take a permission away."""
-        for future in self.owner.delete_acls([self._binding(AclBindingFilter, acl)]).values():
+        taken = binding(AclBindingFilter, acl, self.connections[acl.role].principal)
+        for future in self.owner.delete_acls([taken]).values():
             assert len(future.result(30)) == 1
 
-    def _binding(self, kind: Any, acl: Acl) -> Any:
-        return kind(
-            _RESOURCES[acl.pattern.resource],
-            acl.pattern.name,
-            ResourcePatternType.PREFIXED if acl.pattern.prefixed else ResourcePatternType.LITERAL,
-            self.connections[acl.role].principal,
-            "*",
-            AclOperation[acl.operation.name],
-            AclPermissionType.ALLOW,
-        )
+
+def binding(kind: Any, acl: Acl, principal: str) -> Any:
+    """Return a permission as confluent-kafka has it.
+
+    :param kind: ``AclBinding`` or ``AclBindingFilter``.
+    """
+    return kind(
+        _RESOURCES[acl.pattern.resource],
+        acl.pattern.name,
+        ResourcePatternType.PREFIXED if acl.pattern.prefixed else ResourcePatternType.LITERAL,
+        principal,
+        "*",
+        AclOperation[acl.operation.name],
+        AclPermissionType.ALLOW,
+    )
 
 
 @contextmanager

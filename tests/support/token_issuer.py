@@ -25,11 +25,13 @@ class TokenIssuer:
 
     :param clients: secret per client id, which is also the ``sub`` of its tokens.
     :param asked: the forms of all requests for tokens so far.
+    :param given: all tokens so far.
     """
 
     url: str
     clients: Mapping[str, str] = field(repr=False)
     asked: list[dict[str, str]] = field(default_factory=list)
+    given: list[str] = field(default_factory=list, repr=False)
 
     @property
     def jwks_url(self) -> str:
@@ -70,6 +72,7 @@ def token_issuer(clients: Mapping[str, str]) -> Iterator[TokenIssuer]:
             now = int(time.time())
             claims = {"sub": client, "iat": now, "exp": now + LIFE_SECONDS, "scope": "kafka"}
             token = jwt.encode(claims, key, algorithm="RS256", headers={"kid": KEY_ID})
+            issuer.given.append(token)
             self._answer(200, {"access_token": token, "token_type": "Bearer", "expires_in": LIFE_SECONDS})
 
         def _client(self) -> str | None:
