@@ -125,6 +125,7 @@ public class Connects {
             try (FileReader reader = new FileReader(file)) {
                 settings.load(reader);
             }
+            settings.put("request.timeout.ms", "10000");
             settings.put("default.api.timeout.ms", "20000");
             try (Admin admin = Admin.create(settings)) {
                 System.out.println(admin.describeCluster().clusterId().get());

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from kafka_rescale.core.acls import Acl, Resource, Role
 from kafka_rescale.core.application import Application
@@ -49,10 +50,18 @@ def _topics(application: Application, topology: Topology, state: ControlState) -
 
 
 def _rights(acls: Iterable[Acl], connections: Connections, topics: list[str]) -> list[Right]:
-    """Ask each principal's connection once per role: what another role needs is none of its business."""
+    """Ask by each connection for what the roles need that have it: of another principal it tells nothing."""
     wanted = list(acls)
-    return [
-        right
-        for role, connection in connections.items()
-        for right in RightsReader(connection).read(role, examples((a for a in wanted if a.role is role), topics))
-    ]
+    rights: list[Right] = []
+    for connection, roles in _by_connection(connections):
+        names = examples((acl for acl in wanted if acl.role in roles), topics)
+        told = RightsReader(connection).read(roles[0], names)
+        rights += [replace(right, role=role) for role in roles for right in told]
+    return rights
+
+
+def _by_connection(connections: Connections) -> list[tuple[KafkaConnection, list[Role]]]:
+    distinct: list[KafkaConnection] = []
+    for connection in connections.values():
+        distinct += [] if connection in distinct else [connection]
+    return [(each, [role for role, c in connections.items() if c == each]) for each in distinct]
