@@ -8,6 +8,7 @@ from dataclasses import replace
 from kafka_rescale.core.acls import Acl, Resource, Role
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.control_records import CONTROL_TOPIC, ControlState
+from kafka_rescale.core.declared_topics import InputPolicy
 from kafka_rescale.core.errors import PreflightRefused
 from kafka_rescale.core.generation_names import green_names
 from kafka_rescale.core.needed_acls import needed_acls
@@ -41,12 +42,17 @@ def permitted_state(application: Application, topology: Topology, connections: C
 
 
 def _topics(application: Application, topology: Topology, state: ControlState) -> list[str]:
-    """Return the running generation's topics and the next one's."""
+    """Return the running generation's topics and the next one's, its inputs among them."""
     generations = state.generations
     blue = generations.running if generations else application.application_id
     green = green_of(application, blue, (generations.generation if generations else 1) + 1)
     now = topics_of(application, topology, blue, generations.inputs if generations else {})
-    return [*now, *green_names(application, green).all_of(topology)]
+    next_inputs = [
+        each.successor_topic(application.partitions)
+        for each in application.inputs
+        if each.policy is InputPolicy.REPARTITIONED
+    ]
+    return [*now, *green_names(application, green).all_of(topology), *next_inputs]
 
 
 def _rights(acls: Iterable[Acl], connections: Connections, topics: list[str]) -> list[Right]:
