@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 
 from kafka_rescale.cli.output import Document, Rows
-from kafka_rescale.core.situation import shown
+from kafka_rescale.core.samples import shown
 from kafka_rescale.core.sizing import Advice, Candidate
 
 

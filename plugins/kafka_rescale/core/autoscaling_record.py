@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafka_rescale.core.plan import Value
+from kafka_rescale.core.values import Value
 
 FOLLOW_UP_MS = 10_000
 """``Admin#createPartitions``: it may take several seconds until all brokers know of new partitions (KIP-878)."""
