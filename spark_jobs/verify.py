@@ -11,6 +11,7 @@ import logging
 import sys
 
 PASSED, FINDINGS, NOT_VERIFIED = 0, 1, 2
+REDACTED = r"(?i)secret|password|token|access[.]?key|credential|jaas|keystore|url"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -44,7 +45,12 @@ def verified(application: str, run: str, attempt: int) -> int:
     try:
         connection = KafkaConnection.from_environment()
         builder = SparkSession.builder.appName(f"kafka-rescale verify {application} ({run}, attempt {attempt})")
-        spark = builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
+        builder = builder.config("spark.ui.showConsoleProgress", "false")
+        # Spark's own patterns know neither a JAAS line nor a key: both are options of its Kafka source.
+        builder = builder.config("spark.redaction.regex", REDACTED).config(
+            "spark.sql.redaction.options.regex", REDACTED
+        )
+        spark = builder.getOrCreate()
         report = verify(spark, connection, application)
     except Fenced as fenced:
         logging.error("superseded: %s", fenced)

@@ -313,3 +313,19 @@ class TestWatch:
             "approve_plan": False,
             "approve_cutover": False,
         }
+
+
+def test_every_task_has_the_connection_of_its_role(applications: Path) -> None:
+    roles = {role: f"kafka_{role}" for role in ("plan", "copy", "admin", "verify")}
+    write_application(applications, kafka_conn_ids=roles)
+    dag = parsed().dags["expand_orders-app"]
+    of = {
+        task.task_id.split(".")[-1]: getattr(task, "kafka_conn_id", None) or getattr(task, "kafka_config_id", None)
+        for task in dag.tasks
+    }
+    assert {of[job] for job in ("restore", "warm_up", "catch_up")} == {"kafka_copy"}
+    assert {of[gate] for gate in ("lag_gate", "gate_all")} == {"kafka_plan"}
+    assert of["verify"] == "kafka_verify"
+    named = {task.task_id: task.role.value for task in dag.tasks if hasattr(task, "role")}
+    assert {task for task, role in named.items() if role == "plan"} == {"preflight"}
+    assert {"plan", "cutover", "callback", "roll_back", "prewarm"} <= {t for t, r in named.items() if r == "admin"}

@@ -19,6 +19,16 @@ LOGIN = {
     "sasl.username": "alice",
     "sasl.password": "s3cret",
 }
+OAUTH = {
+    **SERVERS,
+    "security.protocol": "SASL_SSL",
+    "sasl.mechanism": "OAUTHBEARER",
+    "sasl.oauthbearer.method": "oidc",
+    "sasl.oauthbearer.client.id": "us",
+    "sasl.oauthbearer.client.secret": "s3cret",
+    "sasl.oauthbearer.scope": "kafka",
+    "sasl.oauthbearer.token.endpoint.url": "https://issuer/token",
+}
 PKCS8 = "-----BEGIN PRIVATE KEY-----\n…\n-----END PRIVATE KEY-----\n"
 
 
@@ -132,6 +142,32 @@ class TestJava:
         java = KafkaConnection({**LOGIN, "sasl.password": password}).java()
         assert java["sasl.jaas.config"].endswith(f" password={quoted};")
 
+    def test_client_credentials_become_a_login_of_their_own(self) -> None:
+        shared = {**OAUTH, "https.ca.location": "/issuer.pem", "sasl.oauthbearer.extensions": "pool=1, cluster=2"}
+        assert KafkaConnection(shared).java() == {
+            **SERVERS,
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": "OAUTHBEARER",
+            "sasl.login.callback.handler.class": (
+                "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
+            ),
+            "sasl.oauthbearer.token.endpoint.url": "https://issuer/token",
+            "sasl.jaas.config": (
+                "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required "
+                'clientId="us" clientSecret="s3cret" scope="kafka" extension_pool="1" extension_cluster="2" '
+                'ssl.truststore.type="PEM" ssl.truststore.location="/issuer.pem";'
+            ),
+            "ssl.endpoint.identification.algorithm": "https",
+        }
+
+    @pytest.mark.parametrize("lacking", ["client.id", "client.secret", "token.endpoint.url", "method"])
+    def test_client_credentials_have_to_be_whole(self, lacking: str) -> None:
+        config = {key: value for key, value in OAUTH.items() if not key.endswith(lacking)}
+        for settings in (KafkaConnection(config).java, KafkaConnection(config).kafka_python):
+            with pytest.raises(InvalidInput, match=rf"sasl\.oauthbearer\.{lacking}") as refused:
+                settings()
+            assert "s3cret" not in str(refused.value)
+
     def test_pem_files_become_stores(self) -> None:
         config = {
             **SERVERS,
@@ -207,6 +243,11 @@ class TestKafkaPython:
             "ssl_check_hostname": True,
             "ssl_cafile": "/ca.pem",
         }
+
+    def test_client_credentials_give_tokens_by_a_provider(self) -> None:
+        settings = KafkaConnection(OAUTH).kafka_python()
+        assert settings["sasl_mechanism"] == "OAUTHBEARER"
+        assert "s3cret" not in repr(settings)
 
     @pytest.mark.parametrize("key", ["ssl.keystore.location", "sasl.oauthbearer.config", "ssl.crl.location"])
     def test_what_matters_for_security_is_not_dropped(self, key: str) -> None:

@@ -21,6 +21,7 @@ from kafka_rescale.airflow.operators.approval import OptionalApprovalOperator
 from kafka_rescale.airflow.operators.closing import FinishOperator, RollBackOperator
 from kafka_rescale.airflow.operators.spark_submit import RescaleSparkSubmitOperator
 from kafka_rescale.airflow.sensors.lag_gate import LagGateSensor
+from kafka_rescale.core.acls import Role
 from kafka_rescale.core.application import Application
 
 PLAN_TABLE = "{{ ti.xcom_pull(task_ids='plan', key='table') }}"
@@ -71,7 +72,7 @@ class ExpansionTasks:
             job=job,
             stage=stage,
             application_id=self.application.application_id,
-            kafka_conn_id=self.application.kafka_conn_id,
+            kafka_conn_id=self.application.kafka_conn_id_of(Role.VERIFY if job == "verify" else Role.COPY),
             conn_id=self.application.spark_conn_id,
             acceptable_lag=self._acceptable_lag() if job in {"warm_up", "catch_up"} else None,
             **{"conf": dict(self.application.spark_conf), **arguments},
@@ -142,7 +143,7 @@ class ExpansionTasks:
     def _gate(self) -> dict[str, Any]:
         return {
             "application_id": self.application.application_id,
-            "kafka_config_id": self.application.kafka_conn_id,
+            "kafka_config_id": self.application.kafka_conn_id_of(Role.PLAN),
             "acceptable_lag": self._acceptable_lag(),
         }
 

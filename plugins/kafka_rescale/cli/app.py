@@ -12,13 +12,16 @@ from typing import Annotated
 
 import typer
 
+from kafka_rescale.cli.acls_view import acls_view
 from kafka_rescale.cli.advice import with_advice
 from kafka_rescale.cli.connections import connection_for
 from kafka_rescale.cli.output import Document, failed, show
 from kafka_rescale.cli.views import application_view, cluster_view, plan_view, status_view
+from kafka_rescale.core.acls import Role
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.errors import InvalidInput, Outage, Refused, RescaleError
 from kafka_rescale.core.journal import Phase
+from kafka_rescale.core.needed_acls import needed_acls
 from kafka_rescale.core.report import render
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
@@ -46,6 +49,7 @@ Config = Annotated[
         help="Kafka settings by their librdkafka names, as JSON or properties. Else from the environment."
     ),
 ]
+Principal = Annotated[str, typer.Option(help="Of this role, such as User:alice.", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 
 
@@ -54,6 +58,29 @@ def validate(file: File, as_json: AsJson = False) -> None:
     """Check an application file; needs no cluster."""
     application = load_application(file)
     show(application_view(application, topology_of(application)), as_json)
+
+
+@app.command()
+def acls(
+    file: File,
+    principal: Annotated[str, typer.Option(help="One for all roles; else User:kafka-rescale-ROLE.")] = "",
+    principal_plan: Principal = "",
+    principal_copy: Principal = "",
+    principal_admin: Principal = "",
+    principal_verify: Principal = "",
+    bootstrap_server: Annotated[str, typer.Option(help="For the commands.")] = "localhost:9092",
+    as_json: AsJson = False,
+) -> None:
+    """Show the permissions that each role needs, and the commands that give them; needs no cluster."""
+    application = load_application(file)
+    own = {
+        Role.PLAN: principal_plan,
+        Role.COPY: principal_copy,
+        Role.ADMIN: principal_admin,
+        Role.VERIFY: principal_verify,
+    }
+    principals = {role: own[role] or principal or f"User:kafka-rescale-{role}" for role in Role}
+    show(acls_view(needed_acls(application, topology_of(application)), principals, bootstrap_server), as_json)
 
 
 @app.command()
@@ -119,17 +146,17 @@ def verify(
     """Compare the new generation with the one before over the whole state, by a Spark job."""
     from kafka_rescale.cli.spark import run_verify
 
-    application, connection = _opened(file, config)
+    application, connection = _opened(file, config, Role.VERIFY)
     report = run_verify(application, connection, master)
     show(Document(data=report.model_dump(mode="json"), text=render(report)), as_json)
     if not report.passed:
         raise typer.Exit(FINDINGS)
 
 
-def _opened(file: Path, config: Path | None) -> tuple[Application, KafkaConnection]:
+def _opened(file: Path, config: Path | None, role: Role = Role.PLAN) -> tuple[Application, KafkaConnection]:
     """The file is checked before anything is connected to."""
     application = load_application(file)
-    connection = connection_for(application, config)
+    connection = connection_for(application, config, role)
     connection.check()
     return application, connection
 

@@ -7,13 +7,14 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from kafka_rescale.core.acls import Role
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.kafka.connection import CONFIG_FILE_VARIABLE, CONFIG_VARIABLE, KafkaConnection
 
 
-def connection_for(application: Application, config: Path | None) -> KafkaConnection:
-    """Return the connection from, in this order, a file, the environment, or the Airflow connection of the file.
+def connection_for(application: Application, config: Path | None, role: Role) -> KafkaConnection:
+    """Return the connection from, in this order, a file, the environment, or the Airflow connection of a role.
 
     :param config: settings by their librdkafka names, as JSON or in properties format.
     :raises InvalidInput: there is none, or it can't be read.
@@ -22,10 +23,11 @@ def connection_for(application: Application, config: Path | None) -> KafkaConnec
         return KafkaConnection(_from_file(config))
     if os.environ.get(CONFIG_FILE_VARIABLE) or os.environ.get(CONFIG_VARIABLE):
         return KafkaConnection.from_environment()
-    variable = f"AIRFLOW_CONN_{application.kafka_conn_id.upper()}"
+    conn_id = application.kafka_conn_id_of(role)
+    variable = f"AIRFLOW_CONN_{conn_id.upper()}"
     if os.environ.get(variable, "").lstrip().startswith("{"):
         return KafkaConnection(_from_variable(variable))
-    return KafkaConnection(_from_airflow(application.kafka_conn_id, variable))
+    return KafkaConnection(_from_airflow(conn_id, variable))
 
 
 def _from_file(path: Path) -> Mapping[str, str]:

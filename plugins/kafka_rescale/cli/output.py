@@ -35,11 +35,13 @@ class Document:
 
     :param data: for ``--json``.
     :param text: lines before the tables.
+    :param closing: lines after them.
     """
 
     data: Mapping[str, Any]
     text: str = ""
     tables: Sequence[Rows] = field(default_factory=tuple)
+    closing: str = ""
 
 
 def show(document: Document, as_json: bool) -> None:
@@ -53,6 +55,8 @@ def show(document: Document, as_json: bool) -> None:
     for rows in document.tables:
         if rows.rows:
             console.print(_table(rows))
+    if document.closing:
+        console.print(document.closing, soft_wrap=True)
 
 
 def failed(error: RescaleError) -> None:

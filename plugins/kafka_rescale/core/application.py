@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from kafka_rescale.core.acls import Role
 from kafka_rescale.core.autoscaling_bounds import Bounds
 from kafka_rescale.core.declared_lifecycles import Lifecycle
 from kafka_rescale.core.declared_stores import Store
@@ -29,6 +30,8 @@ class Application(Strict):
     """One application file.
 
     :param application_id: the ``application.id`` of the first generation; later ones add a suffix.
+    :param kafka_conn_ids: Airflow connections of roles (``plan``, ``copy``, ``admin``, ``verify``) that have a
+        principal of their own; the others use ``kafka_conn_id``.
     :param partitions: desired parallelism; inputs that grow and internal topics get this count.
     :param topology: text printed by ``Topology#describe()`` (the loader resolves a file name to its text).
     :param acceptable_recovery_lag: offsets per partition within which the gate opens (KIP-441's default).
@@ -50,6 +53,7 @@ class Application(Strict):
     runtime: Literal["kafka-streams"] = "kafka-streams"
     mode: Mode = Mode.BLUE_GREEN
     kafka_conn_id: str = "kafka_default"
+    kafka_conn_ids: dict[Role, str] = Field(default_factory=dict)
     spark_conn_id: str = "spark_default"
     partitions: PartitionCount
     inputs: tuple[Input, ...] = Field(min_length=1)
@@ -79,6 +83,10 @@ class Application(Strict):
         if (self.topology is None) == (not self.subtopologies):
             raise ValueError("give either `topology:` (what Topology#describe() prints) or `subtopologies:`")
         return self
+
+    def kafka_conn_id_of(self, role: Role) -> str:
+        """Return the id of the Airflow connection by which a role reaches the brokers."""
+        return self.kafka_conn_ids.get(role, self.kafka_conn_id)
 
     def input_named(self, topic: str) -> Input:
         """Return the declaration of an input topic."""

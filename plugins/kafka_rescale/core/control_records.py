@@ -11,6 +11,8 @@ from kafka_rescale.core.bridge import Bridge
 from kafka_rescale.core.journal import Journal
 from kafka_rescale.core.values import Value
 
+CONTROL_TOPIC = "_kafka_rescale"
+
 
 class Concern(StrEnum):
     """The second half of a control record's key, ``<application>/<concern>[/<detail>]``."""

@@ -24,6 +24,17 @@ def counted(number: int, thing: str) -> str:
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
+def keyed_inputs(application: Application, topology: Topology) -> list[Input]:
+    """Return the inputs whose keys decide where state is."""
+    stateful = {t for s in topology.subtopologies if s.is_stateful for t in s.sources}
+    return [
+        i
+        for i in application.inputs
+        if i.policy in {InputPolicy.PAUSED, InputPolicy.REPARTITIONED}
+        or (i.policy is InputPolicy.FIXED and i.topic in stateful)
+    ]
+
+
 @dataclass(frozen=True)
 class Situation:
     """An application file, its cluster, and what is asked for.
@@ -151,13 +162,7 @@ class Situation:
 
     def keyed_inputs(self) -> list[Input]:
         """Return the inputs whose keys decide where state is."""
-        stateful = {t for s in self.stateful_subtopologies() for t in s.sources}
-        return [
-            i
-            for i in self.application.inputs
-            if i.policy in {InputPolicy.PAUSED, InputPolicy.REPARTITIONED}
-            or (i.policy is InputPolicy.FIXED and i.topic in stateful)
-        ]
+        return keyed_inputs(self.application, self.topology)
 
     def successors(self) -> dict[str, str]:
         """Return the topic that an expansion to the target would create, per input that gets a new one."""

@@ -17,6 +17,7 @@ from kafka_rescale.embedded.broker_config import (
     server_properties,
     to_properties_file,
 )
+from kafka_rescale.embedded.broker_security import BrokerSecurity
 from kafka_rescale.embedded.jars import java_command
 from kafka_rescale.embedded.processes import (
     end_process,
@@ -42,6 +43,7 @@ class EmbeddedBroker:
     :param properties: broker properties that replace or complete the defaults
     :param heap: ``-Xmx`` of the JVM
     :param sasl_users: user name to password; if given, clients must use SASL_PLAINTEXT with PLAIN
+    :param security: instead, SASL_SSL, client certificates and an authorizer, as told there
     :param detached: the broker outlives this process and this context manager; otherwise it dies with them
     """
 
@@ -53,6 +55,7 @@ class EmbeddedBroker:
         properties: Mapping[str, str] | None = None,
         heap: str = "1g",
         sasl_users: Mapping[str, str] | None = None,
+        security: BrokerSecurity | None = None,
         detached: bool = False,
     ) -> None:
         self.directory = Path(directory).resolve()
@@ -64,6 +67,7 @@ class EmbeddedBroker:
         self._overrides = dict(properties or {})
         self._heap = heap
         self._sasl_users = dict(sasl_users or {})
+        self.security = security
         self._detached = detached
         self._process: subprocess.Popen[bytes] | None = None
         self._watchdog: subprocess.Popen[bytes] | None = None
@@ -85,22 +89,39 @@ class EmbeddedBroker:
     def client_config(self, user: str | None = None) -> dict[str, str]:
         """librdkafka properties to connect as ``user`` (default: the first one)."""
         config = {"bootstrap.servers": self.bootstrap_servers}
+        if self.security is not None:
+            return config | self.security.login(user or next(iter(self.security.users)))
         if self._sasl_users:
             user = user or next(iter(self._sasl_users))
             config |= {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
             config |= {"sasl.username": user, "sasl.password": self._sasl_users[user]}
         return config
 
+    @property
+    def internal_config(self) -> dict[str, str]:
+        """librdkafka properties of whoever has started the broker: a super user, where there is security."""
+        guarded = bool(self._sasl_users or self.security)
+        return {"bootstrap.servers": f"127.0.0.1:{self.ports.internal if guarded else self.ports.client}"}
+
+    def certified_config(self, common_name: str) -> dict[str, str]:
+        """librdkafka properties to connect by a certificate; only with ``security``."""
+        assert self.security is not None, "a broker without certificates"
+        return {
+            "bootstrap.servers": f"127.0.0.1:{self.ports.mtls}",
+            **self.security.certificate(common_name),
+        }
+
     def start(self) -> EmbeddedBroker:
         """Format the directory if it is new, start the broker, return when it answers a metadata request."""
         if self.pid is not None:
             raise BrokerError(f"broker {self.pid} already runs on {self.directory}: stop it first")
         data = self.directory / "data"
-        properties = server_properties(data, self.ports, self._sasl_users, self._overrides)
+        properties = server_properties(data, self.ports, self._sasl_users, self._overrides, self.security)
         self._properties_file.write_text(to_properties_file(properties))
         if not (data / "meta.properties").exists():
             self._format()
-        command = java_command("kafka.Kafka", str(self._properties_file), options=jvm_options(self._heap))
+        options = (*jvm_options(self._heap), *(self.security.jvm_options() if self.security else ()))
+        command = java_command("kafka.Kafka", str(self._properties_file), options=options)
         with self.log_file.open("ab") as log:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
@@ -109,6 +130,8 @@ class EmbeddedBroker:
         if not self._detached:
             self._watchdog = end_with_parent(self._process.pid)
         self._wait_until_ready()
+        if self.security is not None:
+            self.security.create_users(AdminClient(self.internal_config))
         return self
 
     def stop(self) -> None:
@@ -152,9 +175,8 @@ class EmbeddedBroker:
             raise BrokerError(f"formatting {self.directory} failed:\n{result.stdout}{result.stderr}")
 
     def _wait_until_ready(self) -> None:
-        port = self.ports.internal if self._sasl_users else self.ports.client
         quiet = {"log_level": 0, "reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 100}
-        admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}", **quiet})
+        admin = AdminClient({**self.internal_config, **quiet})
 
         def answers() -> bool:
             if self._process is not None and self._process.poll() is not None:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from kafka_rescale.embedded.broker_security import BrokerSecurity
 from kafka_rescale.embedded.processes import free_ports
 
 SMALL_MACHINE = {
@@ -31,23 +32,27 @@ SMALL_MACHINE = {
 
 @dataclass(frozen=True)
 class Ports:
-    """TCP ports of one broker on 127.0.0.1; ``internal`` is the broker's own when clients must log in."""
+    """TCP ports of one broker on 127.0.0.1.
+
+    ``internal`` is the broker's own when clients must log in, ``mtls`` for those that do so by certificate.
+    """
 
     client: int
     controller: int
     internal: int
+    mtls: int = 0
 
     @classmethod
     def of(cls, directory: Path, client: int | None = None) -> Ports:
         """The ports that ``directory`` was used with before, or free ones, kept for every later start."""
         file = directory / "ports.json"
         if file.exists():
-            kept = cls(**json.loads(file.read_text()))
+            kept = cls(**{"mtls": free_ports(1)[0], **json.loads(file.read_text())})
             if client not in {None, kept.client}:
                 raise ValueError(f"{directory} belongs to a broker on port {kept.client}, not {client}")
             return kept
-        free, controller, internal = free_ports(3)
-        ports = cls(client=client or free, controller=controller, internal=internal)
+        free, controller, internal, mtls = free_ports(4)
+        ports = cls(client=client or free, controller=controller, internal=internal, mtls=mtls)
         file.write_text(json.dumps(asdict(ports)))
         return ports
 
@@ -60,23 +65,30 @@ def cluster_id() -> str:
 
 
 def server_properties(
-    data_directory: Path, ports: Ports, sasl_users: Mapping[str, str], overrides: Mapping[str, str]
+    data_directory: Path,
+    ports: Ports,
+    sasl_users: Mapping[str, str],
+    overrides: Mapping[str, str],
+    security: BrokerSecurity | None = None,
 ) -> dict[str, str]:
     """Properties of the broker.
 
     :param sasl_users: user name to password. If there are any, clients log in with SASL_PLAINTEXT / PLAIN,
         while the broker and its controller talk to themselves in PLAINTEXT on listeners of their own.
     :param overrides: properties that replace or complete the defaults
+    :param security: instead of ``sasl_users``, TLS, SCRAM, client certificates and an authorizer.
     """
-    client_protocol = "SASL_PLAINTEXT" if sasl_users else "PLAINTEXT"
-    brokers = {"CLIENT": ports.client} | ({"INTERNAL": ports.internal} if sasl_users else {})
+    client_protocol = "SASL_SSL" if security else "SASL_PLAINTEXT" if sasl_users else "PLAINTEXT"
+    guarded = bool(sasl_users or security)
+    brokers = {"CLIENT": ports.client} | ({"INTERNAL": ports.internal} if guarded else {})
+    brokers |= {"MTLS": ports.mtls} if security else {}
     listeners = brokers | {"CONTROLLER": ports.controller}
-    protocols = {"CLIENT": client_protocol, "INTERNAL": "PLAINTEXT", "CONTROLLER": "PLAINTEXT"}
+    protocols = {"CLIENT": client_protocol, "MTLS": "SSL", "INTERNAL": "PLAINTEXT", "CONTROLLER": "PLAINTEXT"}
     properties = SMALL_MACHINE | {
         "log.dirs": str(data_directory),
         "controller.quorum.bootstrap.servers": f"127.0.0.1:{ports.controller}",
         "controller.listener.names": "CONTROLLER",
-        "inter.broker.listener.name": "INTERNAL" if sasl_users else "CLIENT",
+        "inter.broker.listener.name": "INTERNAL" if guarded else "CLIENT",
         "listeners": ",".join(f"{name}://127.0.0.1:{port}" for name, port in listeners.items()),
         "advertised.listeners": ",".join(f"{name}://127.0.0.1:{port}" for name, port in brokers.items()),
         "listener.security.protocol.map": ",".join(f"{name}:{protocols[name]}" for name in listeners),
@@ -86,7 +98,7 @@ def server_properties(
         module = "org.apache.kafka.common.security.plain.PlainLoginModule"
         properties["listener.name.client.sasl.enabled.mechanisms"] = "PLAIN"
         properties["listener.name.client.plain.sasl.jaas.config"] = f"{module} required {users};"
-    return properties | dict(overrides)
+    return properties | (security.properties() if security else {}) | dict(overrides)
 
 
 def to_properties_file(properties: Mapping[str, str]) -> str:

@@ -8,12 +8,8 @@ from typing import Any
 
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.kafka.librdkafka_keys import CONNECTION_KEYS, OWNED_KEYS, TUNING_KEYS
+from kafka_rescale.kafka.sasl_settings import java_sasl, kafka_python_sasl
 
-_LOGIN_MODULES = {
-    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
-    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
-    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
-}
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
@@ -28,10 +24,7 @@ def java_settings(config: Mapping[str, str]) -> dict[str, str]:
             raise _unknown(key, "Java clients (Spark's connector)")
     java = {"bootstrap.servers": config["bootstrap.servers"], "security.protocol": _protocol(config)}
     if java["security.protocol"].startswith("SASL_"):
-        mechanism = _mechanism(config)
-        user, password = (_jaas_quoted(config.get(key, "")) for key in ("sasl.username", "sasl.password"))
-        java["sasl.mechanism"] = mechanism
-        java["sasl.jaas.config"] = f"{_LOGIN_MODULES[mechanism]} required username={user} password={password};"
+        java |= java_sasl(config)
     if java["security.protocol"].endswith("SSL"):
         java |= _java_ssl(config)
     return java
@@ -51,9 +44,7 @@ def kafka_python_settings(config: Mapping[str, str]) -> dict[str, Any]:
     servers = [server.strip() for server in config["bootstrap.servers"].split(",")]
     settings: dict[str, Any] = {"bootstrap_servers": servers, "security_protocol": protocol}
     if protocol.startswith("SASL_"):
-        settings["sasl_mechanism"] = _mechanism(config)
-        settings["sasl_plain_username"] = config.get("sasl.username", "")
-        settings["sasl_plain_password"] = config.get("sasl.password", "")
+        settings |= kafka_python_sasl(config)
     if protocol.endswith("SSL"):
         _refuse_unverified(config)
         settings["ssl_check_hostname"] = _identification(config) == "https"
@@ -114,19 +105,6 @@ def _protocol(config: Mapping[str, str]) -> str:
     return protocol
 
 
-def _mechanism(config: Mapping[str, str]) -> str:
-    # librdkafka's default is GSSAPI, which can't be carried over here: it must be said.
-    mechanism = config.get("sasl.mechanism", config.get("sasl.mechanisms", "GSSAPI"))
-    if mechanism not in _LOGIN_MODULES:
-        raise InvalidInput(
-            "Kafka connection, sasl.mechanism",
-            found=repr(mechanism),
-            expected=f"one of {', '.join(_LOGIN_MODULES)}",
-            remedy="Use a user with a password; other mechanisms are not supported.",
-        )
-    return mechanism
-
-
 def _identification(config: Mapping[str, str]) -> str:
     return config.get("ssl.endpoint.identification.algorithm", "https").lower() or "none"
 
@@ -141,15 +119,11 @@ def _refuse_unverified(config: Mapping[str, str]) -> None:
         )
 
 
-def _jaas_quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
-
-
 def _unknown(key: str, client: str) -> InvalidInput:
     return InvalidInput(
         f"Kafka connection, setting {key!r}",
         found=f"a setting without a counterpart in {client}",
-        expected="PLAINTEXT, SSL with PEM files, SASL with PLAIN or SCRAM, and librdkafka's tuning",
+        expected="PLAINTEXT, SSL with PEM files, SASL with PLAIN, SCRAM or OAUTHBEARER by OIDC, and librdkafka's "
+        "tuning",
         remedy="Remove it from the connection, or reach the brokers by one of these ways.",
     )

@@ -82,6 +82,18 @@ class KafkaConnection:
         """``bootstrap.servers``, for messages."""
         return self.config["bootstrap.servers"]
 
+    @property
+    def principal(self) -> str:
+        """Who this is to the brokers, as far as the settings tell: for a person who grants ACLs."""
+        user = self.config.get("sasl.username", "")
+        if user:
+            return f"User:{user}"
+        client = self.config.get("sasl.oauthbearer.client.id", "")
+        if client:
+            return f"User:<sub of the tokens of {client}>"
+        certificate = self.config.get("ssl.certificate.location", "")
+        return f"User:{_subject(certificate)}" if certificate else "User:<principal of the connection>"
+
     def client(self, **overrides: Any) -> dict[str, Any]:
         """Return settings for a confluent-kafka client; librdkafka's own log goes to Python's logging.
 
@@ -143,6 +155,16 @@ _ENVIRONMENT_REMEDY = (
 )
 
 
+def _subject(certificate: str) -> str:
+    """Return the subject of the first certificate in a file, as brokers without mapping rules write it."""
+    try:
+        from cryptography.x509 import load_pem_x509_certificates
+
+        return load_pem_x509_certificates(Path(certificate).read_bytes())[0].subject.rfc4514_string()
+    except (ImportError, OSError, ValueError):
+        return f"<subject of {certificate}>"
+
+
 def _text(key: str, value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
@@ -152,5 +174,5 @@ def _text(key: str, value: object) -> str:
         f"Kafka connection, setting {key!r}",
         found=f"a {type(value).__name__}",
         expected="a plain text or number, and no callback",
-        remedy="Remove it, or use settings that need no callback (PLAIN, SCRAM, SSL).",
+        remedy="Remove it, or use settings that need no callback (PLAIN, SCRAM, OAUTHBEARER by OIDC, SSL).",
     )

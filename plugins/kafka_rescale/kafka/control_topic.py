@@ -12,7 +12,14 @@ from pydantic import BaseModel, ValidationError
 
 from kafka_rescale.core.autoscaling_record import Autoscaling
 from kafka_rescale.core.bridge import Bridge
-from kafka_rescale.core.control_records import Concern, ControlState, Generations, JobResult, Lease
+from kafka_rescale.core.control_records import (
+    CONTROL_TOPIC,
+    Concern,
+    ControlState,
+    Generations,
+    JobResult,
+    Lease,
+)
 from kafka_rescale.core.errors import Fenced, Outage, UnsafeState
 from kafka_rescale.core.journal import Journal
 from kafka_rescale.core.values import Value
@@ -21,7 +28,7 @@ from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.log_reader import latest_values
 from kafka_rescale.kafka.transactional_writer import MESSAGE_MAX_BYTES, TransactionalWriter
 
-TOPIC = "_kafka_rescale"
+TOPIC = CONTROL_TOPIC
 READ_SECONDS = 30.0
 
 Change = Mapping[str, Value | Mapping[str, object] | None]

@@ -48,7 +48,7 @@ def leave_group(
             leaving = [MemberToRemove(member_id=m, reason=REASON) for m in members]
             client.remove_group_members(group, leaving)
 
-    _asked(connection, f"members of group {group!r}", remove)
+    asked(connection, f"members of group {group!r}", remove)
 
 
 def describe_unseen(connection: KafkaConnection, group: str) -> GroupDescription:
@@ -75,17 +75,25 @@ def describe_unseen(connection: KafkaConnection, group: str) -> GroupDescription
             )
         return GroupDescription(group_id=group, state="Dead")
 
-    return _asked(connection, f"group {group!r}", describe)
+    return asked(connection, f"group {group!r}", describe)
 
 
 def admin_client(connection: KafkaConnection) -> Any:
     """Return kafka-python's admin client, for what confluent-kafka can't ask."""
     timeouts = {"request_timeout_ms": TIMEOUT_MS, "bootstrap_timeout_ms": TIMEOUT_MS}
-    return KafkaAdminClient(client_id="kafka-rescale", **timeouts, **connection.kafka_python())
+    settings = connection.kafka_python()
+    if (provider := settings.get("sasl_oauth_token_provider")) is not None:
+        provider.token()  # within the client a failure would only show as a timeout
+    return KafkaAdminClient(client_id="kafka-rescale", **timeouts, **settings)
 
 
-def _asked(connection: KafkaConnection, what: str, ask: Callable[[Any], T]) -> T:
-    """Ask, for requests that may be repeated, until no error says to ask again: coordinators move."""
+def asked(connection: KafkaConnection, what: str, ask: Callable[[Any], T]) -> T:
+    """Return the answer to requests that may be repeated; asked again while an error says so: coordinators move.
+
+    :param ask: is given kafka-python's admin client.
+    :raises InvalidInput: the brokers don't let us.
+    :raises Outage: they don't answer.
+    """
     answers: list[T] = []
     failures: list[KafkaError] = []
 

@@ -38,9 +38,11 @@ TUNING_KEYS = frozenset({
 """Tune librdkafka itself and mean nothing to another client."""
 
 CONNECTION_KEYS = frozenset({
-    "bootstrap.servers", "enable.ssl.certificate.verification", "metadata.broker.list", "sasl.mechanism",
-    "sasl.mechanisms", "sasl.password", "sasl.username", "security.protocol", "ssl.ca.location",
-    "ssl.certificate.location", "ssl.endpoint.identification.algorithm", "ssl.key.location",
+    "bootstrap.servers", "enable.ssl.certificate.verification", "https.ca.location", "metadata.broker.list",
+    "sasl.mechanism", "sasl.mechanisms", "sasl.oauthbearer.client.id", "sasl.oauthbearer.client.secret",
+    "sasl.oauthbearer.extensions", "sasl.oauthbearer.method", "sasl.oauthbearer.scope",
+    "sasl.oauthbearer.token.endpoint.url", "sasl.password", "sasl.username", "security.protocol",
+    "ssl.ca.location", "ssl.certificate.location", "ssl.endpoint.identification.algorithm", "ssl.key.location",
     "ssl.key.password",
 })  # fmt: skip
 """How to reach the brokers; every client has a word for it."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from kafka_rescale.core import preflight as checks
+from kafka_rescale.core.acls import Role
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.errors import PreflightRefused
@@ -16,11 +17,11 @@ from kafka_rescale.core.situation import Situation
 from kafka_rescale.core.topology import Topology
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.kafka.describe import describe
 from kafka_rescale.kafka.lease import refuse_if_held
 from kafka_rescale.kafka.sampling import Sampled, record_counts, sample
 from kafka_rescale.operations import producers
+from kafka_rescale.operations.permissions import permitted_state
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ def preflight(
     now_ms: int,
     owner_is_finished: Callable[[str], bool],
     expect_running: bool | None = None,
+    others: Mapping[Role, KafkaConnection] | None = None,
 ) -> Preflight:
     """Check everything and return the plan; nothing is written to the cluster.
 
@@ -55,13 +57,16 @@ def preflight(
     :param now_ms: wall clock, in ms since the epoch.
     :param owner_is_finished: whether another owner's run has ended.
     :param expect_running: whether the application has to run, or to be stopped; None: either.
+    :param others: connections of other roles than ``plan`` whose permissions are checked as well.
     :raises InvalidInput: no connection can be had with these settings.
     :raises LeaseHeld: another run that has not ended rescales this application.
     :raises PreflightRefused: with every finding.
     """
     producers.check(application)
-    connection.check()
-    control = ControlTopic(connection, application.application_id).read()
+    connections = {Role.PLAN: connection, **(others or {})}
+    for each in connections.values():
+        each.check()
+    control = permitted_state(application, topology, connections)
     refuse_if_held(application.application_id, control.lease, owner, now_ms, owner_is_finished)
     situation, unread = look_around(application, topology, connection, control, target=target)
     situation = replace(situation, expect_running=expect_running, now_ms=now_ms)

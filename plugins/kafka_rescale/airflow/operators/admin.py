@@ -18,6 +18,7 @@ from kafka_rescale.airflow.runs import (
     owner_of,
 )
 from kafka_rescale.airflow.spark_connection import require_spark_master
+from kafka_rescale.core.acls import Role
 from kafka_rescale.core.plan import Plan
 
 
@@ -29,6 +30,7 @@ class PreflightOperator(RescaleOperator):
     """
 
     template_fields: Sequence[str] = (*RescaleOperator.template_fields, "target")
+    role = Role.PLAN
 
     def __init__(self, *, target: str | int | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -50,6 +52,7 @@ class PreflightOperator(RescaleOperator):
             owner=owner_of(context),
             now_ms=now_ms(),
             owner_is_finished=owner_is_finished,
+            others={role: self.connection(application, role) for role in Role},
         )
         for message in result.messages:
             self.log.info("%s", message)

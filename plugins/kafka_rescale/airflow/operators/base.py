@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator, Context
 
 from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
-from kafka_rescale.airflow.runs import (
-    owner_of,
-)
+from kafka_rescale.airflow.runs import owner_of
+from kafka_rescale.core.acls import Role
 
 if TYPE_CHECKING:
     from kafka_rescale.core.application import Application
@@ -26,6 +25,7 @@ class RescaleOperator(BaseOperator):
 
     template_fields: Sequence[str] = ("application_file",)
     ui_color = "#dbe7f5"
+    role = Role.ADMIN
 
     def __init__(self, *, application_file: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -37,9 +37,9 @@ class RescaleOperator(BaseOperator):
 
         return load_application(self.application_file)
 
-    def connection(self, application: Application) -> KafkaConnection:
-        """Return the application's Kafka connection."""
-        return KafkaRescaleHook(kafka_config_id=application.kafka_conn_id).connection()
+    def connection(self, application: Application, role: Role | None = None) -> KafkaConnection:
+        """Return the application's Kafka connection of a role, by default the one that this task has."""
+        return KafkaRescaleHook(kafka_config_id=application.kafka_conn_id_of(role or self.role)).connection()
 
     def run_owned(self, step: Callable[..., Any], context: Context, **arguments: Any) -> Any:
         """Call a step that takes the application, its connection and the owner of the lease."""

@@ -6,12 +6,14 @@ from airflow.sdk import Context
 from airflow.sdk.bases.skipmixin import SkipMixin
 
 from kafka_rescale.airflow.operators.base import RescaleOperator
+from kafka_rescale.core.acls import Role
 
 
 class BridgeDueOperator(RescaleOperator, SkipMixin):
     """Say whether the bridge has to run, and skip it if not."""
 
     inherits_from_skipmixin = True
+    role = Role.PLAN
 
     def execute(self, context: Context) -> str:
         """Return why the bridge has to run."""

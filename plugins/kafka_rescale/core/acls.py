@@ -1,0 +1,130 @@
+"""Access control lists of Kafka, as values: who may do what on which resources."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Role(StrEnum):
+    """A part of the work that can have a Kafka connection, hence a principal, of its own.
+
+    ``plan`` only reads. ``copy`` is what the long Spark jobs need. ``admin`` makes, grows and deletes topics and
+    moves offsets. ``verify`` reads both generations and leaves its report.
+    """
+
+    PLAN = "plan"
+    COPY = "copy"
+    ADMIN = "admin"
+    VERIFY = "verify"
+
+
+class Resource(StrEnum):
+    """A type of resource, in the words of ``kafka-acls.sh``."""
+
+    TOPIC = "topic"
+    GROUP = "group"
+    TRANSACTIONAL_ID = "transactional-id"
+
+
+class Operation(StrEnum):
+    """An operation, in the words of ``kafka-acls.sh``."""
+
+    READ = "Read"
+    WRITE = "Write"
+    CREATE = "Create"
+    DELETE = "Delete"
+    ALTER = "Alter"
+    DESCRIBE = "Describe"
+    DESCRIBE_CONFIGS = "DescribeConfigs"
+    ALTER_CONFIGS = "AlterConfigs"
+
+
+IMPLYING = {
+    Operation.DESCRIBE: frozenset({Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER}),
+    Operation.DESCRIBE_CONFIGS: frozenset({Operation.ALTER_CONFIGS}),
+}
+"""What allows an operation besides itself (``StandardAuthorizerData``, ``IMPLIES_DESCRIBE``)."""
+
+
+@dataclass(frozen=True, order=True)
+class Pattern:
+    """Resources by their whole name, or by what their names begin with."""
+
+    resource: Resource
+    name: str
+    prefixed: bool = False
+
+    def covers(self, resource: Resource, name: str) -> bool:
+        """Return whether a resource is one of these."""
+        if resource is not self.resource:
+            return False
+        return name.startswith(self.name) if self.prefixed else name == self.name
+
+    def includes(self, other: Pattern) -> bool:
+        """Return whether every resource of another pattern is one of these."""
+        return self.covers(other.resource, other.name) and (self.prefixed or not other.prefixed)
+
+    @property
+    def kind(self) -> str:
+        """Kafka's word for how names are compared."""
+        return "prefixed" if self.prefixed else "literal"
+
+    @property
+    def options(self) -> str:
+        """The pattern as options of ``kafka-acls.sh``."""
+        kind = f" --resource-pattern-type {self.kind}" if self.prefixed else ""
+        return f"--{self.resource} {shlex.quote(self.name)}{kind}"
+
+    def __str__(self) -> str:
+        return f"{self.resource} {self.name!r}{' and what begins with it' if self.prefixed else ''}"
+
+
+@dataclass(frozen=True)
+class Acl:
+    """One permission that a role needs."""
+
+    role: Role
+    pattern: Pattern
+    operation: Operation
+
+    def is_given_by(self, other: Acl) -> bool:
+        """Return whether another permission of the same role makes this one needless."""
+        enough = self.operation is other.operation or other.operation in IMPLYING.get(self.operation, ())
+        return self.role is other.role and enough and other.pattern.includes(self.pattern)
+
+
+def without_needless(acls: Iterable[Acl]) -> tuple[Acl, ...]:
+    """Return the permissions, role by role, without those that others give as well."""
+    roles = list(Role)
+    wanted = sorted(set(acls), key=lambda acl: (roles.index(acl.role), acl.pattern, acl.operation))
+    return tuple(a for a in wanted if not any(a != b and a.is_given_by(b) for b in wanted))
+
+
+def command(principal: str, acls: Iterable[Acl], servers: str) -> str:
+    """Return the ``kafka-acls.sh`` command that gives permissions on one pattern.
+
+    :param principal: such as ``User:alice``.
+    :param acls: all of the same pattern.
+    :param servers: ``bootstrap.servers``.
+    """
+    given = list(acls)
+    operations = " ".join(f"--operation {acl.operation}" for acl in given)
+    who = f"--bootstrap-server {shlex.quote(servers)} --add --allow-principal {shlex.quote(principal)}"
+    return f"kafka-acls.sh {who} {operations} {given[0].pattern.options}"
+
+
+def commands(acls: Iterable[Acl], principals: Mapping[Role, str], servers: str) -> list[str]:
+    """Return one command per principal and pattern.
+
+    :param principals: of every role that occurs; several may have the same.
+    """
+    by_command: dict[tuple[str, Pattern], list[Acl]] = {}
+    for acl in acls:
+        by_command.setdefault((principals[acl.role], acl.pattern), []).append(acl)
+    return [
+        command(principal, {a.operation: a for a in each}.values(), servers)
+        for (principal, _), each in by_command.items()
+    ]

@@ -1,0 +1,116 @@
+"""OAUTHBEARER by OIDC client credentials (KIP-768): what a connection says of it, and a token for kafka-python.
+
+librdkafka and Java fetch their tokens themselves; kafka-python leaves that to its user.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import ssl
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.error import URLError
+from urllib.parse import quote_plus, urlencode
+from urllib.request import Request, urlopen
+
+from kafka.net.sasl.oauth import AbstractTokenProvider
+
+from kafka_rescale.core.errors import InvalidInput, Outage
+
+OAUTHBEARER = "OAUTHBEARER"
+SECONDS = 10.0
+USED_FOR = 0.8
+"""The part of its life for which a token is used again."""
+
+_PREFIX = "sasl.oauthbearer"
+
+
+@dataclass
+class ClientCredentials(AbstractTokenProvider):
+    """A client of a token issuer.
+
+    :param endpoint: URL that gives tokens.
+    :param pairs: extensions for the brokers, ``name=value`` with commas between.
+    :param authority: PEM file by which the issuer's certificate is verified; the machine's own if empty.
+    """
+
+    endpoint: str
+    client_id: str
+    client_secret: str = field(repr=False)
+    scope: str = ""
+    pairs: str = ""
+    authority: str = ""
+    _token: str = field(default="", repr=False)
+    _until: float = 0.0
+
+    @classmethod
+    def of(cls, config: Mapping[str, str]) -> ClientCredentials:
+        """Return what librdkafka settings say.
+
+        :raises InvalidInput: another method than ``oidc``, or something is missing.
+        """
+        method = config.get(f"{_PREFIX}.method", "default")
+        if method.lower() != "oidc":
+            raise InvalidInput(
+                f"Kafka connection, {_PREFIX}.method",
+                found=repr(method),
+                expected="'oidc', client credentials of a token issuer",
+                remedy="Set it, with the issuer's endpoint and the client; other methods need a callback.",
+            )
+        needed = {name: f"{_PREFIX}.{name}" for name in ("token.endpoint.url", "client.id", "client.secret")}
+        for key in needed.values():
+            if not config.get(key):
+                raise InvalidInput(
+                    f"Kafka connection, {key}",
+                    found="nothing",
+                    expected="what the token issuer has given out",
+                    remedy=f"Set {', '.join(needed.values())}.",
+                )
+        return cls(
+            endpoint=config[needed["token.endpoint.url"]],
+            client_id=config[needed["client.id"]],
+            client_secret=config[needed["client.secret"]],
+            scope=config.get(f"{_PREFIX}.scope", ""),
+            pairs=config.get(f"{_PREFIX}.extensions", ""),
+            authority=config.get("https.ca.location", ""),
+        )
+
+    def token(self) -> str:
+        """Return a token that is valid for a while.
+
+        :raises Outage: the issuer gives none.
+        """
+        if time.monotonic() >= self._until:
+            answer = self._fetched()
+            self._token = str(answer["access_token"])
+            self._until = time.monotonic() + USED_FOR * float(answer.get("expires_in", 0))
+        return self._token
+
+    def extensions(self) -> dict[str, str]:
+        """Return the extensions by name."""
+        named = (pair.partition("=") for pair in self.pairs.split(",") if pair.strip())
+        return {name.strip(): value.strip() for name, _, value in named}
+
+    def _fetched(self) -> dict[str, str]:
+        # RFC 6749, 2.3.1: both are form-encoded before they are put together.
+        client = f"{quote_plus(self.client_id)}:{quote_plus(self.client_secret)}".encode()
+        form = {"grant_type": "client_credentials", **({"scope": self.scope} if self.scope else {})}
+        headers = {"Authorization": f"Basic {base64.b64encode(client).decode()}", "Accept": "application/json"}
+        request = Request(self.endpoint, urlencode(form).encode(), headers, method="POST")
+        context = ssl.create_default_context(cafile=self.authority or None)
+        try:
+            with urlopen(request, timeout=SECONDS, context=context) as answer:
+                found = json.load(answer)
+            if not isinstance(found, dict) or "access_token" not in found:
+                raise ValueError("no access_token")
+        except (URLError, OSError, ValueError) as error:
+            # An issuer may quote what it was sent, hence only the kind of the error.
+            raise Outage(
+                f"token of {self.client_id!r} from {self.endpoint}",
+                found=f"{type(error).__name__} {getattr(error, 'code', '')}".strip(),
+                expected="a token for these client credentials",
+                remedy="Check the endpoint, the client and its secret, and that the issuer is up.",
+            ) from None
+        return found

@@ -1,0 +1,73 @@
+"""Before anything else is asked of the brokers: is every role allowed what it will need?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from kafka_rescale.core.acls import Acl, Resource, Role
+from kafka_rescale.core.application import Application
+from kafka_rescale.core.control_records import CONTROL_TOPIC, ControlState
+from kafka_rescale.core.declared_topics import InputPolicy
+from kafka_rescale.core.errors import PreflightRefused
+from kafka_rescale.core.generation_names import green_names
+from kafka_rescale.core.needed_acls import needed_acls
+from kafka_rescale.core.planning import green_of
+from kafka_rescale.core.preflight_acls import Right, acl_findings, examples, missing_acls
+from kafka_rescale.core.topology import Topology
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.kafka.describe import topics_of
+from kafka_rescale.kafka.rights import RightsReader
+
+Connections = Mapping[Role, KafkaConnection]
+
+
+def permitted_state(application: Application, topology: Topology, connections: Connections) -> ControlState:
+    """Return what the control topic knows, provided that every role has the permissions that it needs.
+
+    :param connections: of the roles to check; ``plan``, by which the topic is read, among them.
+    :raises PreflightRefused: with a finding, and the command that mends it, per missing permission.
+    """
+    acls = [acl for acl in needed_acls(application, topology) if acl.role in connections]
+    control = [a for a in acls if a.role is Role.PLAN and a.pattern.covers(Resource.TOPIC, CONTROL_TOPIC)]
+    by_plan = {Role.PLAN: connections[Role.PLAN]}
+    readable = not any(missing_acls(control, _rights(control, by_plan, [CONTROL_TOPIC])))
+    state = ControlTopic(by_plan[Role.PLAN], application.application_id).read() if readable else ControlState()
+    rights = _rights(acls, connections, _topics(application, topology, state))
+    principals = {role: connection.principal for role, connection in connections.items()}
+    if findings := acl_findings(acls, rights, principals, by_plan[Role.PLAN].servers):
+        raise PreflightRefused(findings)
+    return state
+
+
+def _topics(application: Application, topology: Topology, state: ControlState) -> list[str]:
+    """Return the running generation's topics and the next one's, its inputs among them."""
+    generations = state.generations
+    blue = generations.running if generations else application.application_id
+    green = green_of(application, blue, (generations.generation if generations else 1) + 1)
+    now = topics_of(application, topology, blue, generations.inputs if generations else {})
+    next_inputs = [
+        each.successor_topic(application.partitions)
+        for each in application.inputs
+        if each.policy is InputPolicy.REPARTITIONED
+    ]
+    return [*now, *green_names(application, green).all_of(topology), *next_inputs]
+
+
+def _rights(acls: Iterable[Acl], connections: Connections, topics: list[str]) -> list[Right]:
+    """Ask by each connection for what the roles need that have it: of another principal it tells nothing."""
+    wanted = list(acls)
+    rights: list[Right] = []
+    for connection, roles in _by_connection(connections):
+        names = examples((acl for acl in wanted if acl.role in roles), topics)
+        told = RightsReader(connection).read(roles[0], names)
+        rights += [replace(right, role=role) for role in roles for right in told]
+    return rights
+
+
+def _by_connection(connections: Connections) -> list[tuple[KafkaConnection, list[Role]]]:
+    distinct: list[KafkaConnection] = []
+    for connection in connections.values():
+        distinct += [] if connection in distinct else [connection]
+    return [(each, [role for role, c in connections.items() if c == each]) for each in distinct]

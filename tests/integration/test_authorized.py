@@ -1,0 +1,261 @@
+"""With exactly the documented ACLs every phase works; preflight names the one that is missing, whichever it is.
+
+On a real broker with the KRaft authorizer: one role logs in by certificate, the others by SCRAM over TLS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from kafka_rescale.core.acls import Acl, Role, command
+from kafka_rescale.core.application import Application
+from kafka_rescale.core.control_records import Concern
+from kafka_rescale.core.errors import InvalidInput, PreflightRefused
+from kafka_rescale.core.journal import Journal, Phase
+from kafka_rescale.core.needed_acls import needed_acls
+from kafka_rescale.core.plan import Plan
+from kafka_rescale.embedded.processes import wait_until
+from kafka_rescale.kafka import in_flight
+from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.bridging import prepare
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.control_topic import TOPIC, ControlTopic
+from kafka_rescale.kafka.copy_loop import CopyWorker
+from kafka_rescale.kafka.copy_marks import Mark
+from kafka_rescale.kafka.copy_progress import CopyProgress
+from kafka_rescale.kafka.copy_reset import fence, restart, restart_stale
+from kafka_rescale.kafka.copy_units import units_of
+from kafka_rescale.kafka.journal_follower import JournalFollower
+from kafka_rescale.kafka.misrouted import look_for_misrouted
+from kafka_rescale.kafka.remaining import has_records
+from kafka_rescale.kafka.transactional_writer import TransactionalWriter
+from kafka_rescale.kafka.waiting import now_ms
+from kafka_rescale.operations.begin import begin
+from kafka_rescale.operations.compaction import hold_compaction, release_compaction
+from kafka_rescale.operations.load import topology_of
+from kafka_rescale.operations.permissions import permitted_state
+from kafka_rescale.operations.preflight import preflight
+from kafka_rescale.operations.quiesce import prove_gone
+from kafka_rescale.operations.rescale import Rescale
+from kafka_rescale.operations.stages import expand_stage, lags
+from kafka_rescale.spark.arguments import Arguments
+from kafka_rescale.spark.job import Job
+
+from tests.support.secured import AFTER, BEFORE, CHANGELOG, REPARTITION, SHOP, Secured, secured
+
+pytestmark = pytest.mark.integration
+
+OWNER = "expand_shop/run-1"
+DECLARED = Application.model_validate(SHOP)
+NEEDED = needed_acls(DECLARED, topology_of(DECLARED))
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    """The shop with exactly the documented ACLs; nothing has been rescaled yet, so there is no control topic."""
+    with secured(tmp_path_factory.mktemp("secured")) as given:
+        given.grant(given.acls)
+        yield given
+
+
+def refused(shop: Secured, role: Role) -> list[str]:
+    """What preflight finds missing for a role, and for ``plan``."""
+    connections = {each: shop.connections[each] for each in (Role.PLAN, role)}
+    try:
+        permitted_state(shop.application, shop.topology, connections)
+    except PreflightRefused as refusal:
+        return [str(finding) for finding in refusal.findings]
+    return []
+
+
+@pytest.mark.parametrize("acl", NEEDED, ids=lambda a: f"{a.role}-{a.operation}-{a.pattern.kind}-{a.pattern.name}")
+def test_preflight_names_the_one_that_is_missing(shop: Secured, acl: Acl) -> None:
+    principal = shop.connections[acl.role].principal
+    expected = (
+        f"permissions of {principal} (role {acl.role}): found no {acl.operation} on {acl.pattern}; expected the "
+        "ACLs that `python -m kafka_rescale acls FILE` prints. Grant it: "
+        f"{command(principal, [acl], shop.connections[Role.PLAN].servers)}"
+    )
+    shop.revoke(acl)
+    try:
+        # A broker learns of the change, and of the one before, a moment after it has been answered.
+        wait_until(lambda: refused(shop, acl.role) == [expected], timeout=20, what=f"a refusal with {expected}")
+    finally:
+        shop.grant([acl])
+
+
+def test_with_all_of_them_it_refuses_nothing(shop: Secured) -> None:
+    wait_until(lambda: not any(refused(shop, role) for role in Role), timeout=20, what="no refusal")
+
+
+def test_nobody_else_may_do_anything(shop: Secured) -> None:
+    stranger = ClusterAdmin(KafkaConnection(shop.broker.certified_config("stranger")))
+    assert stranger.list_topics() == set()
+    with pytest.raises(InvalidInput, match="TOPIC_AUTHORIZATION_FAILED"):
+        stranger.end_offsets(["orders"])
+
+
+def test_asking_for_rights_disturbs_no_transaction(shop: Secured) -> None:
+    connection = shop.connections[Role.ADMIN]
+    ControlTopic(connection, "shop").ensure()
+    writer = TransactionalWriter(connection, "kafka-rescale-shop")
+    for number in range(2):
+        writer.write(TOPIC, {"shop/rights": str(number).encode()})
+        permitted_state(shop.application, shop.topology, {**shop.connections, Role.PLAN: connection})
+    writer.write(TOPIC, {"shop/rights": None})
+
+
+def test_each_phase_works_with_exactly_the_documented_permissions(shop: Secured) -> None:
+    plan = planned(shop)
+    committed_by_blue(shop)
+    journal = made(shop, plan)
+    copied(shop, plan)
+    journal = cut_over(shop, plan)
+    verified(shop, journal)
+    retired(shop, journal)
+
+
+def planned(shop: Secured) -> Plan:
+    """``preflight``, and what the gate and the command line look at."""
+    found = preflight(
+        shop.application,
+        shop.topology,
+        shop.connections[Role.PLAN],
+        target=AFTER,
+        owner=OWNER,
+        now_ms=now_ms(),
+        owner_is_finished=lambda _: False,
+        others=shop.connections,
+    )
+    assert found.plan is not None
+    assert not any("could not be sampled" in message for message in found.messages)
+    return found.plan
+
+
+def committed_by_blue(shop: Secured) -> None:
+    """What the application has left: everything of its inputs is processed, its repartition topic half."""
+    consumer = Consumer({**shop.broker.internal_config, "group.id": "shop"})
+    ends = ClusterAdmin(KafkaConnection(shop.broker.internal_config)).end_offsets(
+        ["orders", "customers", "payments", REPARTITION]
+    )
+    offsets = [
+        TopicPartition(topic, p, end // 2 if topic == REPARTITION else end)
+        for topic, of in ends.items()
+        for p, end in of.items()
+    ]
+    consumer.commit(offsets=offsets, asynchronous=False)
+    consumer.close()
+
+
+def made(shop: Secured, plan: Plan) -> Journal:
+    """``plan`` begins, ``expand`` makes topics; ``prewarm`` fences and holds compaction."""
+    connection = shop.connections[Role.ADMIN]
+    journal = begin(
+        shop.application, connection, plan, owner=OWNER, now_ms=now_ms(), owner_is_finished=lambda _: False
+    )
+    for stage in plan.stages:
+        expand_stage(shop.application, connection, owner=OWNER, stage=stage.index)
+    fence(connection, plan)
+    rescale = Rescale.open(shop.application, connection, OWNER)
+    return hold_compaction(rescale, journal)
+
+
+def copied(shop: Secured, plan: Plan) -> None:
+    """``restore``, ``warm_up``, ``catch_up`` and ``bridge``; an old copy that has to be emptied, too."""
+    connection = shop.connections[Role.COPY]
+    job = Job("restore", Arguments("shop", OWNER, 1, stage=1), connection)
+    assert job.journal().plan == plan
+    job.put("running")
+    restart_stale(connection, plan, plan.changelogs, now_ms())
+    for move in plan.changelogs:
+        restart(connection, plan, move, Mark(as_of_ms=now_ms()))
+    progress = CopyProgress(connection, plan, plan.changelogs)
+    run(CopyWorker(connection, plan, units_of(plan.changelogs)), progress.ends())
+    assert progress.read().lag == 0
+    progress.close()
+    in_flight.prepare(connection, plan, plan.repartitions, 1)
+    carrier = CopyWorker(connection, plan, units_of(plan.repartitions))
+    carrier.announce("session")
+    ends = ClusterAdmin(connection).end_offsets([REPARTITION])[REPARTITION]
+    starts = {(REPARTITION, p): end // 2 for p, end in ends.items()}
+    run(carrier, {(REPARTITION, p): end for p, end in ends.items()}, starts)
+    for move in plan.repartitions:
+        in_flight.prove(connection, move, {p: (end // 2, end) for p, end in ends.items()})
+    prepare(connection, plan, begun=False)
+    ends = ClusterAdmin(connection).end_offsets(["payments"])["payments"]
+    bridge = CopyWorker(connection, plan, units_of(plan.bridges), group=plan.bridge_group)
+    run(bridge, {("payments", p): end for p, end in ends.items()}, {("payments", p): 0 for p in ends})
+    with JournalFollower(connection, "shop") as follower:
+        assert follower.first() is not None
+    job.put("done")
+    looked = shop.connections[Role.PLAN]
+    assert all(lag.position == lag.end for lag in lags(looked, plan, None))
+    assert ControlTopic(looked, "shop").read().results["restore/1"].state == "done"
+
+
+def run(worker: CopyWorker, ends: dict[Any, int], starts: dict[Any, int] | None = None) -> None:
+    """Copy up to some ends."""
+    try:
+        worker.begin(starts)
+        worker.run_to(ends, now_ms(), exactly=True)
+    finally:
+        worker.close()
+
+
+def cut_over(shop: Secured, plan: Plan) -> Journal:
+    """``cutover``: what it asks of the brokers, in its order, without an application."""
+    rescale = Rescale.open(shop.application, shop.connections[Role.ADMIN], OWNER)
+    admin = rescale.admin
+    for partition, end in admin.end_offsets(["customers"])["customers"].items():
+        has_records(rescale.connection, "customers", partition, 0, end)
+    captured = prove_gone(rescale, plan, 60)
+    ends = admin.end_offsets([m.target for m in plan.moves])
+    start = {"orders": captured.committed["orders"], "customers": captured.committed["customers"]}
+    start |= {m.target: dict.fromkeys(range(AFTER), 0) for m in (*plan.repartitions, *plan.bridges)}
+    for phase in (Phase.QUIESCING, Phase.QUIESCED, Phase.CAUGHT_UP, Phase.PROMOTED):
+        rescale.advance(phase, captured=captured, green_ends=ends, green_start=start)
+    for growth in plan.inputs:
+        if growth.grows:
+            assert admin.grow_topic(growth.topic, growth.target)
+    assert admin.remove_members(plan.green) == ()
+    admin.commit(plan.green, start)
+    return rescale.advance(Phase.STARTED)
+
+
+def verified(shop: Secured, journal: Journal) -> None:
+    """What ``verify`` asks by librdkafka; Spark's part is another test's."""
+    connection = shop.connections[Role.VERIFY]
+    admin = ClusterAdmin(connection)
+    writer = TransactionalWriter(connection, f"kafka-rescale-shop/{Concern.REPORT}")
+    found = ControlTopic(connection, "shop").read().journal
+    assert found is not None
+    assert found.phase is Phase.STARTED
+    assert admin.committed(journal.plan.green)["customers"]
+    assert [report.misrouted for report in look_for_misrouted(connection, journal)] == [0]
+    moved = [m.target for m in journal.plan.changelogs]
+    assert admin.begin_offsets([CHANGELOG, *moved]).keys() == {CHANGELOG, *moved}
+    writer.write(TOPIC, {f"shop/{Concern.REPORT}": b'{"passed": true}'})
+
+
+def retired(shop: Secured, journal: Journal) -> None:
+    """``callback`` and ``retire``: compaction goes on, blue's topics and the groups go."""
+    rescale = Rescale.open(shop.application, shop.connections[Role.ADMIN], OWNER)
+    release_compaction(rescale, journal)
+    rescale.admin.delete_topics([m.source for m in journal.plan.moves])
+    for group in (journal.plan.blue, journal.plan.copy_group, f"{journal.plan.green}-gate"):
+        rescale.admin.delete_group(group)
+    assert rescale.admin.describe_topics([CHANGELOG, REPARTITION]) == {}
+    assert rescale.admin.describe_topics(["customers"])["customers"].partitions > BEFORE
+
+
+def test_what_a_role_does_not_need_it_may_not_do(shop: Secured) -> None:
+    """The long Spark jobs can't touch inputs and outputs, and only ``admin`` makes or grows anything."""
+    for role in (Role.PLAN, Role.COPY, Role.VERIFY):
+        admin = ClusterAdmin(shop.connections[role])
+        with pytest.raises(InvalidInput, match="AUTHORIZATION_FAILED"):
+            admin.ensure_topic("shop-new", 1, 1, {})
+        with pytest.raises(InvalidInput, match="AUTHORIZATION_FAILED"):
+            admin.grow_topic("orders", 2 * AFTER)

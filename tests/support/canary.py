@@ -1,0 +1,101 @@
+"""Looking for secrets where nobody may find them: files, command lines of all processes, Spark's UI."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
+
+UI_PORTS = 4
+"""Spark takes the next port if the one that it is given is taken."""
+
+_PAGES = ("environment", "allexecutors", "jobs", "stages?details=true", "sql?details=true&planDescription=true")
+_PAUSE_SECONDS = 0.2
+
+
+def key_material(pem: Path) -> str:
+    """Return a piece of the private key in a PEM file that is in no certificate."""
+    lines = pem.read_text().splitlines()
+    return lines[lines.index("-----BEGIN PRIVATE KEY-----") + 1]
+
+
+def shown_in(text: bytes, secrets: Mapping[str, str]) -> set[str]:
+    """Return the names of the secrets that a text shows, as they are or as JSON would write them."""
+    return {
+        name
+        for name, secret in secrets.items()
+        if secret.encode() in text or json.dumps(secret)[1:-1].encode() in text
+    }
+
+
+def shown_in_files(directories: Iterable[Path], secrets: Mapping[str, str]) -> set[str]:
+    """Return ``file: secret`` for every file below some directories that shows one."""
+    files = (file for directory in directories for file in directory.rglob("*") if file.is_file())
+    return {f"{file}: {name}" for file in files for name in shown_in(file.read_bytes(), secrets)}
+
+
+@dataclass
+class Watch:
+    """What was seen from outside while something ran.
+
+    :param found: where a secret was shown.
+    :param programs: command lines looked at.
+    :param applications: names of the Spark applications whose UI was read to the end.
+    """
+
+    secrets: Mapping[str, str] = field(repr=False)
+    ui_port: int
+    found: set[str] = field(default_factory=set)
+    programs: set[str] = field(default_factory=set)
+    applications: set[str] = field(default_factory=set)
+
+    def look(self) -> None:
+        """Look once."""
+        for process in Path("/proc").glob("[0-9]*"):
+            try:
+                line = (process / "cmdline").read_bytes()
+            except OSError:
+                continue  # it has ended
+            self.programs.add(line.replace(b"\0", b" ").decode(errors="replace")[:300])
+            self.found |= {f"command line of {process.name}: {name}" for name in shown_in(line, self.secrets)}
+        for port in range(self.ui_port, self.ui_port + UI_PORTS):
+            self._look_at_ui(f"http://127.0.0.1:{port}/api/v1/applications")
+
+    def _look_at_ui(self, address: str) -> None:
+        try:
+            for application in json.loads(_read(address)):
+                base = f"{address}/{application['id']}"
+                for page in _PAGES:
+                    shown = shown_in(_read(f"{base}/{page}"), self.secrets)
+                    self.found |= {f"Spark UI, {application['name']}, {page}: {name}" for name in shown}
+                self.applications.add(application["name"])
+        except (URLError, OSError, ValueError):
+            return  # nobody there, or no longer
+
+
+def _read(address: str) -> bytes:
+    with urlopen(address, timeout=5) as answer:
+        return bytes(answer.read())
+
+
+@contextmanager
+def watching(secrets: Mapping[str, str], ui_port: int) -> Iterator[Watch]:
+    """Look again and again while the block runs."""
+    watch, ended = Watch(secrets, ui_port), threading.Event()
+
+    def run() -> None:
+        while not ended.wait(_PAUSE_SECONDS):
+            watch.look()
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        yield watch
+    finally:
+        ended.set()
+        thread.join()

@@ -1,0 +1,155 @@
+"""A broker with TLS, SCRAM, client certificates and an authorizer, and an application with what is granted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import yaml
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    NewTopic,
+    ResourcePatternType,
+    ResourceType,
+)
+from kafka_rescale.core.acls import Acl, Role
+from kafka_rescale.core.application import Application
+from kafka_rescale.core.needed_acls import needed_acls
+from kafka_rescale.core.topology import Topology
+from kafka_rescale.embedded.broker import EmbeddedBroker
+from kafka_rescale.embedded.broker_security import BrokerSecurity
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.operations.load import load_application, topology_of
+
+from tests.support.small_application import KEYS, Made, placed
+from tests.support.small_cluster import create, produce
+
+BEFORE, AFTER = 4, 8
+CANARY = "kanarienvogel-7f3a9c"
+"""In every password and every key here; nothing but a client and a broker may ever show it."""
+
+SHOP: dict[str, Any] = {
+    "application_id": "shop",
+    "partitions": AFTER,
+    "inputs": [
+        {"topic": "orders", "policy": "unkeyed"},
+        {"topic": "customers", "policy": "paused"},
+        {"topic": "payments", "policy": "repartitioned", "isolation_level": "read_committed"},
+    ],
+    "outputs": [{"topic": "totals", "partitions": AFTER}],
+    "subtopologies": [
+        {"sources": ["orders"], "sinks": ["by-customer-repartition"]},
+        {
+            "sources": ["by-customer-repartition", "customers", "payments"],
+            "stores": ["per-customer"],
+            "sinks": ["totals"],
+        },
+    ],
+    "stores": [{"name": "per-customer", "type": "timestamped-key-value"}],
+    "lifecycle": {"type": "shell", "start": "true {input:payments}", "stop": "true", "status": "sh -c 'exit 3'"},
+}
+"""Every input policy that comes with permissions of its own, and no name that begins as another does."""
+
+CHANGELOG, REPARTITION = "shop-per-customer-changelog", "shop-by-customer-repartition"
+TOPICS: dict[str, dict[str, str]] = {
+    "orders": {},
+    "customers": {"cleanup.policy": "compact"},
+    "payments": {"retention.ms": "-1"},
+    "totals": {},
+    CHANGELOG: {"cleanup.policy": "compact"},
+    REPARTITION: {"cleanup.policy": "delete", "retention.ms": "-1"},
+}
+_RESOURCES = {
+    "topic": ResourceType.TOPIC,
+    "group": ResourceType.GROUP,
+    "transactional-id": ResourceType.TRANSACTIONAL_ID,
+}
+
+
+@dataclass(frozen=True)
+class Secured:
+    """The shop and its broker; ``plan`` logs in by certificate, the other roles by password."""
+
+    broker: EmbeddedBroker
+    file: Path
+
+    @cached_property
+    def application(self) -> Application:
+        """As loaded."""
+        return load_application(self.file)
+
+    @cached_property
+    def topology(self) -> Topology:
+        """Of the application."""
+        return topology_of(self.application)
+
+    @cached_property
+    def connections(self) -> dict[Role, KafkaConnection]:
+        """The connection of every role."""
+        by_password = {role: KafkaConnection(self.broker.client_config(role.value)) for role in Role}
+        return {**by_password, Role.PLAN: KafkaConnection(self.broker.certified_config("plan"))}
+
+    @cached_property
+    def owner(self) -> AdminClient:
+        """The admin client of a super user."""
+        return AdminClient(self.broker.internal_config)
+
+    @property
+    def acls(self) -> tuple[Acl, ...]:
+        """What is documented."""
+        return needed_acls(self.application, self.topology)
+
+    def grant(self, acls: Iterable[Acl]) -> None:
+        """Give permissions."""
+        bindings = [binding(AclBinding, acl, self.connections[acl.role].principal) for acl in acls]
+        for future in self.owner.create_acls(bindings).values():
+            future.result(30)
+
+    def revoke(self, acl: Acl) -> None:
+        """Take a permission away."""
+        taken = binding(AclBindingFilter, acl, self.connections[acl.role].principal)
+        for future in self.owner.delete_acls([taken]).values():
+            assert len(future.result(30)) == 1
+
+
+def binding(kind: Any, acl: Acl, principal: str) -> Any:
+    """Return a permission as confluent-kafka has it.
+
+    :param kind: ``AclBinding`` or ``AclBindingFilter``.
+    """
+    return kind(
+        _RESOURCES[acl.pattern.resource],
+        acl.pattern.name,
+        ResourcePatternType.PREFIXED if acl.pattern.prefixed else ResourcePatternType.LITERAL,
+        principal,
+        "*",
+        AclOperation[acl.operation.name],
+        AclPermissionType.ALLOW,
+    )
+
+
+@contextmanager
+def secured(directory: Path, **changes: Any) -> Iterator[Secured]:
+    """A running broker with the shop's topics and records, and no permission given to anybody.
+
+    :param changes: of the application file.
+    """
+    users = {role.value: f"{role}-{CANARY}" for role in Role}
+    security = BrokerSecurity(directory / "certificates", users)
+    with EmbeddedBroker(directory / "broker", heap="384m", security=security) as broker:
+        owner = broker.internal_config
+        create(owner, [NewTopic(name, BEFORE, config=config) for name, config in TOPICS.items()])
+        keyed = placed(KEYS, BEFORE)
+        produce(owner, {"orders": [Made(i % BEFORE, None) for i in range(8)], "customers": keyed})
+        produce(owner, {name: keyed for name in ("payments", CHANGELOG, REPARTITION)})
+        file = directory / "shop.yaml"
+        file.write_text(yaml.safe_dump({**SHOP, **changes}, sort_keys=False))
+        yield Secured(broker, file)
