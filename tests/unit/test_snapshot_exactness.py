@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.record_batches import Batch, batches_of
-from kafka_rescale.core.snapshot_exactness import Coverage
+from kafka_rescale.core.snapshot_exactness import coverage_of, exact_from_ms
 from kafka_rescale.core.snapshot_rows import Entry, SnapshotRule
 
 from tests.unit.test_snapshot_rows import log, state, tail_of, values
@@ -42,22 +42,10 @@ def cleaned(entries: Sequence[Entry], before: int, *, without_tombstones: bool =
     ]
 
 
-def first_again(entries: Iterable[Entry]) -> int | None:
-    seen: set[bytes] = set()
-    for entry in entries:
-        if entry.key in seen:
-            return entry.offset
-        seen.add(entry.key)
-    return None
-
-
 def exact_from(
     left: Sequence[Entry], end: int, *, begin: int = 0, size: int = 1, rule: SnapshotRule = RULE
 ) -> int | None:
-    coverage = Coverage(0, end, begin, again=first_again(left))
-    for batch in batched(left, size, end):
-        coverage.add(batch)
-    return coverage.exact_from_ms(rule)
+    return exact_from_ms(coverage_of(batched(left, size, end), 0, end, begin), left, rule)
 
 
 class TestWhole:
@@ -67,19 +55,15 @@ class TestWhole:
         assert exact_from(entries, 3, size=size) == 0
 
     def test_transaction_markers_are_no_holes(self) -> None:
-        coverage = Coverage(0, 4)
-        for batch in (Batch(0, 1, 2, 5), Batch(2, 2, 1, 9_999, is_control=True), Batch(3, 3, 1, 6)):
-            coverage.add(batch)
-        assert coverage.is_whole
+        batches = Batch(0, 1, 2, 5), Batch(2, 2, 1, 9_999, is_control=True), Batch(3, 3, 1, 6)
+        assert coverage_of(batches, 0, 4, 0).is_whole
 
     def test_an_empty_range_is_whole(self) -> None:
-        assert Coverage(7, 7, 0).is_whole
+        assert coverage_of([], 7, 7, 0).is_whole
 
     def test_batches_around_the_range_do_not_matter(self) -> None:
-        coverage = Coverage(3, 5)
-        for batch in (Batch(0, 0, 1, 1), Batch(2, 3, 2, 2), Batch(4, 6, 3, 3), Batch(9, 9, 1, 4)):
-            coverage.add(batch)
-        assert coverage.is_whole
+        batches = Batch(0, 0, 1, 1), Batch(2, 3, 2, 2), Batch(4, 6, 3, 3), Batch(9, 9, 1, 4)
+        assert coverage_of(batches, 3, 5, 0).is_whole
 
     @pytest.mark.parametrize(
         "batches",
@@ -92,10 +76,7 @@ class TestWhole:
         ],
     )
     def test_whatever_is_missing_is_seen(self, batches: list[Batch]) -> None:
-        coverage = Coverage(0, 4)
-        for batch in batches:
-            coverage.add(batch)
-        assert not coverage.is_whole
+        assert not coverage_of(batches, 0, 4, 0).is_whole
 
 
 class TestCleaned:
@@ -116,7 +97,6 @@ class TestCleaned:
 
     def test_without_a_key_that_comes_again_everything_may_have_been_cleaned(self) -> None:
         left = cleaned(self.ENTRIES, before=6)
-        assert first_again(left) is None
         assert exact_from(left, 6) == 60 + GRACE + 1
 
     def test_a_versioned_store_needs_its_whole_history_behind_the_cleaned_part(self) -> None:
@@ -167,9 +147,7 @@ class TestDeleted:
         assert exact_from(left, 3, begin=1, rule=replace(RULE, kept_ms=100)) == 20 + GRACE + 100 + 1
 
     def test_a_copy_that_was_begun_anew_begins_where_it_begins(self) -> None:
-        coverage = Coverage(5, 6, begin=5)
-        coverage.add(Batch(5, 5, 1, 1))
-        assert coverage.is_whole
+        assert coverage_of([Batch(5, 5, 1, 1)], 5, 6, begin=5).is_whole
 
 
 class TestHeaders:

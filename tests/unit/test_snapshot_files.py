@@ -138,6 +138,19 @@ class TestRows:
             ("c", 10),
         ]
 
+    def test_a_file_does_not_tell_from_which_day_it_was_made(self, directory: StoreDirectory) -> None:
+        whole, rest = Tail(self.RULE), Tail(self.RULE)
+        for entry in ENTRIES:
+            assert whole.add(entry)
+        assert rest.add(ENTRIES[1])
+        draft = directory.begin(DAY.minus(1), "base")
+        earlier = directory.write(draft, 3, table_of(ENTRIES[:1], 3, STORE))
+        directory.publish(draft, manifest_of(DAY.minus(1)))
+        base = directory.read(DAY.minus(1), earlier)
+        draft = directory.begin(DAY, "x")
+        names = [directory.write(draft, 3, state_after(b, t, 3, STORE)) for b, t in ((None, whole), (base, rest))]
+        assert names[0] == names[1] != earlier
+
     def test_a_serde_that_is_declared_later_decodes_earlier_days_too(self) -> None:
         plain = STORE.model_copy(update={"key": "", "value": ""})
         assert "decoded_key" not in table_of(ENTRIES, 3, plain).column_names

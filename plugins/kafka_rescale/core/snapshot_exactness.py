@@ -8,10 +8,11 @@ within the grace of the snapshots; so it is older than the newest record up to t
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kafka_rescale.core.record_batches import Batch
-from kafka_rescale.core.snapshot_rows import SnapshotRule
+from kafka_rescale.core.snapshot_rows import Entry, SnapshotRule
 
 
 @dataclass
@@ -21,19 +22,14 @@ class Coverage:
     :param start: first offset that should be there.
     :param end: exclusive.
     :param begin: the log start offset; one above ``start`` means that the log's beginning was deleted.
-    :param again: the offset at which a key comes again whose earlier record is still there; None if none does.
+    :param hole_end: the first offset behind everything else that was removed; None if nothing was.
     """
 
     start: int
     end: int
     begin: int = 0
-    again: int | None = None
+    hole_end: int | None = None
     _position: int = -1
-    _removed: bool = False
-    _leading_ms: int | None = None
-    _newest_ms: int | None = None
-    _settled_ms: int | None = None
-    _pending: bool = False
 
     def __post_init__(self) -> None:
         self._position = max(self.start, self.begin)
@@ -42,17 +38,16 @@ class Coverage:
         """Look at the next batch."""
         if batch.last < self._position or batch.first >= self.end:
             return
-        if batch.first > self._position or not batch.is_whole:
-            self._removed = self._pending = True
+        if not batch.is_whole:
+            self.hole_end = batch.last + 1
+        elif batch.first > self._position:
+            self.hole_end = batch.first
         self._position = batch.last + 1
-        if batch.is_control or not batch.records:
-            return
-        self._newest_ms = max(batch.max_timestamp_ms, self._newest_ms or batch.max_timestamp_ms)
-        self._leading_ms = batch.max_timestamp_ms if self._leading_ms is None else self._leading_ms
-        if self._pending and batch.is_whole:
-            self._pending, self._settled_ms = False, self._newest_ms
-        if self.again is not None and batch.first <= self.again <= batch.last:
-            self._settled_ms = self._newest_ms
+
+    def close(self) -> None:
+        """Note that there are no more batches."""
+        if self._position < self.end:
+            self.hole_end = self.end
 
     @property
     def is_headless(self) -> bool:
@@ -61,31 +56,50 @@ class Coverage:
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing at all is missing."""
-        return self.start >= self.end or not (self.is_headless or self._is_cleaned)
+        """Whether nothing at all is missing; to be asked once it is closed."""
+        return self.start >= self.end or not (self.is_headless or self.hole_end is not None)
 
-    def exact_from_ms(self, rule: SnapshotRule) -> int | None:
-        """Return the first moment as of which the state can be told exactly; 0 is ever, None is never.
 
-        :param rule: its end does not matter.
-        """
-        if self.is_whole:
-            return 0
-        beginning = self._from_beginning(rule) if self.is_headless else 0
-        cleaning = self._from_cleaning(rule) if self._is_cleaned else 0
-        return None if beginning is None or cleaning is None else max(beginning, cleaning)
+def coverage_of(batches: Iterable[Batch], start: int, end: int, begin: int) -> Coverage:
+    """Return what is left of a range; see ``Coverage``."""
+    coverage = Coverage(start, end, begin)
+    for batch in batches:
+        coverage.add(batch)
+    coverage.close()
+    return coverage
 
-    @property
-    def _is_cleaned(self) -> bool:
-        return self._removed or self._position < self.end
 
-    def _from_beginning(self, rule: SnapshotRule) -> int | None:
-        if rule.kept_ms is None or self._leading_ms is None:
-            return None
-        return self._leading_ms + rule.grace_ms + rule.kept_ms + 1
+def exact_from_ms(coverage: Coverage, entries: Iterable[Entry], rule: SnapshotRule) -> int | None:
+    """Return the first moment as of which the state can be told exactly; 0 is ever, None is never.
 
-    def _from_cleaning(self, rule: SnapshotRule) -> int | None:
-        settled = self._newest_ms if self.again is None else self._settled_ms
-        if settled is None or self._pending or self._position < self.end:
-            return None
-        return settled + rule.grace_ms + rule.history_ms + 1
+    :param entries: what is left of the same range, in its order; read only as far as needed.
+    :param rule: its end does not matter.
+    """
+    if coverage.is_whole:
+        return 0
+    moments = []
+    first_ms, settled_ms = _settled(entries, coverage.hole_end)
+    if coverage.is_headless:
+        moments.append(None if first_ms is None or rule.kept_ms is None else first_ms + rule.kept_ms)
+    if coverage.hole_end is not None:
+        moments.append(None if settled_ms is None else settled_ms + rule.history_ms)
+    known = [moment + rule.grace_ms + 1 for moment in moments if moment is not None]
+    return max(known) if len(known) == len(moments) else None
+
+
+def _settled(entries: Iterable[Entry], hole_end: int | None) -> tuple[int | None, int | None]:
+    """Return the time of the first record, and the newest time in what may have been cleaned; None is unknown."""
+    seen: set[bytes] = set()
+    first_ms = newest_ms = None
+    has_returned = is_behind = False
+    for entry in entries:
+        first_ms = entry.timestamp_ms if first_ms is None else first_ms
+        if hole_end is None:
+            return first_ms, None
+        newest_ms = max(entry.timestamp_ms, entry.timestamp_ms if newest_ms is None else newest_ms)
+        has_returned = has_returned or entry.key in seen
+        is_behind = is_behind or entry.offset >= hole_end
+        if has_returned and is_behind:
+            return first_ms, newest_ms
+        seen.add(entry.key)
+    return first_ms, newest_ms if is_behind else None

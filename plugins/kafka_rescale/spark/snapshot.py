@@ -109,12 +109,12 @@ class SnapshotBuild:
         return expired
 
     def _prepared(self) -> dict[str, StoreWork]:
-        self._assert_processed()
         request, admin = self.request, ClusterAdmin(self.job.connection)
         topics = {s.name: self._topic(s) for s in request.stores}
         described = admin.describe_topics(topics.values())
         if missing := sorted(set(topics.values()) - described.keys()):
             raise self._missing(missing)
+        self._assert_processed()
         begins, ends = admin.begin_offsets(described), admin.end_offsets(described)
         return {
             s.name: self._work(s, described[topics[s.name]], begins[topics[s.name]], ends[topics[s.name]])

@@ -106,9 +106,12 @@ def state_after(base: Any | None, tail: Tail, partition: int, store: StoreReques
     rows = table_of(tail.latest.values(), partition, store)
     if base is not None:
         keep = survivors(base["key"].to_pylist(), _ms(base), tail)
-        rows = pa.concat_tables([base.filter(pa.array(keep, pa.bool_())), rows])
+        kept = base.filter(pa.array(keep, pa.bool_())).cast(schema_of(store))
+        rows = pa.concat_tables([kept, rows])
     rows = rows.sort_by(_ORDER)
-    return rows.filter(pa.array(_retained(rows, tail.rule), pa.bool_()))
+    rows = rows.filter(pa.array(_retained(rows, tail.rule), pa.bool_()))
+    # Else the file would tell by its bytes from which day it was made: chunks, and the names within lists, differ.
+    return rows.cast(schema_of(store)).combine_chunks()
 
 
 def _retained(rows: Any, rule: SnapshotRule) -> list[bool]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.core.snapshot_exactness import Coverage
+from kafka_rescale.core.snapshot_exactness import Coverage, coverage_of, exact_from_ms
 from kafka_rescale.core.snapshot_manifest import Manifest, PartitionSnapshot
 from kafka_rescale.core.snapshot_request import StoreRequest
 from kafka_rescale.core.snapshot_rows import Entry, SnapshotRule, Tail
@@ -127,15 +127,7 @@ class PartitionBuild:
     def exact_from_ms(self) -> int | None:
         """Return the first moment as of which the whole log tells the state exactly; None is never."""
         end = self.work.log_ends[self.partition]
-        coverage = Coverage(self._origin, end, self._begin)
-        for batch in self._batches(self._origin, end):
-            coverage.add(batch)
-        if coverage.is_whole:
-            return 0
-        coverage = Coverage(self._origin, end, self._begin, again=self._first_again(end))
-        for batch in self._batches(self._origin, end):
-            coverage.add(batch)
-        return coverage.exact_from_ms(self.work.rule)
+        return exact_from_ms(self._coverage(self._origin, end), self._counted(self._origin, end), self.work.rule)
 
     def _exact_tail(self, start: int) -> Tail | None:
         """Return what the log has from an offset on, or None if something of it was removed."""
@@ -143,10 +135,7 @@ class PartitionBuild:
         end = self._end_of(tail)
         if self._begin <= start and tail.records == end - start:
             return tail
-        coverage = Coverage(start, end, self._begin)
-        for batch in self._batches(start, end):
-            coverage.add(batch)
-        return tail if coverage.is_whole else None
+        return tail if self._coverage(start, end).is_whole else None
 
     def _tail(self, start: int) -> Tail:
         tail = Tail(self.work.rule)
@@ -156,24 +145,19 @@ class PartitionBuild:
         self.read += tail.records
         return tail
 
-    def _first_again(self, end: int) -> int | None:
-        """Return where a key comes again whose earlier record is still there."""
-        seen: set[bytes] = set()
-        for entry in self._entries(self._origin, end):
+    def _counted(self, start: int, end: int) -> Iterator[Entry]:
+        for entry in self._entries(start, end):
             self.read += 1
-            if entry.key in seen:
-                return entry.offset
-            seen.add(entry.key)
-        return None
+            yield entry
 
     def _entries(self, start: int, end: int) -> Iterator[Entry]:
         ranges = {self.partition: (max(start, self._begin), end)}
         for message in read_ranges(self.connection, self.work.topic, ranges):
             yield _entry(message, self.work.topic, self.partition)
 
-    def _batches(self, start: int, end: int) -> Iterator[Any]:
-        begin = max(start, self._begin)
-        return log_batches(self.connection, self.work.topic, self.partition, begin, end)
+    def _coverage(self, start: int, end: int) -> Coverage:
+        batches = log_batches(self.connection, self.work.topic, self.partition, max(start, self._begin), end)
+        return coverage_of(batches, start, end, self._begin)
 
     def _written(self, base: PartitionSnapshot | None, tail: Tail) -> PartitionSnapshot:
         work, end = self.work, self._end_of(tail)
