@@ -1,4 +1,4 @@
-"""A copy that begins with a snapshot: only the tail of the log is read, and the state is that of the whole copy."""
+"""A copy that begins with a snapshot: only the tail of the log is read, and the state is that of a whole copy."""
 
 from __future__ import annotations
 

@@ -25,7 +25,9 @@ CONTEXT: Any = {
 }
 
 
-def parsed(directory: Path, monkeypatch: pytest.MonkeyPatch, **snapshots: Any) -> DAG | None:
+def parsed(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, kind: str = "snapshot", **snapshots: Any
+) -> DAG | None:
     from airflow.dag_processing.dagbag import DagBag
 
     monkeypatch.setenv("KAFKA_RESCALE_APPLICATIONS", str(directory))
@@ -33,7 +35,7 @@ def parsed(directory: Path, monkeypatch: pytest.MonkeyPatch, **snapshots: Any) -
     write_application(directory, **section)
     bag = DagBag(ROOT / "dags")
     assert bag.import_errors == {}
-    return bag.dags.get("snapshot_orders-app")
+    return bag.dags.get(f"{kind}_orders-app")
 
 
 def operator(directory: Path, **arguments: Any) -> SnapshotOperator:
@@ -112,6 +114,19 @@ def test_days_of_a_backfill_leave_results_of_their_own(tmp_path: Path, monkeypat
 def test_an_interval_that_is_no_day_is_refused_before_a_driver_is_started(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="a whole day"):
         operator(tmp_path, end="2026-01-05T00:00:00+00:00").execute(CONTEXT)
+
+
+@pytest.mark.parametrize("snapshots", [{}, {"keep_days": 3}], ids=["without", "with"])
+def test_a_restore_is_told_where_snapshots_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, snapshots: dict[str, Any]
+) -> None:
+    dag = parsed(tmp_path, monkeypatch, "expand", **snapshots)
+    assert dag is not None
+    restores = [t for t in dag.tasks if t.task_id.endswith(".restore")]
+    expected = ["--snapshots", str(tmp_path)] if snapshots else []
+    assert len(restores) == 3
+    for task in restores:
+        assert task._arguments(CONTEXT)[8:] == expected
 
 
 def test_what_decides_the_day_is_filled_in_by_airflow() -> None:
