@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from kafka.errors import KafkaError, for_code
+from kafka.errors import KafkaError, OffsetOutOfRangeError, for_code
 from kafka.protocol.consumer import FetchRequest
 from kafka.structs import TopicPartition
 
-from kafka_rescale.core.errors import Outage
+from kafka_rescale.core.errors import InvalidInput, Outage
 from kafka_rescale.core.record_batches import Batch, batches_of
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.group_members import admin_client
@@ -28,9 +28,11 @@ _LAST_VERSION_WITH_NAMES = 12
 def log_batches(connection: KafkaConnection, topic: str, partition: int, start: int, end: int) -> Iterator[Batch]:
     """Yield the batches of a partition that have an offset within a range, in their order.
 
-    :param start: first offset; where it is gone, the next that is there comes first.
+    :param start: first offset; where log cleaning has removed it, the next one that is left comes first, and where
+        the log begins behind it, there is nothing.
     :param end: exclusive; not behind the high watermark.
     :raises Outage: the leader doesn't answer.
+    :raises InvalidInput: reading is not allowed.
     """
     at = TopicPartition(topic, partition)
     with admin_client(connection) as client:
@@ -50,19 +52,22 @@ def _answered(client: Any, at: TopicPartition, offset: int) -> bytes:
     def answered() -> bool:
         try:
             answers.append(client._manager.run(_fetch, client, at, offset))
+        except OffsetOutOfRangeError:
+            answers.append(b"")
         except KafkaError as error:
-            if not error.retriable:
-                raise
             failures.append(error)
+            if not error.retriable:
+                raise failed() from None
         return bool(answers)
 
-    def outage() -> Outage:
-        found = type(failures[-1]).__name__
-        return Outage(
-            f"topic {at.topic!r} partition {at.partition}", found=found, expected="batches", remedy="Run again."
-        )
+    def failed() -> InvalidInput | Outage:
+        what, found = f"topic {at.topic!r} partition {at.partition}", type(failures[-1]).__name__
+        if "Authentication" in found or "Authorization" in found:
+            remedy = "Correct the Kafka connection, or grant READ on the topic."
+            return InvalidInput(what, found=found, expected="credentials and ACLs that allow it", remedy=remedy)
+        return Outage(what, found=found, expected="an answer of its leader", remedy="Run again.")
 
-    poll_until(answered, seconds=SECONDS, otherwise=outage)
+    poll_until(answered, seconds=SECONDS, otherwise=failed)
     return answers[0]
 
 
