@@ -143,6 +143,8 @@ def test_days_that_are_too_old_are_deleted_and_their_results_too(world: Snapshot
     assert sorted(p.name for p in place.iterdir()) == [f"date={day}" for day in kept]
     control = ControlTopic(world.job(DAYS[0]).connection, world.application)
     assert sorted(control.read().results) == [f"snapshot/{day}" for day in kept]
+    with pytest.raises(InvalidInput, match=f"the newest is {DAYS[3]}, keep_days 2"):
+        world.take(DAYS[0], keep_days=2)
 
 
 def test_the_generation_of_the_time_is_read_and_named(world: SnapshotWorld) -> None:
