@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kafka_rescale.core.plan import Value
 from kafka_rescale.core.snapshot_day import SnapshotDay
 from kafka_rescale.core.snapshot_request import StoreRequest
+from kafka_rescale.core.values import Value
 
 FORMAT = 1
 

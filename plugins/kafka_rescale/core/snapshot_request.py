@@ -8,10 +8,10 @@ from __future__ import annotations
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.generation_names import GenerationNames
-from kafka_rescale.core.plan import Value
 from kafka_rescale.core.serdes import NONE
 from kafka_rescale.core.snapshot_day import SnapshotDay
 from kafka_rescale.core.topology import Topology
+from kafka_rescale.core.values import Value
 
 MINUTE_MS = 60_000
 
