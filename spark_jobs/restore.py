@@ -8,4 +8,4 @@ from kafka_rescale.spark.job import end, run
 from kafka_rescale.spark.restore import restore
 
 if __name__ == "__main__":
-    end(run("restore", restore, "stage"))
+    end(run("restore", restore, "stage", "snapshots"))

@@ -52,5 +52,5 @@ def after(*plans: Plan, phase: Phase = Phase.COMPLETE) -> ControlState:
     """Return what is known after these expansions."""
     generations: Generations | None = None
     for plan in plans:
-        generations = promoted_generations(plan, generations)
+        generations = promoted_generations(Journal(plan=plan), generations)
     return ControlState(journal=Journal(plan=plans[-1], phase=phase), generations=generations)

@@ -6,7 +6,7 @@ import pytest
 from kafka_rescale.core.control_records import Generations
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.generations import promoted_generations
-from kafka_rescale.core.journal import Captured
+from kafka_rescale.core.journal import Captured, Journal
 from kafka_rescale.core.partitioners import partitioner_named
 from kafka_rescale.core.plan import Move, MoveKind
 from kafka_rescale.core.start_offsets import carried_starts
@@ -125,14 +125,14 @@ class TestAfterAnEarlierGrowth:
             Router(move(8, 16, grown_from=(4,))).targets([key], 3)
 
     def test_the_running_generation_remembers_the_counts_until_one_with_other_topics_follows(self) -> None:
-        first = promoted_generations(in_place_plan(4, 6), None)
+        first = promoted_generations(Journal(plan=in_place_plan(4, 6)))
         assert first.running == "orders-app"
         assert first.grown_from == {f"orders-app-{name}": (4,) for name in IN_PLACE_TOPICS}
         again = in_place_plan(6, 8, generation=3, grown_from=first.grown_from)
         assert {m.grown_from for m in again.moves} == {(4,)}
-        assert set(promoted_generations(again, first).grown_from.values()) == {(4, 6)}
+        assert set(promoted_generations(Journal(plan=again), first).grown_from.values()) == {(4, 6)}
         beside = again.model_copy(update={"green": "orders-app-g4"})
-        assert promoted_generations(beside, first).grown_from == {}
+        assert promoted_generations(Journal(plan=beside), first).grown_from == {}
 
     def test_an_older_record_of_generations_can_be_read(self) -> None:
         assert Generations.model_validate_json('{"running": "app"}').grown_from == {}

@@ -207,7 +207,7 @@ def test_nothing_is_retired_after_a_growth_in_place(monkeypatch: pytest.MonkeyPa
     """The previous generation's topics and group are those of the running one."""
     plan = situation().plan
     complete = ControlState(
-        journal=Journal(plan=plan, phase=Phase.COMPLETE), generations=promoted_generations(plan, None)
+        journal=Journal(plan=plan, phase=Phase.COMPLETE), generations=promoted_generations(Journal(plan=plan))
     )
     admin = SimpleNamespace(list_topics=lambda: {m.source for m in plan.moves})
     read_only = SimpleNamespace(control=SimpleNamespace(read=lambda: complete), admin=admin)

@@ -11,7 +11,7 @@ from kafka_rescale.core.cluster import GroupDescription, TopicDescription
 from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.errors import Refused
 from kafka_rescale.core.generations import promoted_generations
-from kafka_rescale.core.journal import Phase
+from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.core.plan import Move, MoveKind
 from kafka_rescale.core.retirement import remains
 from kafka_rescale.operations import retire as operation
@@ -104,7 +104,7 @@ def test_what_was_left_is_known_over_several_promotions_and_so_is_what_was_retir
     assert state.generations is not None
     assert {name: sorted(topics) for name, topics in state.generations.left.items()} == BOTH
     retired = with_generations(after(PLANS[0]), retired=("earlier",)).generations
-    assert promoted_generations(PLANS[1], retired).retired == ("earlier",)
+    assert promoted_generations(Journal(plan=PLANS[1]), retired).retired == ("earlier",)
 
 
 class World:

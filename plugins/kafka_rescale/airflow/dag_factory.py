@@ -90,7 +90,7 @@ def chain_stages(make: ExpansionTasks, topology: Topology, first: DAGNode) -> DA
         with TaskGroup(stage_name(index, subtopology), tooltip=stage_tooltip(subtopology.stores)) as group:
             chain(
                 make.expand(index),
-                make.spark("restore", index, idle=not subtopology.stores),
+                make.restore(index, idle=not subtopology.stores),
                 make.spark("warm_up", index, idle=not subtopology.stores),
                 make.lag_gate(index),
             )

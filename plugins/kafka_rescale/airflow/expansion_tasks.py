@@ -78,6 +78,11 @@ class ExpansionTasks:
             **{"conf": dict(self.application.spark_conf), **arguments},
         )
 
+    def restore(self, stage: int, *, idle: bool) -> RescaleSparkSubmitOperator:
+        """Copy a stage's state."""
+        snapshots = self.application.snapshots
+        return self.spark("restore", stage, idle=idle, snapshots=snapshots.location if snapshots else None)
+
     def lag_gate(self, stage: int) -> LagGateSensor:
         """Wait until a stage's copies are near."""
         return LagGateSensor(

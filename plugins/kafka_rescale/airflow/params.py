@@ -91,6 +91,20 @@ def _approve_cutover(asked: bool) -> Param:
     )
 
 
+def snapshot_params() -> dict[str, Param]:
+    """Return the params of a snapshot."""
+    return {
+        "from_scratch": Param(
+            False,
+            type="boolean",
+            title="From scratch",
+            section=WHAT,
+            description_md="Read the whole changelogs instead of going on from an earlier day, and as far as they "
+            "go now instead of as far as the day had been built before.",
+        )
+    }
+
+
 def retire_params(application: Application) -> dict[str, Param]:
     """Return the params of a retirement; the name has no default, so nobody starts one by a slip."""
     return {

@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 from kafka_rescale.core.acls import Role
 from kafka_rescale.core.autoscaling_bounds import Bounds
 from kafka_rescale.core.declared_lifecycles import Lifecycle
+from kafka_rescale.core.declared_snapshots import Snapshots
 from kafka_rescale.core.declared_stores import Store
 from kafka_rescale.core.declared_topics import Input, Output, Repartition, SubTopologySpec
 from kafka_rescale.core.fields import Name, PartitionCount, Strict
@@ -47,6 +48,7 @@ class Application(Strict):
     :param autoscaling_timeout_ms: how long it retries without any success, from the first failure on (KIP-878).
     :param schedule: cron expression or preset of its expansion DAG; without one only a person or another program
         starts an expansion, and it can't be backfilled.
+    :param snapshots: of every store, one per day; without it there is no such DAG.
     """
 
     application_id: Name
@@ -76,6 +78,7 @@ class Application(Strict):
     autoscaling_timeout_ms: int = Field(default=900_000, ge=0, alias="partition.autoscaling.timeout.ms")
     autoscaling_bounds: Bounds = Bounds()
     schedule: str | None = None
+    snapshots: Snapshots | None = None
     tags: tuple[str, ...] = ()
 
     @model_validator(mode="after")

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from kafka_rescale.core.autoscaling_record import Autoscaling
 from kafka_rescale.core.bridge import Bridge
-from kafka_rescale.core.journal import Journal
+from kafka_rescale.core.journal import Journal, PartitionOffsets
 from kafka_rescale.core.values import Value
 
 CONTROL_TOPIC = "_kafka_rescale"
@@ -41,6 +41,24 @@ class Lease(Value):
     released: bool = False
 
 
+class PastGeneration(Value):
+    """A generation that has run.
+
+    :param running: its ``application.id``.
+    :param since_ms: as in ``Generations``.
+    :param until_ms: wall clock when it was asked to stop for good.
+    :param committed: where it stopped reading its inputs.
+    :param ends: exclusive ends of its changelogs, where these have gone on as the next generation's.
+    """
+
+    running: str
+    generation: int
+    since_ms: int
+    until_ms: int
+    committed: PartitionOffsets = Field(default_factory=dict)
+    ends: PartitionOffsets = Field(default_factory=dict)
+
+
 class Generations(Value):
     """The incarnations of an application: ``running`` is the ``application.id`` that owns the inputs.
 
@@ -48,6 +66,9 @@ class Generations(Value):
     :param grown_from: counts that internal topics of the running one had before they were grown in place.
     :param retired: earlier ones whose topics have been deleted.
     :param left: the internal topics of earlier ones that have not been retired.
+    :param since_ms: wall clock when the one before was asked to stop; 0 if unknown, and for the first.
+    :param past: those before, the oldest first, as far as they are known.
+    :param begins: log starts of changelogs that did not begin at 0, because a copy into them was begun anew.
     """
 
     running: str
@@ -58,6 +79,9 @@ class Generations(Value):
     inputs: dict[str, str] = Field(default_factory=dict)
     grown_from: dict[str, tuple[int, ...]] = Field(default_factory=dict)
     left: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    since_ms: int = 0
+    past: tuple[PastGeneration, ...] = ()
+    begins: PartitionOffsets = Field(default_factory=dict)
 
 
 class PartitionProgress(Value):

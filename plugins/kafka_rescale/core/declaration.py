@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.declaration_in_place import in_place
+from kafka_rescale.core.declaration_snapshots import snapshots_declared
 from kafka_rescale.core.declaration_topics import (
     copartitioned_policies,
     inputs_declared,
@@ -37,6 +38,7 @@ def check_declaration(application: Application, topology: Topology) -> list[Mist
         *successors(application),
         *isolation(application),
         *in_place(application),
+        *snapshots_declared(application),
     ]
 
 

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.autoscaling_bounds import Bounds
 from kafka_rescale.core.declared_lifecycles import ManualLifecycle, PythonLifecycle, ShellLifecycle
+from kafka_rescale.core.declared_snapshots import Snapshots, StoreSnapshot
 from kafka_rescale.core.declared_stores import Store
 from kafka_rescale.core.declared_topics import Input, Output, Producers, Repartition, SubTopologySpec
 from kafka_rescale.core.mistakes import Location, Mistake
@@ -24,6 +25,8 @@ _MODELS: dict[tuple[str, ...], type[BaseModel]] = {
     ("repartitions",): Repartition,
     ("subtopologies",): SubTopologySpec,
     ("autoscaling_bounds",): Bounds,
+    ("snapshots",): Snapshots,
+    ("snapshots", "stores"): StoreSnapshot,
     ("lifecycle", "shell"): ShellLifecycle,
     ("lifecycle", "python"): PythonLifecycle,
     ("lifecycle", "manual"): ManualLifecycle,

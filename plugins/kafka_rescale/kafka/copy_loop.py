@@ -30,6 +30,7 @@ from kafka_rescale.kafka.copy_start import checked_offset, log_range, start_of
 from kafka_rescale.kafka.copy_units import CopyUnit
 from kafka_rescale.kafka.copy_writer import UnitWriter
 from kafka_rescale.kafka.failures import TRANSIENT, UNKNOWN_OUTCOME, typed
+from kafka_rescale.kafka.seeding import Seeding, seed_with
 from kafka_rescale.kafka.waiting import now_ms
 
 STEP_SECONDS = 0.1
@@ -77,25 +78,33 @@ class CopyWorker:
         self._commits = Commits(self._consumer, settings, self._pool)
         self._looked = self._heard = time.monotonic()
 
-    def begin(self, starts: Mapping[TopicPartition, int] | None = None) -> None:
-        """Find the positions and start to read.
+    def begin(
+        self, starts: Mapping[TopicPartition, int] | None = None, seeding: Seeding | None = None
+    ) -> dict[TopicPartition, int]:
+        """Find the positions and start to read; return how many rows of a snapshot each seeded unit began with.
 
         :param starts: where records in flight begin: of units whose target has just been emptied for this attempt,
             or that are moved in place and have no position yet.
+        :param seeding: snapshots that copies which have not begun may begin with.
         :raises UnsafeState: a source has been truncated or recreated.
         :raises StaleCopy: tombstones may have been missed.
         """
         committed = read_positions(self._consumer, self.writers)
+        seeded: dict[TopicPartition, int] = {}
         for source, writer in self.writers.items():
-            found = committed.get(source)
+            found, log = committed.get(source), log_range(self._consumer, source)
+            if seeding is not None and seeding.fits(source, found, log):
+                seeded[source] = seed_with(writer, self._consumer, seeding, self._settings)
+                continue
             if found is None and writer.unit.move.is_in_place and source in (starts or {}):
                 found = Position((starts or {})[source], Mark())
             elif found is not None and found.mark.state == EMPTIED:
                 found = Position((starts or {})[source], found.mark)
             rules = self._rules[source[0]]
-            start = start_of(writer.unit, found, log_range(self._consumer, source), rules, self._clock())
+            start = start_of(writer.unit, found, log, rules, self._clock())
             writer.begin(start, committed=start == committed.get(source))
         self._read_from_positions()
+        return seeded
 
     def announce(self, session: str) -> None:
         """Leave word, where the positions are, that this worker is up and follows its units.

@@ -22,6 +22,9 @@ from kafka_rescale.kafka.waiting import poll_until
 RESETTING = "resetting"
 """The target is being emptied; whoever finds this must empty it again before copying."""
 
+SEEDING = "seeding"
+"""The rows of a snapshot are being written; whoever finds this must empty the target before copying."""
+
 EMPTIED = "emptied"
 """The target of in-flight records is empty and waits for this attempt's range; the offset means nothing yet."""
 

@@ -19,7 +19,7 @@ from kafka_rescale.core.journal import PartitionOffsets
 from kafka_rescale.core.plan import Move, Plan
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.copy_marks import RESETTING, Mark, Position, copy_consumer, read_positions
+from kafka_rescale.kafka.copy_marks import RESETTING, SEEDING, Mark, Position, copy_consumer, read_positions
 from kafka_rescale.kafka.copy_settings import SourceRules
 from kafka_rescale.kafka.copy_units import units_of
 from kafka_rescale.kafka.copy_writer import UnitWriter
@@ -171,6 +171,8 @@ def _reason(admin: ClusterAdmin, consumer: Consumer, move: Move, now_ms: int) ->
     age = now_ms - min(mark.as_of_ms for mark in marks)
     if any(mark.state == RESETTING for mark in marks):
         return "an earlier restart was interrupted"
+    if any(mark.state == SEEDING for mark in marks):
+        return "writing the rows of a snapshot was interrupted"
     if allowed is not None and age > allowed:
         return f"it paused for {age / 1000:.1f} s, and deletions are kept for {allowed / 1000:.1f} s only"
     if ends < sum(mark.records for mark in marks):

@@ -9,7 +9,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 
 from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.kafka.copy_marks import RESETTING, Mark, Position
+from kafka_rescale.kafka.copy_marks import RESETTING, SEEDING, Mark, Position
 from kafka_rescale.kafka.copy_settings import SourceRules, StaleCopy
 from kafka_rescale.kafka.copy_units import CopyUnit
 from kafka_rescale.kafka.failures import typed
@@ -58,7 +58,7 @@ def start_of(
         return Position(log.begin, Mark(as_of_ms=now_ms))
     offset = checked_offset(unit, committed.offset, log, rules)
     age, allowed = now_ms - committed.mark.as_of_ms, rules.tombstone_ms
-    if allowed is not None and (committed.mark.state == RESETTING or age > allowed):
+    if allowed is not None and (committed.mark.state in {RESETTING, SEEDING} or age > allowed):
         raise StaleCopy(f"copy of {unit}", age, allowed)
     return Position(offset, committed.mark)
 

@@ -153,28 +153,29 @@ class Cutover:
         return self._rescale.advance(Phase.CAUGHT_UP, timings=dict(self._timings))
 
     def _promote(self, journal: Journal) -> Journal:
-        plan, known_before = journal.plan, self._rescale.control.read().generations
+        plan = journal.plan
         with self._timings.part("promote"):
             # In place, green's ends and start are known only when everything has been moved.
-            known = {} if plan.is_in_place else self._green(journal)
+            begins = {} if plan.is_in_place else self._rescale.admin.begin_offsets(m.target for m in plan.moves)
+            known = {} if plan.is_in_place else self._green(journal, begins)
             quiesce.assert_held(self._rescale, journal)
             quiesce.assert_unused(self._rescale, plan)
             return self._rescale.advance(
                 Phase.PROMOTED,
-                records={Concern.GENERATIONS: promoted_generations(plan, known_before)},
+                records=lambda s: {Concern.GENERATIONS: promoted_generations(journal, s.generations, begins)},
                 input_ends=self._rescale.admin.end_offsets([i.topic for i in plan.inputs]),
                 timings=dict(self._timings),
                 **known,
             )
 
-    def _green(self, journal: Journal) -> dict[str, PartitionOffsets]:
+    def _green(self, journal: Journal, begins: PartitionOffsets) -> dict[str, PartitionOffsets]:
         """Return where green's topics end, and its start: in repartition topics, the log start."""
         plan, admin = journal.plan, self._rescale.admin
         assert journal.captured is not None
         targets = [m.target for m in plan.moves]
         # A commit's markers may arrive after it has been answered: until then the end is too low.
         wait_until_complete(admin, targets, seconds=self._seconds_left(journal), longest_pause=0.02)
-        carried = admin.begin_offsets([m.target for m in plan.repartitions])
+        carried = {m.target: begins[m.target] for m in plan.repartitions}
         start = {**input_starts(plan.inputs, journal.captured.committed), **carried}
         return {"green_ends": admin.end_offsets(targets), "green_start": start}
 

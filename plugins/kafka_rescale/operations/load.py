@@ -14,6 +14,7 @@ from kafka_rescale.core.declaration import check_declaration
 from kafka_rescale.core.errors import Finding, InvalidApplication, InvalidInput
 from kafka_rescale.core.field_errors import mistakes_of
 from kafka_rescale.core.mistakes import Location, Mistake
+from kafka_rescale.core.serdes import AVRO, AVRO_CONFLUENT
 from kafka_rescale.core.topology import SubTopology, Topology
 from kafka_rescale.core.topology_describe import parse_describe
 from kafka_rescale.operations.yaml_lines import YamlDocument, parse_yaml
@@ -50,7 +51,7 @@ def load_application(path: Path | str) -> Application:
     if mistakes := list(document.duplicate_fields()):
         raise _invalid(path, document, mistakes)
     try:
-        application = Application.model_validate(_with_topology_text(document.data, path, document))
+        application = Application.model_validate(_with_texts(document.data, path, document))
     except ValidationError as error:
         raise _invalid(path, document, mistakes_of(error)) from None
     if mistakes := check_declaration(application, topology_of(application)):
@@ -88,20 +89,46 @@ def _text_of(path: Path) -> str:
         ) from None
 
 
-def _with_topology_text(data: dict[str, Any], path: Path, document: YamlDocument) -> dict[str, Any]:
+def _with_texts(data: dict[str, Any], path: Path, document: YamlDocument) -> dict[str, Any]:
+    """Put the texts of the files that a file names in the place of their names."""
+    return _with_schemas(_with_topology(data, path, document), path, document)
+
+
+def _with_topology(data: dict[str, Any], path: Path, document: YamlDocument) -> dict[str, Any]:
     named = data.get("topology")
     if not isinstance(named, str) or "Sub-topology:" in named or "\n" in named.strip():
         return data
+    remedy = "Save what Topology#describe() prints there, or paste it after `topology: |`."
+    return {**data, "topology": _text_beside(path, named, ("topology",), remedy, document)}
+
+
+def _with_schemas(data: dict[str, Any], path: Path, document: YamlDocument) -> dict[str, Any]:
+    section = data.get("snapshots")
+    if not isinstance(section, dict):
+        return data
+    stores = section.get("stores")
+    if not isinstance(stores, list) or not all(isinstance(store, dict) for store in stores):
+        return data
+    resolved = []
+    for index, store in enumerate(stores):
+        texts = {}
+        for field in ("key", "value"):
+            kind, separator, named = str(store.get(field, "")).partition(":")
+            if separator and kind in {AVRO, AVRO_CONFLUENT} and named.strip() and named.strip()[0] not in '{["':
+                place: Location = ("snapshots", "stores", index, field)
+                remedy = "Save the Avro schema there."
+                texts[field] = f"{kind}:{_text_beside(path, named.strip(), place, remedy, document)}"
+        resolved.append({**store, **texts})
+    return {**data, "snapshots": {**section, "stores": resolved}}
+
+
+def _text_beside(path: Path, named: str, place: Location, remedy: str, document: YamlDocument) -> str:
     file = path.parent / named
-    if not file.is_file():
-        mistake = Mistake(
-            ("topology",),
-            f"{named!r}, which is no file in {path.parent}",
-            "the name of a file next to this one, or the text itself",
-            "Save what Topology#describe() prints there, or paste it after `topology: |`.",
-        )
-        raise _invalid(path, document, [mistake])
-    return {**data, "topology": _text_of(file)}
+    if file.is_file():
+        return _text_of(file)
+    expected = "the name of a file next to this one, or the text itself"
+    mistake = Mistake(place, f"{named!r}, which is no file in {path.parent}", expected, remedy)
+    raise _invalid(path, document, [mistake])
 
 
 def _invalid(path: Path, document: YamlDocument, mistakes: Iterable[Mistake]) -> InvalidApplication:

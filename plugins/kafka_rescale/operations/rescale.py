@@ -18,6 +18,9 @@ from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.lifecycle.factory import lifecycle_of
 from kafka_rescale.lifecycle.instance import Instance, Lifecycle
 
+Records = Callable[[ControlState], Mapping[str, Value]]
+"""What is written beside the journal, made from the present state."""
+
 
 @dataclass
 class Rescale:
@@ -58,20 +61,21 @@ class Rescale:
         """
         return self._owned(self.control.read())
 
-    def advance(self, phase: Phase, *, records: Mapping[str, Value] | None = None, **changes: object) -> Journal:
+    def advance(self, phase: Phase, *, records: Records | None = None, **changes: object) -> Journal:
         """Write the journal's next phase in one transaction, together with other records if given."""
         return self.change(lambda journal: journal.advanced(phase, now_ms=now_ms(), **changes), records)
 
-    def change(self, change: Callable[[Journal], Journal], records: Mapping[str, Value] | None = None) -> Journal:
+    def change(self, change: Callable[[Journal], Journal], records: Records | None = None) -> Journal:
         """Write what ``change`` makes of the journal in one transaction, together with other records if given.
 
         The lease is checked inside the same compare-and-set: an attempt that was overtaken changes nothing.
 
         :param change: given the present journal; what it raises is passed on, and nothing written.
+        :param records: given everything that is known at present.
         """
 
         def under_lease(state: ControlState) -> Mapping[str, Value]:
-            return {**(records or {}), "journal": change(self._owned(state))}
+            return {**(records(state) if records else {}), "journal": change(self._owned(state))}
 
         return self._owned(self.control.update(under_lease))
 

@@ -1,4 +1,4 @@
-"""The command line of the copy jobs."""
+"""The command line of the jobs that leave a result."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ class Arguments:
     :param acceptable_lag: offsets per partition (KIP-441's default).
     :param silent_seconds: how long nothing must have come into the old topic for its bridge to end.
     :param parallelism: most tasks at a time; 0 for as many as Spark has cores.
+    :param snapshots: where a restore finds snapshots to begin with; empty for nowhere.
+    :param request: of a snapshot, what is asked for, as JSON.
     """
 
     application: str
@@ -28,6 +30,8 @@ class Arguments:
     acceptable_lag: int = ACCEPTABLE_LAG
     silent_seconds: int = SILENT_SECONDS
     parallelism: int = 0
+    request: str = ""
+    snapshots: str = ""
 
 
 def parse(name: str, options: Sequence[str], arguments: Sequence[str] | None) -> Arguments:
@@ -46,4 +50,8 @@ def parse(name: str, options: Sequence[str], arguments: Sequence[str] | None) ->
         parser.add_argument("--acceptable-lag", type=int, default=ACCEPTABLE_LAG, help="offsets per partition")
     if "silent_seconds" in options:
         parser.add_argument("--silent-seconds", type=int, default=SILENT_SECONDS, help="of the old topic")
+    if "snapshots" in options:
+        parser.add_argument("--snapshots", default="", help="where there may be snapshots to begin with")
+    if "request" in options:
+        parser.add_argument("--request", required=True, help="what is asked for, as JSON")
     return Arguments(**vars(parser.parse_args(arguments)))

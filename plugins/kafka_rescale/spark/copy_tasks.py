@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kafka_rescale.core.cluster import TopicPartition
@@ -15,8 +15,10 @@ from kafka_rescale.kafka.copy_loop import CopyWorker
 from kafka_rescale.kafka.copy_settings import BULK, LIVE
 from kafka_rescale.kafka.copy_units import CopyUnit
 from kafka_rescale.kafka.journal_follower import JournalFollower
+from kafka_rescale.kafka.seeding import Seeding
 from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.spark.journal_task import JournalTask
+from kafka_rescale.spark.snapshot_seed import SnapshotSeed, seeding_of
 from kafka_rescale.spark.task_errors import as_text
 from kafka_rescale.spark.watchdog import exit_with_parent
 
@@ -32,6 +34,7 @@ class CopyToEnds:
     :param asked_ms: wall clock before the ends were captured.
     :param starts: where records in flight begin; see ``CopyWorker.begin``.
     :param exactly: copy nothing behind the ends.
+    :param seeds: snapshots that copies which have not begun may begin with.
     """
 
     connection: KafkaConnection
@@ -40,20 +43,25 @@ class CopyToEnds:
     asked_ms: int
     starts: Mapping[TopicPartition, int] = field(default_factory=dict)
     exactly: bool = False
+    seeds: Mapping[TopicPartition, SnapshotSeed] = field(default_factory=dict)
 
     def __call__(self, lists: Iterable[list[CopyUnit]]) -> Iterator[int]:
-        """Yield the number of units per list, when they are done."""
+        """Yield per list how many rows of snapshots it began with, when it is done."""
         exit_with_parent()
         for units in lists:
             with as_text():
                 worker = CopyWorker(self.connection, self.plan, units, BULK)
                 try:
-                    worker.begin(self.starts)
+                    seeded = worker.begin(self.starts, self._seeding(units))
                     ends = {u.source: self.ends[u.source] for u in units}
                     worker.run_to(ends, self.asked_ms, exactly=self.exactly)
                 finally:
                     worker.close()
-            yield len(units)
+            yield sum(seeded.values())
+
+    def _seeding(self, units: Sequence[CopyUnit]) -> Seeding | None:
+        ours = {u.source: self.seeds[u.source] for u in units if u.source in self.seeds}
+        return seeding_of(self.connection, ours, self.ends) if ours else None
 
 
 class Follow(JournalTask):

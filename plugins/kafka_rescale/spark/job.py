@@ -35,7 +35,7 @@ REPORT_SECONDS = 3.0
 class Job:
     """One attempt at a job.
 
-    :param name: ``restore``, ``warm_up``, ``catch_up``, ``bridge``, ``rehearse`` or ``move``.
+    :param name: ``restore``, ``warm_up``, ``catch_up``, ``bridge``, ``rehearse``, ``move`` or ``snapshot``.
     """
 
     def __init__(self, name: str, arguments: Arguments, connection: KafkaConnection) -> None:

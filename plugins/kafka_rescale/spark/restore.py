@@ -9,16 +9,19 @@ from kafka_rescale.spark.stage_copy import StageCopy
 def restore(job: Job) -> None:
     """Copy every changelog of a stage: one task per source partition, as many at a time as Spark has cores.
 
+    A copy that has not begun begins with the newest snapshot that fits, and reads only the log behind it.
+
     :raises RescaleError: what stopped it; the next attempt goes on from the committed positions.
     """
     stage = StageCopy.begin(job)
     if stage is None:
         return
-    progress, units, task = stage.progress, stage.units, stage.task()
+    progress, units, task = stage.progress, stage.units, stage.task(job.arguments.snapshots)
     job.report(progress, lambda _: "running")
     context = job.spark().sparkContext
     lists = context.parallelize([[unit] for unit in units], len(units))
-    job.run_reported(lambda: lists.mapPartitions(task).collect(), progress)
+    seeded = sum(job.run_reported(lambda: lists.mapPartitions(task).collect(), progress))
     snapshot = progress.read()
-    say(f"{job.key} done: {snapshot}")
-    job.put("done", snapshot)
+    detail = f"{snapshot.records - seeded} records read, {seeded} rows of snapshots"
+    say(f"{job.key} done: {snapshot}; {detail}")
+    job.put("done", snapshot, detail)

@@ -14,6 +14,7 @@ from kafka_rescale.kafka.copy_units import CopyUnit, units_of
 from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.spark.copy_tasks import CopyToEnds
 from kafka_rescale.spark.job import Job, say
+from kafka_rescale.spark.snapshot_seed import seeds_for
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,12 @@ class StageCopy:
             say(line)
         return cls(job.connection, plan, units_of(moves), CopyProgress(job.connection, plan, moves))
 
-    def task(self) -> CopyToEnds:
-        """Return the work of a Spark task: to the ends that the sources have now."""
+    def task(self, snapshots: str = "") -> CopyToEnds:
+        """Return the work of a Spark task: to the ends that the sources have now.
+
+        :param snapshots: location of snapshots that copies which have not begun may begin with.
+        """
         asked_ms = now_ms()
-        return CopyToEnds(self.connection, self.plan, self.progress.ends(), asked_ms)
+        moves = list(dict.fromkeys(unit.move for unit in self.units))
+        seeds = seeds_for(self.connection, snapshots, self.plan.application, moves)
+        return CopyToEnds(self.connection, self.plan, self.progress.ends(), asked_ms, seeds=seeds)

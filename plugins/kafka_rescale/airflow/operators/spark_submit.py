@@ -38,10 +38,12 @@ class RescaleSparkSubmitOperator(SparkSubmitOperator):
     transactional ids fence the attempt before.
 
     :param application_id: base name of the application
-    :param job: ``restore``, ``warm_up``, ``catch_up``, ``bridge``, ``rehearse``, ``move`` or ``verify``
+    :param job: ``restore``, ``warm_up``, ``catch_up``, ``bridge``, ``rehearse``, ``move``, ``snapshot`` or
+        ``verify``
     :param stage: index of the stage for ``restore`` and ``warm_up``
     :param acceptable_lag: offsets per partition, for ``warm_up`` and ``catch_up`` (templated)
     :param silent_seconds: how long nothing must have come into the old topic, for ``bridge``
+    :param snapshots: location of the application's snapshots, for ``restore``
     :param kafka_conn_id: id of the Airflow connection for Kafka; its properties travel in the environment of
         ``spark-submit``, which only client mode on a local or standalone master keeps out of sight
     :param kafka_config_file: path of a JSON file with those properties, mounted where the driver runs; needed in
@@ -70,6 +72,7 @@ class RescaleSparkSubmitOperator(SparkSubmitOperator):
         idle: bool = False,
         acceptable_lag: int | str | None = None,
         silent_seconds: int | None = None,
+        snapshots: str | None = None,
         **kwargs: Any,
     ) -> None:
         self.application_id = application_id
@@ -79,6 +82,7 @@ class RescaleSparkSubmitOperator(SparkSubmitOperator):
         self.idle = idle
         self.acceptable_lag = acceptable_lag
         self.silent_seconds = silent_seconds
+        self.snapshots = snapshots
         self.kafka_config_file = kafka_config_file or os.environ.get(CONFIG_FILE)
         self.result_key = job if stage is None else f"{job}/{stage}"
         name = f"{application_id}-{self.result_key.replace('/', '-')}"
@@ -122,7 +126,8 @@ class RescaleSparkSubmitOperator(SparkSubmitOperator):
         run = ["--run", owner_of(context), "--attempt", str(context["ti"].try_number)]
         lag = [] if self.acceptable_lag is None else ["--acceptable-lag", str(self.acceptable_lag)]
         silence = [] if self.silent_seconds is None else ["--silent-seconds", str(self.silent_seconds)]
-        return ["--application", self.application_id, *stage, *run, *lag, *silence]
+        snapshots = [] if self.snapshots is None else ["--snapshots", self.snapshots]
+        return ["--application", self.application_id, *stage, *run, *lag, *silence, *snapshots]
 
     def _environment(self, master: str, connection: KafkaConnection) -> dict[str, str]:
         local = master.startswith("local")

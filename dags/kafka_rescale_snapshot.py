@@ -1,0 +1,8 @@
+"""An Airflow DAG ``snapshot_<application>`` per application file with a `snapshots:` section."""
+
+from __future__ import annotations
+
+from kafka_rescale.airflow.dag_factory import build_dags
+from kafka_rescale.airflow.snapshot_dag import snapshot_dag
+
+globals().update(build_dags(snapshot_dag, "snapshot"))

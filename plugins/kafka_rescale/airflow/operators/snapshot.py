@@ -1,0 +1,59 @@
+"""Submit the snapshot of the day that a run's data interval covers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from airflow.sdk import Context
+
+from kafka_rescale.airflow.operators.spark_submit import RescaleSparkSubmitOperator
+
+
+class SnapshotOperator(RescaleSparkSubmitOperator):
+    """
+    Write the state of every store as of the end of the data interval.
+
+    :param application_file: path of the application file, read again when the task runs (templated)
+    :param start: start of the data interval, ISO 8601 (templated)
+    :param end: its end, exclusive (templated)
+    :param from_scratch: use no earlier snapshot; a boolean or its text (templated)
+    """
+
+    template_fields: Sequence[str] = (
+        *RescaleSparkSubmitOperator.template_fields,
+        "application_file",
+        "start",
+        "end",
+        "from_scratch",
+    )
+
+    def __init__(
+        self, *, application_file: str, start: str, end: str, from_scratch: str | bool = False, **kwargs: Any
+    ) -> None:
+        self.application_file = application_file
+        self.start = start
+        self.end = end
+        self.from_scratch = from_scratch
+        super().__init__(job="snapshot", **kwargs)
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Return the job's result: records read, and rows per store."""
+        from kafka_rescale.core.snapshot_day import SnapshotDay
+
+        self.result_key = f"snapshot/{SnapshotDay.of_interval(self.start, self.end)}"
+        return super().execute(context)
+
+    def _arguments(self, context: Context) -> list[str]:
+        from kafka_rescale.core.snapshot_day import SnapshotDay
+        from kafka_rescale.core.snapshot_request import request_of
+        from kafka_rescale.operations.load import load_application, topology_of
+
+        application = load_application(self.application_file)
+        request = request_of(
+            application,
+            topology_of(application),
+            SnapshotDay.of_interval(self.start, self.end),
+            from_scratch=str(self.from_scratch).lower() == "true",
+        )
+        return [*super()._arguments(context), "--request", request.model_dump_json()]

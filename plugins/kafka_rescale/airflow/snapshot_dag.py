@@ -1,0 +1,56 @@
+"""``snapshot_<application>``: the state of every store, day by day, as Parquet."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, time
+from pathlib import Path
+
+from airflow.sdk import DAG, CronDataIntervalTimetable
+
+from kafka_rescale.airflow.dag_factory import START
+from kafka_rescale.airflow.operators.snapshot import SnapshotOperator
+from kafka_rescale.airflow.params import snapshot_params
+from kafka_rescale.airflow.retries import DEFAULT_ARGS
+from kafka_rescale.core.application import Application
+
+DOC = """
+Writes the state of every store of `{application_id}` as of the end of each day (UTC) to `{location}`, as Parquet.
+
+It only reads Kafka, takes no lease and may run beside an expansion: the generation that was at work at the end of
+the day is read, and named in the result. A day is built from the newest earlier one and the records since. Days
+that are missing are made by a backfill: in the UI, or
+`airflow backfill create --dag-id snapshot_{application_id} --from-date ... --to-date ...`. A day that the
+changelogs can't tell exactly any more is refused, and the first exact one is named.
+"""
+
+
+def snapshot_dag(application: Application, file: Path) -> DAG | None:
+    """Return the snapshots of one application, or None if its file doesn't ask for any."""
+    declared = application.snapshots
+    if declared is None:
+        return None
+    name, first = application.application_id, declared.start_date
+    with DAG(
+        dag_id=f"snapshot_{name}",
+        # "@daily" would be a timetable whose data interval is a single moment, unless configured otherwise.
+        schedule=CronDataIntervalTimetable("0 0 * * *", timezone="UTC"),
+        start_date=datetime.combine(first, time(), tzinfo=UTC) if first else START,
+        catchup=declared.catchup,
+        max_active_runs=1,
+        params=snapshot_params(),
+        default_args=DEFAULT_ARGS,
+        doc_md=DOC.format(application_id=name, location=declared.location),
+        tags=["kafka-rescale", "snapshot", *application.tags],
+    ) as dag:
+        SnapshotOperator(
+            task_id="snapshot",
+            application_file=str(file),
+            application_id=name,
+            kafka_conn_id=application.kafka_conn_id,
+            conn_id=application.spark_conn_id,
+            conf=dict(application.spark_conf),
+            start="{{ data_interval_start.isoformat() }}",
+            end="{{ data_interval_end.isoformat() }}",
+            from_scratch="{{ params.from_scratch }}",
+        )
+    return dag

@@ -1,0 +1,61 @@
+"""Headers of record batches (magic 2) as brokers store and send them; the records stay unread.
+
+Compaction keeps a batch's first offset and its last offset delta when it removes records from it, and removes
+whole batches without a trace. So batches that follow each other without a gap, each with as many records as
+offsets, prove that nothing was removed between them, transaction markers and aborted records included.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kafka_rescale.core.errors import UnsafeState
+
+# baseOffset, batchLength, partitionLeaderEpoch, magic, crc, attributes, lastOffsetDelta, baseTimestamp,
+# maxTimestamp, producerId, producerEpoch, baseSequence, recordsCount
+_HEADER = struct.Struct(">qiibIhiqqqhii")
+_LENGTH_COUNTS_FROM = 12
+_CONTROL = 0x20
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One batch of a log.
+
+    :param last: offset of its last record, whether or not that is still there.
+    :param records: how many are in it.
+    """
+
+    first: int
+    last: int
+    records: int
+    max_timestamp_ms: int
+    is_control: bool = False
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether none of its records was removed."""
+        return self.records == self.last - self.first + 1
+
+
+def batches_of(data: bytes) -> Iterator[Batch]:
+    """Yield the batches of an answer to a fetch; the last one may be cut off, and is left out then.
+
+    :raises UnsafeState: a batch of an older format, whose header says less.
+    """
+    at = 0
+    while at + _HEADER.size <= len(data):
+        first, length, _, magic, _, attributes, delta, _, newest, _, _, _, count = _HEADER.unpack_from(data, at)
+        if magic != 2:
+            raise UnsafeState(
+                f"record batch at offset {first}",
+                found=f"message format {magic}",
+                expected="format 2, which Kafka writes since 0.11",
+                remedy="Raise the brokers' message format; what is in the topic is rewritten by and by.",
+            )
+        if at + _LENGTH_COUNTS_FROM + length > len(data):
+            return
+        yield Batch(first, first + delta, count, newest, bool(attributes & _CONTROL))
+        at += _LENGTH_COUNTS_FROM + length

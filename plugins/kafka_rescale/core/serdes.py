@@ -1,0 +1,118 @@
+"""Serdes that a snapshot can decode: string, long, JSON, and Avro with or without a schema registry's frame.
+
+The bytes are those of Kafka's ``StringSerializer`` (UTF-8) and ``LongSerializer`` (8 bytes, big-endian), of any
+JSON serializer in UTF-8, and Avro's binary encoding, with or without the five bytes of a schema registry in front.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from kafka_rescale.core.errors import InvalidInput
+
+NONE = ""
+STRING, LONG, JSON, AVRO, AVRO_CONFLUENT = "string", "long", "json", "avro", "avro-confluent"
+_PLAIN = (NONE, STRING, LONG, JSON)
+_MAGIC = b"\x00"
+_FRAME_BYTES = 5
+
+
+@dataclass(frozen=True)
+class Serde:
+    """One declared serde, whose schema is looked at when it is needed.
+
+    :param kind: its name without the schema.
+    :param schema: of an Avro serde, as JSON text.
+    """
+
+    kind: str
+    schema: str = ""
+
+    def decode(self, data: bytes) -> Any:
+        """Return what the bytes stand for: a text (also for JSON), a number, or what an Avro schema describes.
+
+        :raises ValueError: the bytes aren't of this serde.
+        """
+        return self._decoder(data)
+
+    @cached_property
+    def _decoder(self) -> Callable[[bytes], Any]:
+        if self.kind == LONG:
+            return _long
+        if self.kind == JSON:
+            return _json
+        if self.kind in {AVRO, AVRO_CONFLUENT}:
+            return self._avro_decoder()
+        return bytes.decode
+
+    @cached_property
+    def parsed_schema(self) -> Any:
+        """The Avro schema as fastavro has it, with its named types resolved."""
+        from fastavro import parse_schema
+        from fastavro.schema import SchemaParseException
+
+        try:
+            return parse_schema(json.loads(self.schema))
+        except (ValueError, SchemaParseException) as error:
+            raise InvalidInput(
+                "Avro schema",
+                found=f"{type(error).__name__}: {error}"[:200],
+                expected="an Avro schema in JSON",
+                remedy="Name the .avsc file with which the application writes.",
+            ) from None
+
+    def _avro_decoder(self) -> Callable[[bytes], Any]:
+        from fastavro import schemaless_reader
+
+        schema, skipped = self.parsed_schema, _FRAME_BYTES if self.kind == AVRO_CONFLUENT else 0
+
+        def decode(data: bytes) -> Any:
+            if skipped and (len(data) < skipped or data[:1] != _MAGIC):
+                raise ValueError("no frame of a schema registry")
+            stream = io.BytesIO(data)
+            stream.seek(skipped)
+            try:
+                value = schemaless_reader(stream, schema, None)
+            except Exception as error:
+                raise ValueError(f"not of the schema: {type(error).__name__}") from None
+            if stream.tell() != len(data):
+                raise ValueError(f"{len(data) - stream.tell()} bytes more than the schema describes")
+            return value
+
+        return decode
+
+
+def serde_named(text: str) -> Serde:
+    """Return a declared serde.
+
+    :param text: as in an application file.
+    :raises InvalidInput: there is none of this name, or an Avro schema is missing.
+    """
+    kind, _, schema = text.partition(":")
+    if text in _PLAIN:
+        return Serde(text)
+    if kind in {AVRO, AVRO_CONFLUENT} and schema.strip():
+        return Serde(kind, schema)
+    raise InvalidInput(
+        "serde",
+        found=repr(text[:60]),
+        expected="string, long, json, avro:<schema file> or avro-confluent:<schema file>",
+        remedy="Leave it out to get the bytes only.",
+    )
+
+
+def _long(data: bytes) -> int:
+    if len(data) != 8:
+        raise ValueError(f"{len(data)} bytes instead of 8")
+    return int.from_bytes(data, "big", signed=True)
+
+
+def _json(data: bytes) -> str:
+    text = data.decode()
+    json.loads(text)
+    return text

@@ -1,0 +1,77 @@
+"""The day that a snapshot is about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+
+from kafka_rescale.core.errors import InvalidInput
+
+DAY_MS = 86_400_000
+_EPOCH = date(1970, 1, 1)
+
+
+@dataclass(frozen=True, order=True)
+class SnapshotDay:
+    """One day in UTC."""
+
+    date: date
+
+    @classmethod
+    def of_interval(cls, start: str, end: str) -> SnapshotDay:
+        """Return the day that a data interval covers.
+
+        :param start: ISO 8601, as Airflow renders ``data_interval_start``.
+        :param end: exclusive.
+        :raises InvalidInput: the interval is no whole day in UTC.
+        """
+        try:
+            begin, stop = (datetime.fromisoformat(text) for text in (start, end))
+        except ValueError:
+            raise _no_day(start, end) from None
+        if begin.tzinfo is None or stop.tzinfo is None:
+            raise _no_day(start, end)
+        begin, stop = begin.astimezone(UTC), stop.astimezone(UTC)
+        if begin != datetime(begin.year, begin.month, begin.day, tzinfo=UTC) or stop - begin != timedelta(days=1):
+            raise _no_day(start, end)
+        return cls(begin.date())
+
+    @classmethod
+    def named(cls, text: str) -> SnapshotDay:
+        """Return the day of an ISO date.
+
+        :raises InvalidInput: it is none.
+        """
+        try:
+            return cls(date.fromisoformat(text))
+        except ValueError:
+            raise _no_day(text, "") from None
+
+    @classmethod
+    def first_ending_from(cls, at_ms: int) -> SnapshotDay:
+        """Return the first day whose end is not before a point in time.
+
+        :param at_ms: ms since the epoch.
+        """
+        return cls(_EPOCH + timedelta(days=-(-at_ms // DAY_MS) - 1))
+
+    @property
+    def end_ms(self) -> int:
+        """Its end, exclusive, in ms since the epoch."""
+        return ((self.date - _EPOCH).days + 1) * DAY_MS
+
+    def minus(self, days: int) -> SnapshotDay:
+        """Return the day so many days earlier."""
+        return SnapshotDay(self.date - timedelta(days=days))
+
+    def __str__(self) -> str:
+        return self.date.isoformat()
+
+
+def _no_day(start: str, end: str) -> InvalidInput:
+    return InvalidInput(
+        "data interval",
+        found=f"{start} to {end}" if end else repr(start),
+        expected="a whole day from midnight to midnight, UTC",
+        remedy="Leave the schedule of the snapshot DAG as it is; a manual run takes the last whole day.",
+    )

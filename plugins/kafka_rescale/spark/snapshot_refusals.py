@@ -1,0 +1,86 @@
+"""Why a day can't be told, each with the first day that can."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from kafka_rescale.core.control_records import Generations
+from kafka_rescale.core.errors import InvalidInput, Refused
+from kafka_rescale.core.snapshot_day import SnapshotDay
+from kafka_rescale.core.snapshot_request import SnapshotRequest
+from kafka_rescale.core.snapshot_source import SnapshotSource
+
+
+def not_over(request: SnapshotRequest) -> InvalidInput:
+    """Return the error about a day in the future, or today."""
+    return InvalidInput(
+        _what(request),
+        found="a day that is not over",
+        expected="a day in the past, UTC",
+        remedy="Wait for the scheduled run.",
+    )
+
+
+def too_old(request: SnapshotRequest, newest: SnapshotDay) -> InvalidInput:
+    """Return the error about a day that would be deleted at once.
+
+    :param newest: of the days that there are.
+    """
+    return InvalidInput(
+        _what(request),
+        found=f"a day that is not kept: the newest is {newest}, keep_days {request.keep_days}",
+        expected="a day that stays",
+        remedy="Raise `keep_days` first.",
+    )
+
+
+def missing(
+    request: SnapshotRequest, source: SnapshotSource, topics: Sequence[str], known: Generations | None
+) -> Refused:
+    """Return the error about changelogs that don't exist."""
+    return Refused(
+        _what(request),
+        found=f"no topic {', '.join(topics)} of the generation {source.generation}",
+        expected="the changelogs of the generation that was at work then",
+        remedy="Start the application once, or correct `stores:`."
+        if source.is_running
+        else f"It was retired. {_first_of_running(known)}",
+    )
+
+
+def left_unprocessed(
+    request: SnapshotRequest, source: SnapshotSource, left: Sequence[str], known: Generations | None
+) -> Refused:
+    """Return the error about a day that two generations have processed."""
+    return Refused(
+        _what(request),
+        found=f"records of that day that {source.generation} left to its successor: {', '.join(left[:3])}",
+        expected="a day that one generation has processed to its end",
+        remedy=_first_of_running(known),
+    )
+
+
+def damaged(request: SnapshotRequest, topics: Sequence[str], moments: Iterable[int | None]) -> Refused:
+    """Return the error about changelogs that have lost what the day needs.
+
+    :param moments: of every partition the first exact one, ms; None for none.
+    """
+    found = list(moments)
+    known = [moment for moment in found if moment is not None]
+    first = SnapshotDay.first_ending_from(max(known)) if len(known) == len(found) else None
+    return Refused(
+        _what(request),
+        found=f"records that log cleaning or retention has removed from {', '.join(topics)}",
+        expected="all that the state as of the end of that day needs",
+        remedy=f"The first exact day is {first}."
+        if first
+        else "No day is exact until the application has written more behind what was cleaned.",
+    )
+
+
+def _first_of_running(known: Generations | None) -> str:
+    return f"The first exact day is {SnapshotDay.first_ending_from(known.since_ms if known else 0)}."
+
+
+def _what(request: SnapshotRequest) -> str:
+    return f"snapshot of {request.application} for {request.date}"

@@ -1,0 +1,69 @@
+"""Snapshots by Spark: the job as it is submitted, and the table as Spark SQL reads it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from kafka_rescale.core.control_records import Lease
+from kafka_rescale.kafka.control_topic import ControlTopic
+from pyspark.sql import SparkSession
+
+from tests.integration.spark_job_helpers import submitted
+from tests.support.snapshot_world import FIRST, STORE, SnapshotWorld, orders_of_days
+
+pytestmark = pytest.mark.integration
+
+DAYS = [FIRST.minus(-n) for n in range(7)]
+
+
+@pytest.fixture
+def world(client: dict[str, str], unique: str, tmp_path: Path) -> SnapshotWorld:
+    return SnapshotWorld(client, unique, tmp_path / "snapshots")
+
+
+def test_seven_days_as_spark_sql_reads_them(world: SnapshotWorld, spark: SparkSession) -> None:
+    world.create(orders_of_days(7), transactional=True)
+    for day in DAYS:
+        world.take(day, spark)
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    table = spark.read.parquet(f"{world.directory}/{world.application}/{STORE}")
+    for day in DAYS:
+        rows = table.where(f"date = '{day}'").select("decoded_key", "decoded_value").collect()
+        assert {row[0]: row[1] for row in rows} == world.expected(day)
+    assert table.where("timestamp >= date_add(date, 1)").count() == 0
+
+
+def test_the_job_says_what_it_has_read_beside_a_run_that_holds_the_lease(
+    world: SnapshotWorld, tmp_path: Path
+) -> None:
+    world.create(orders_of_days(2))
+    day = DAYS[0]
+    job = world.job(day)
+    control = ControlTopic(job.connection, world.application)
+    lease = Lease(owner="expand_x/manual__1", epoch=3, target=8, expires_at_ms=2**60)
+    control.update(lambda _: {"lease": lease})
+    plan: Any = SimpleNamespace(application=world.application)
+    with submitted(job.connection, tmp_path, "snapshot", plan, "--request", job.arguments.request) as process:
+        assert process.result() == 0, process.text()[-4000:]
+    state = control.read()
+    assert state.lease == lease
+    result = state.results[f"snapshot/{day}"]
+    assert (result.state, result.as_of_ms) == ("done", day.end_ms)
+    assert 0 < result.records < len(world.orders)
+    assert f"rows: {STORE} {len(world.expected(day))}" in result.detail
+    assert world.totals(day) == world.expected(day)
+
+
+def test_a_refused_day_ends_with_its_reason(world: SnapshotWorld, tmp_path: Path) -> None:
+    world.create(orders_of_days(1))
+    job = world.job(DAYS[0])
+    request = world.request(DAYS[0]).model_copy(update={"date": "2999-01-01"}).model_dump_json()
+    plan: Any = SimpleNamespace(application=world.application)
+    with submitted(job.connection, tmp_path, "snapshot", plan, "--request", request) as process:
+        assert process.result() == 1
+    result = ControlTopic(job.connection, world.application).read().results["snapshot/2999-01-01"]
+    assert result.state == "failed"
+    assert result.detail.startswith("InvalidInput: snapshot of")

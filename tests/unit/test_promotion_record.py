@@ -1,0 +1,89 @@
+"""What a promotion leaves behind for those who look back: since when, what was before, where copies begin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from kafka_rescale.core.control_records import ControlState, Generations, Lease
+from kafka_rescale.core.journal import Captured, Journal, PartitionOffsets, Phase
+from kafka_rescale.operations import cutover
+from kafka_rescale.operations.cutover import Cutover
+from kafka_rescale.operations.rescale import Rescale
+
+from tests.support.situations import situation
+
+OWNER = "expand/run-1"
+PLAN = situation().plan
+REPARTITIONS = {m.target for m in PLAN.repartitions}
+COPY = PLAN.changelogs[0].target
+
+
+class Control:
+    """The control topic as a value."""
+
+    def __init__(self, journal: Journal, before: Generations | None) -> None:
+        lease = Lease(owner=OWNER, epoch=1, target=8, expires_at_ms=2**60)
+        self.state = ControlState(lease=lease, journal=journal, generations=before)
+
+    def read(self) -> ControlState:
+        return self.state
+
+    def update(self, change: Any) -> ControlState:
+        self.state = self.state.model_copy(update=dict(change(self.state)))
+        return self.state
+
+
+class Admin:
+    """Every topic ends at 9 and begins at 0, but for one that was emptied and copied anew."""
+
+    def begin_offsets(self, topics: Iterable[str]) -> PartitionOffsets:
+        return {t: {0: 5 if t == COPY or t in REPARTITIONS else 0, 1: 0} for t in topics}
+
+    def end_offsets(self, topics: Iterable[str]) -> PartitionOffsets:
+        return {t: {0: 9, 1: 9} for t in topics}
+
+
+def promoted(monkeypatch: pytest.MonkeyPatch, before: Generations | None) -> ControlState:
+    """Promote, with the checks of what runs and of what is held left out."""
+    captured = Captured(committed={i.topic: {0: 3} for i in PLAN.inputs})
+    journal = Journal(plan=PLAN, phase=Phase.CAUGHT_UP, captured=captured, pause_started_ms=2**45)
+    control = Control(journal, before)
+    monkeypatch.setattr(cutover, "wait_until_complete", lambda *_, **__: None)
+    monkeypatch.setattr(cutover, "quiesce", SimpleNamespace(assert_held=_nothing, assert_unused=_nothing))
+    application: Any = SimpleNamespace(max_pause_seconds=2**40, application_id=PLAN.application)
+    nothing: Any = None
+    rescale = Rescale(application, nothing, Admin(), control, nothing, OWNER)  # type: ignore[arg-type]
+    Cutover(rescale)._promote(journal)
+    return control.state
+
+
+def _nothing(*_: object) -> None:
+    return None
+
+
+def test_the_generations_say_since_when_and_what_was_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = promoted(monkeypatch, None)
+    assert state.journal is not None
+    assert state.generations is not None
+    assert (state.journal.phase, state.generations.running) == (Phase.PROMOTED, PLAN.green)
+    assert state.generations.since_ms == 2**45
+    past = state.generations.past
+    assert [(p.running, p.generation, p.since_ms, p.until_ms) for p in past] == [(PLAN.blue, 1, 0, 2**45)]
+    assert past[0].committed == {i.topic: {0: 3} for i in PLAN.inputs}
+    assert past[0].ends == {}
+
+
+def test_where_a_copy_began_anew_is_remembered_and_repartition_topics_start_at_their_log_starts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    earlier = Generations(running=PLAN.blue, begins={"another-changelog": {3: 4}}, since_ms=7, generation=3)
+    state = promoted(monkeypatch, earlier)
+    assert state.journal is not None
+    assert state.generations is not None
+    assert state.generations.begins == {"another-changelog": {3: 4}, COPY: {0: 5}}
+    assert [(p.generation, p.since_ms) for p in state.generations.past] == [(3, 7)]
+    starts = state.journal.green_start
+    assert {t: starts[t] for t in REPARTITIONS} == {t: {0: 5, 1: 0} for t in REPARTITIONS}

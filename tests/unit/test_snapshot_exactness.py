@@ -1,0 +1,172 @@
+"""From when on a cleaned log still tells the state, held against a model of the log cleaner."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.record_batches import Batch, batches_of
+from kafka_rescale.core.snapshot_exactness import coverage_of, exact_from_ms
+from kafka_rescale.core.snapshot_rows import Entry, SnapshotRule
+
+from tests.unit.test_snapshot_rows import log, state, tail_of, values
+
+GRACE = 5
+RULE = SnapshotRule(0, GRACE)
+LATER = 10**6
+
+
+def batched(entries: Sequence[Entry], size: int, end: int) -> list[Batch]:
+    """The batches of a log whose records were appended in batches of equal size, some of which are gone."""
+    batches = []
+    for first in range(0, end, size):
+        there = [e for e in entries if first <= e.offset < first + size]
+        last = min(first + size, end) - 1
+        if there:
+            batches.append(Batch(first, last, len(there), max(e.timestamp_ms for e in there)))
+    return batches
+
+
+def cleaned(entries: Sequence[Entry], before: int, *, without_tombstones: bool = False) -> list[Entry]:
+    """What the cleaner leaves when it has looked at everything before an offset."""
+    last = {e.key: e.offset for e in entries if e.offset < before}
+    return [
+        e
+        for e in entries
+        if e.offset >= before or (last[e.key] == e.offset and not (without_tombstones and e.value is None))
+    ]
+
+
+def exact_from(
+    left: Sequence[Entry], end: int, *, begin: int = 0, size: int = 1, rule: SnapshotRule = RULE
+) -> int | None:
+    return exact_from_ms(coverage_of(batched(left, size, end), 0, end, begin), left, rule)
+
+
+class TestWhole:
+    @pytest.mark.parametrize("size", [1, 2, 3, 7])
+    def test_a_log_without_holes_tells_every_day(self, size: int) -> None:
+        entries = log(("a", 1, "x"), ("a", 2, "y"), ("b", 3, "z"))
+        assert exact_from(entries, 3, size=size) == 0
+
+    def test_transaction_markers_are_no_holes(self) -> None:
+        batches = Batch(0, 1, 2, 5), Batch(2, 2, 1, 9_999, is_control=True), Batch(3, 3, 1, 6)
+        assert coverage_of(batches, 0, 4, 0).is_whole
+
+    def test_an_empty_range_is_whole(self) -> None:
+        assert coverage_of([], 7, 7, 0).is_whole
+
+    def test_batches_around_the_range_do_not_matter(self) -> None:
+        batches = Batch(0, 0, 1, 1), Batch(2, 3, 2, 2), Batch(4, 6, 3, 3), Batch(9, 9, 1, 4)
+        assert coverage_of(batches, 3, 5, 0).is_whole
+
+    @pytest.mark.parametrize(
+        "batches",
+        [
+            pytest.param([Batch(1, 3, 3, 1)], id="a batch at the beginning is gone"),
+            pytest.param([Batch(0, 1, 2, 1), Batch(3, 3, 1, 1)], id="a batch is gone"),
+            pytest.param([Batch(0, 3, 3, 1)], id="a record of a batch is gone"),
+            pytest.param([Batch(0, 2, 3, 1)], id="the end is gone"),
+            pytest.param([], id="everything is gone"),
+        ],
+    )
+    def test_whatever_is_missing_is_seen(self, batches: list[Batch]) -> None:
+        assert not coverage_of(batches, 0, 4, 0).is_whole
+
+
+class TestCleaned:
+    ENTRIES = log(("a", 10, "1"), ("b", 20, "1"), ("b", 30, "2"), ("a", 40, "2"), ("a", 50, "3"), ("c", 60, "1"))
+
+    def test_the_days_before_the_cleaned_part_ends_are_refused(self) -> None:
+        """Offset 0 is superseded at 3: as of 35, `a` was 1, and nobody knows any more."""
+        left = cleaned(self.ENTRIES, before=4)
+        assert [e.offset for e in left] == [2, 3, 4, 5]
+        assert exact_from(left, 6) == 50 + GRACE + 1
+
+    def test_a_rule_that_looks_at_holes_alone_would_be_wrong(self) -> None:
+        """The last hole is at offset 1, at time 20; but the state as of 35 is not what is left of it."""
+        left = cleaned(self.ENTRIES, before=4)
+        as_of_35 = SnapshotRule(35)
+        assert values(state([], tail_of(left, as_of_35))) == {"b": "2"}
+        assert values(state([], tail_of(self.ENTRIES, as_of_35))) == {"a": "1", "b": "2"}
+
+    def test_without_a_key_that_comes_again_everything_may_have_been_cleaned(self) -> None:
+        left = cleaned(self.ENTRIES, before=6)
+        assert exact_from(left, 6) == 60 + GRACE + 1
+
+    def test_a_versioned_store_needs_its_whole_history_behind_the_cleaned_part(self) -> None:
+        left = cleaned(self.ENTRIES, before=4)
+        assert exact_from(left, 6, rule=replace(RULE, versions_ms=100)) == 50 + GRACE + 100 + 1
+
+    def test_a_log_of_which_nothing_is_left_tells_no_day(self) -> None:
+        assert exact_from([], 6) is None
+
+    @given(
+        st.lists(
+            st.tuples(
+                st.sampled_from("abc"), st.integers(0, 40), st.integers(0, GRACE), st.sampled_from(["x", None])
+            ),
+            min_size=1,
+            max_size=30,
+        ),
+        st.integers(0, 30),
+        st.integers(1, 4),
+        st.booleans(),
+        st.integers(0, 60),
+    )
+    def test_a_state_that_is_called_exact_is_that_of_the_log_before_it_was_cleaned(
+        self,
+        drawn: list[tuple[str, int, int, str | None]],
+        before: int,
+        size: int,
+        without_tombstones: bool,
+        end_ms: int,
+    ) -> None:
+        in_order = zip(drawn, sorted(at for _, at, _, _ in drawn), strict=True)
+        entries = log(
+            *((key, at - late, f"{value}{at}" if value else None) for (key, _, late, value), at in in_order)
+        )
+        left = cleaned(entries, before, without_tombstones=without_tombstones)
+        moment = exact_from(left, len(entries), size=size)
+        rule = SnapshotRule(end_ms, LATER)
+        if moment is not None and end_ms >= moment:
+            assert state([], tail_of(left, rule)) == state([], tail_of(entries, rule))
+
+
+class TestDeleted:
+    def test_a_compacted_log_without_its_beginning_tells_no_day(self) -> None:
+        assert exact_from(log(("a", 1, "x"), ("b", 2, "y"))[1:], 2, begin=1) is None
+
+    def test_a_log_that_deletes_by_age_does_as_soon_as_nothing_deleted_is_kept(self) -> None:
+        left = log(("a", 10, "x"), ("b", 20, "y"), ("b", 30, "z"))[1:]
+        assert exact_from(left, 3, begin=1, rule=replace(RULE, kept_ms=100)) == 20 + GRACE + 100 + 1
+
+    def test_a_copy_that_was_begun_anew_begins_where_it_begins(self) -> None:
+        assert coverage_of([Batch(5, 5, 1, 1)], 5, 6, begin=5).is_whole
+
+
+class TestHeaders:
+    HEADER = struct.Struct(">qiibIhiqqqhii")
+
+    def encoded(self, first: int, delta: int, count: int, *, attributes: int = 0, magic: int = 2) -> bytes:
+        payload = b"p" * 10
+        length = self.HEADER.size + len(payload) - 12
+        return self.HEADER.pack(first, length, 0, magic, 0, attributes, delta, 7, 8, -1, -1, -1, count) + payload
+
+    def test_batches_are_told_by_their_headers(self) -> None:
+        data = self.encoded(3, 4, 5) + self.encoded(8, 0, 1, attributes=0x30)
+        assert list(batches_of(data)) == [Batch(3, 7, 5, 8), Batch(8, 8, 1, 8, is_control=True)]
+
+    def test_a_batch_that_is_cut_off_is_left_for_the_next_answer(self) -> None:
+        data = self.encoded(3, 4, 5) + self.encoded(8, 0, 1)
+        assert len(list(batches_of(data[:-1]))) == 1
+        assert list(batches_of(data[:40])) == []
+
+    def test_an_older_message_format_is_refused(self) -> None:
+        with pytest.raises(UnsafeState, match="message format 1"):
+            list(batches_of(self.encoded(0, 0, 1, magic=1)))

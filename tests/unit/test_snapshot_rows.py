@@ -1,0 +1,191 @@
+"""As of the end of a day: what belongs to it, and that a chain of days says the same as the whole log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kafka_rescale.core.changelog_formats import format_of
+from kafka_rescale.core.cluster import TopicDescription
+from kafka_rescale.core.snapshot_rows import Entry, SnapshotRule, Tail, retained, rule_of, survivors
+
+DAY = 100
+GRACE = 30
+
+
+def tail_of(entries: Iterable[Entry], rule: SnapshotRule) -> Tail:
+    tail = Tail(rule)
+    for entry in entries:
+        if not tail.add(entry):
+            break
+    return tail
+
+
+def state(base: Sequence[Entry], tail: Tail) -> list[Entry]:
+    """What the Arrow code does, with lists."""
+    keep = survivors([e.key for e in base], [e.timestamp_ms for e in base], tail)
+    rows = [*(e for e, kept in zip(base, keep, strict=True) if kept), *tail.latest.values()]
+    rows.sort(key=lambda e: (e.key, e.timestamp_ms))
+    columns = [e.key for e in rows], [e.timestamp_ms for e in rows], [e.value is None for e in rows]
+    return [e for e, kept in zip(rows, retained(*columns, tail.rule), strict=True) if kept]
+
+
+def position(tail: Tail, end: int) -> int:
+    return end if tail.position is None else tail.position
+
+
+def log(*records: tuple[str, int, str | None]) -> list[Entry]:
+    return [
+        Entry(key.encode(), None if value is None else value.encode(), at, offset)
+        for offset, (key, at, value) in enumerate(records)
+    ]
+
+
+def values(entries: Iterable[Entry]) -> dict[str, str]:
+    return {e.key.decode(): (e.value or b"").decode() for e in entries}
+
+
+class TestOneDay:
+    def test_the_last_record_before_the_end_counts_by_the_order_of_the_log(self) -> None:
+        records = log(
+            ("a", 10, "first"), ("a", 99, "second"), ("b", 5, "b"), ("a", 50, "third, with an older time")
+        )
+        assert values(state([], tail_of(records, SnapshotRule(DAY)))) == {
+            "a": "third, with an older time",
+            "b": "b",
+        }
+
+    def test_a_record_at_the_end_belongs_to_the_next_day(self) -> None:
+        tail = tail_of(log(("a", 99, "in"), ("a", 100, "out")), SnapshotRule(DAY, GRACE))
+        assert values(state([], tail)) == {"a": "in"}
+        assert tail.position == 1
+        assert tail.closed_at is None
+
+    def test_records_out_of_order_belong_to_it_within_the_grace(self) -> None:
+        records = log(("a", 101, "early"), ("b", 99, "late"), ("c", 130, "closes"), ("d", 98, "too late"))
+        tail = tail_of(records, SnapshotRule(DAY, GRACE))
+        assert values(state([], tail)) == {"b": "late"}
+        assert (tail.closed_at, tail.position) == (2, 0)
+
+    def test_without_grace_the_first_record_of_the_next_day_ends_it(self) -> None:
+        tail = tail_of(log(("a", 101, "early"), ("b", 99, "late")), SnapshotRule(DAY))
+        assert (tail.closed_at, tail.latest) == (0, {})
+
+    def test_a_deleted_key_is_not_there(self) -> None:
+        records = log(("a", 1, "x"), ("b", 2, "y"), ("a", 3, None))
+        assert values(state([], tail_of(records, SnapshotRule(DAY)))) == {"b": "y"}
+
+    def test_a_key_deleted_the_day_after_is_there(self) -> None:
+        records = log(("a", 1, "x"), ("a", 101, None))
+        assert values(state([], tail_of(records, SnapshotRule(DAY, GRACE)))) == {"a": "x"}
+
+    def test_entries_that_retention_may_have_deleted_are_not_there(self) -> None:
+        records = log(("a", 39, "old"), ("b", 40, "kept"))
+        assert values(state([], tail_of(records, SnapshotRule(DAY, kept_ms=60)))) == {"b": "kept"}
+
+
+class TestVersions:
+    RULE = SnapshotRule(DAY, versions_ms=50)
+
+    def test_all_versions_of_the_history_and_the_one_that_was_valid_at_its_beginning(self) -> None:
+        records = log(("a", 10, "gone"), ("a", 20, "valid at 50"), ("a", 60, "x"), ("a", 70, None), ("a", 80, "y"))
+        assert [(e.timestamp_ms, e.value) for e in state([], tail_of(records, self.RULE))] == [
+            (20, b"valid at 50"),
+            (60, b"x"),
+            (70, None),
+            (80, b"y"),
+        ]
+
+    def test_a_version_at_the_beginning_of_the_history_is_the_valid_one(self) -> None:
+        assert [e.timestamp_ms for e in state([], tail_of(log(("a", 10, "x"), ("a", 50, "y")), self.RULE))] == [50]
+
+    def test_a_deletion_before_the_history_leaves_nothing(self) -> None:
+        assert state([], tail_of(log(("a", 10, "x"), ("a", 20, None)), self.RULE)) == []
+
+    def test_a_version_that_comes_late_takes_its_place_and_another_of_its_time_replaces_it(self) -> None:
+        records = log(("a", 80, "newest"), ("a", 60, "late"), ("a", 60, "corrected"))
+        found = state([], tail_of(records, self.RULE))
+        assert [(e.timestamp_ms, e.value) for e in found] == [(60, b"corrected"), (80, b"newest")]
+
+
+DRAWN = st.lists(
+    st.tuples(st.sampled_from("abcd"), st.integers(0, 5 * DAY), st.sampled_from(["x", "y", None])), max_size=60
+)
+RECORDS = DRAWN.map(lambda records: log(*records))
+NEARLY_IN_ORDER = st.tuples(DRAWN, st.randoms()).map(
+    lambda drawn: log(
+        *(
+            (key, at - drawn[1].randint(0, GRACE), value)
+            for (key, _, value), at in zip(drawn[0], sorted(at for _, at, _ in drawn[0]), strict=True)
+        )
+    )
+)
+RULES = st.sampled_from(
+    [
+        SnapshotRule(0, grace_ms=0),
+        SnapshotRule(0, grace_ms=GRACE),
+        SnapshotRule(0, grace_ms=10 * DAY),
+        SnapshotRule(0, grace_ms=GRACE, kept_ms=150),
+    ]
+)
+BUILT = st.sets(st.integers(1, 5))
+LOOKED = st.lists(st.integers(0, 60), min_size=5, max_size=5)
+"""How far the log had come when each day was built."""
+
+
+def assert_chain_is_replay(records: list[Entry], rule: SnapshotRule, looked: list[int], built: set[int]) -> None:
+    base: list[Entry] = []
+    start = 0
+    for day, reached in zip(sorted(built), sorted(looked), strict=False):
+        of_day = replace(rule, end_ms=day * DAY)
+        there = records[: max(reached, start)]
+        tail = tail_of(there[start:], of_day)
+        base, start = state(base, tail), position(tail, len(there) if tail.closed_at is None else tail.closed_at)
+        assert base == state([], tail_of(there, of_day))
+
+
+class TestChain:
+    @given(RECORDS, RULES, LOOKED, BUILT)
+    def test_a_chain_of_days_is_what_the_whole_log_says_in_whatever_order_its_records_are(
+        self, records: list[Entry], rule: SnapshotRule, looked: list[int], built: set[int]
+    ) -> None:
+        assert_chain_is_replay(records, rule, looked, built)
+
+    @given(NEARLY_IN_ORDER, LOOKED, BUILT)
+    def test_a_chain_of_versions_is_so_if_they_are_in_order_within_the_grace(
+        self, records: list[Entry], looked: list[int], built: set[int]
+    ) -> None:
+        assert_chain_is_replay(records, SnapshotRule(0, GRACE, versions_ms=70), looked, built)
+
+    @given(RECORDS, st.integers(1, 4))
+    def test_replaying_from_a_days_position_leads_to_the_newest_state(
+        self, records: list[Entry], day: int
+    ) -> None:
+        rule = SnapshotRule(day * DAY, GRACE)
+        tail = tail_of(records, rule)
+        now = SnapshotRule(1_000 * DAY)
+        resumed = tail_of(records[position(tail, len(records)) :], now)
+        assert state(state([], tail), resumed) == state([], tail_of(records, now))
+
+
+DAY_MS = 86_400_000
+
+
+@pytest.mark.parametrize(
+    ("store_type", "configs", "kept_ms", "versions_ms"),
+    [
+        ("timestamped-key-value", {"cleanup.policy": "compact"}, None, None),
+        ("window", {"cleanup.policy": "compact,delete", "retention.ms": str(3 * DAY_MS)}, 2 * DAY_MS, None),
+        ("window", {"cleanup.policy": "compact,delete", "retention.ms": "-1"}, None, None),
+        ("join-window", {"cleanup.policy": "delete", "retention.ms": "5000"}, 5000, None),
+        ("versioned", {"cleanup.policy": "compact", "min.compaction.lag.ms": "7000"}, None, 7000),
+    ],
+)
+def test_the_rule_follows_the_changelogs_configuration(
+    store_type: str, configs: dict[str, str], kept_ms: int | None, versions_ms: int | None
+) -> None:
+    rule = rule_of(TopicDescription("t", 1, 1, configs), format_of(store_type), end_ms=9, grace_ms=3)
+    assert rule == SnapshotRule(9, 3, kept_ms, versions_ms)
