@@ -8,6 +8,7 @@ from typing import Any
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import Context
 
+from kafka_rescale.airflow.page_link import ApplicationPageLink
 from kafka_rescale.airflow.retries import APPROVAL_RETRY_POLICY
 
 
@@ -23,6 +24,7 @@ class OptionalApprovalOperator(ApprovalOperator):
     """
 
     ui_color = "#e6d9f2"
+    operator_extra_links = (*ApprovalOperator.operator_extra_links, ApplicationPageLink())
 
     def __init__(
         self, *, enabled_by: str, response_timeout: timedelta = timedelta(hours=24), **kwargs: Any
