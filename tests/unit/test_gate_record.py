@@ -1,4 +1,4 @@
-"""What a gate leaves of its readings: now and then, at every change of its answer, and never at the gate's cost."""
+"""What a gate leaves of its readings: now and then, at each change of its answer, never at the gate's cost."""
 
 from __future__ import annotations
 
