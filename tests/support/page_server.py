@@ -27,6 +27,15 @@ def mounted(source: Source) -> FastAPI:
 
     ``SETTINGS`` must be in the environment.
     """
+    prepared_database()
+    root = FastAPI()
+    root.mount(PREFIX, create_app(source))
+    init_auth_manager(root)
+    return root
+
+
+def prepared_database() -> None:
+    """Make the tables in the database of ``AIRFLOW_HOME``, and forget the auth manager of an earlier test."""
     from airflow.models import import_all_models
     from airflow.models.base import Base
 
@@ -34,10 +43,6 @@ def mounted(source: Source) -> FastAPI:
     import_all_models()
     Base.metadata.create_all(engine)
     purge_cached_app()
-    root = FastAPI()
-    root.mount(PREFIX, create_app(source))
-    init_auth_manager(root)
-    return root
 
 
 @contextmanager

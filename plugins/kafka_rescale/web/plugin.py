@@ -12,7 +12,7 @@ from airflow.configuration import conf
 Message = MutableMapping[str, Any]
 PREFIX = "/kafka-rescale"
 ROUTE = "kafka-rescale"
-NAME = "Kafka Rescale"
+NAME = "Rescale"
 
 
 def base_path() -> str:

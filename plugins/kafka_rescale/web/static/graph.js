@@ -66,7 +66,7 @@ function box(node, at, work) {
   return svg("g", { class: `node ${node.kind}${working ? " working" : ""}${node.then === null ? "" : " changing"}` },
     svg("title", {}, label),
     svg("rect", { x: at.x, y: at.y, width: at.width, height: at.height, rx: node.kind === "subtopology" ? 8 : 22 }),
-    text(at.x + 14, at.y + 19, shortened(node.name, 24), "name"),
+    text(at.x + 14, at.y + 19, shortened(node.name, 22), "name"),
     text(at.x + 14, at.y + 36, working ? work.step : KINDS[node.kind], "kind"),
     text(at.x + at.width - 12, at.y + 36, `${change(node.now, node.then)}${node.kind === "subtopology" ? " tasks" : ""}`, "count end"),
     rows.length ? svg("line", { x1: at.x, x2: at.x + at.width, y1: at.y + 45, y2: at.y + 45, class: "rule" }) : null,
