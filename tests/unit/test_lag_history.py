@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka_rescale.core.control_records import PartitionProgress
 from kafka_rescale.core.lag_history import MAX_ROWS, MAX_SAMPLES, NOT_BEGUN, LagHistory
@@ -25,6 +25,7 @@ def history(totals: list[int], seconds_between: int = 1) -> LagHistory:
     return found
 
 
+@settings(deadline=None)
 @given(st.integers(1, 700))
 def test_it_keeps_the_first_and_the_newest_reading_and_never_grows_beyond_its_bound(readings: int) -> None:
     found = history(list(range(readings)))

@@ -29,6 +29,7 @@ class OptionalApprovalOperator(ApprovalOperator):
     """
 
     ui_color = "#e6d9f2"
+    body: str | None
     operator_extra_links = (*ApprovalOperator.operator_extra_links, ApplicationPageLink())
 
     def __init__(
