@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from kafka_rescale.core.application_page import ApplicationPage, unknown
 from kafka_rescale.core.cluster import GroupDescription
@@ -11,9 +13,12 @@ from kafka_rescale.core.downtime import downtime
 from kafka_rescale.core.health import Level, State, health_of
 from kafka_rescale.core.journal import Phase
 from kafka_rescale.core.key_distribution import skew
+from kafka_rescale.core.topology_graph import topology_graph
+from kafka_rescale.operations.load import load_application, topology_of
 
 from tests.support.page_contents import NOW_MS, RUN, TIMINGS, World, complete, control, copying, paused, quiet
 
+ROOT = Path(__file__).resolve().parents[2]
 LIVE, EMPTY = GroupDescription("x", "Stable", ("i",)), GroupDescription("x", "Empty")
 
 
@@ -41,6 +46,15 @@ def test_the_graph_leads_from_the_inputs_to_the_outputs_with_counts_of_now_and_t
     assert (nodes["by-region-repartition"].now, nodes["by-region-repartition"].then) == (4, 8)
     stores = nodes["sub-topology 1"].stores
     assert [(s.name, s.now, s.then) for s in stores] == [("per-customer", 4, 8)]
+
+
+def test_an_input_stands_right_before_its_first_reader() -> None:
+    declared = load_application(ROOT / "applications" / "flights.yaml")
+    graph = topology_graph(topology_of(declared), {})
+    columns = {node.id: node.column for node in graph.nodes}
+    assert columns["flights"] == 0
+    assert columns["planes"] == columns["sub-topology 1"] - 1 == columns["by-aircraft-repartition"]
+    assert all(columns[a] < columns[b] for a, b in graph.edges)
 
 
 def test_the_stage_being_worked_on_is_the_one_of_the_newest_job() -> None:

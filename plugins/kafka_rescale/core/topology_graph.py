@@ -81,7 +81,10 @@ def _id(subtopology: SubTopology) -> str:
 
 
 def _columns(topology: Topology, upstream_first: tuple[SubTopology, ...]) -> dict[str, int]:
-    """Return the length of the longest way to each node; the answers of foreign-key joins lead back."""
+    """Return the length of the longest way to each node, inputs right before their first reader.
+
+    The answers of foreign-key joins lead back.
+    """
     columns = dict.fromkeys(topology.inputs, 0)
     for each in upstream_first:
         column = 1 + max((columns[t] for t in each.sources if t in columns), default=0)
@@ -89,7 +92,8 @@ def _columns(topology: Topology, upstream_first: tuple[SubTopology, ...]) -> dic
         for sink in each.sinks:
             if sink not in topology.inputs:
                 columns[sink] = max(columns.get(sink, 0), column + 1)
-    return columns
+    first = {t: min(columns[_id(s)] for s in upstream_first if t in s.sources) for t in topology.inputs}
+    return {**columns, **{topic: column - 1 for topic, column in first.items()}}
 
 
 def _edges(topology: Topology) -> tuple[tuple[str, str], ...]:

@@ -26,13 +26,13 @@ export function lagChart(series, threshold) {
     [0, 0.25, 0.5, 0.75, 1].map((share) => svg("text", { x: x(from + share * (to - from)), y: BOX.height - 8,
       class: `tick ${share === 0 ? "" : share === 1 ? "end" : "middle"}` }, clock(from + share * (to - from)))),
     svg("line", { x1: BOX.left, x2: BOX.width - BOX.right, y1: y(threshold), y2: y(threshold), class: "threshold" }),
-    svg("text", { x: BOX.width - BOX.right - 4, y: y(threshold) - 6, class: "tick end threshold-text" }, `gate opens at ${whole(threshold)}`),
+    svg("text", { x: BOX.left + 6, y: y(threshold) - 6, class: "tick threshold-text" }, `gate opens at ${whole(threshold)}`),
     series.map((each, index) => [
       svg("path", { d: line(each), class: `line ${PALETTE[index % PALETTE.length]}` }),
       svg("circle", { cx: x(each.points.at(-1).at), cy: y(each.points.at(-1).lag), r: 3.5, class: `dot ${PALETTE[index % PALETTE.length]}` })]));
   const legend = el("ul", { class: "legend" }, series.map((each, index) =>
     el("li", {}, el("span", { class: `swatch ${PALETTE[index % PALETTE.length]}` }), `${each.name}: ${whole(each.points.at(-1).lag)} now`)));
-  return [picture, legend];
+  return [el("div", { class: "scroll" }, picture), legend];
 }
 
 // Rows are (groups of) partitions, columns are readings. A canvas, because there may be thousands of cells.
