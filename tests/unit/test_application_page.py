@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from kafka_rescale.core.application_page import ApplicationPage, unknown
+from kafka_rescale.core.autoscaling_record import Autoscaling
 from kafka_rescale.core.cluster import GroupDescription
-from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.control_records import ControlState, JobResult
 from kafka_rescale.core.copy_estimate import Work, work_of
 from kafka_rescale.core.downtime import downtime
 from kafka_rescale.core.health import Level, State, health_of
@@ -132,6 +134,23 @@ def test_entries_per_partition_are_compared_before_and_after() -> None:
 )
 def test_skew_is_the_fullest_partition_by_the_mean(counts: tuple[int, ...], expected: float | None) -> None:
     assert skew(counts) == expected
+
+
+def test_the_watch_has_its_own_section_and_is_no_job_of_the_expansion() -> None:
+    world = copying("orders")
+    look = JobResult(job="watch", run="watch_orders/1", attempt=1, state="asked", detail="orders has grown")
+    watched = Autoscaling(failures=2)
+    known = {**world.control.results, "watch": look}
+    seen = replace(world, control=world.control.model_copy(update={"results": known, "autoscaling": watched}))
+    page = seen.page()
+    assert "watch" not in {job.job for job in page.jobs}
+    assert page.work == world.page().work
+    assert (page.autoscaling.failures, page.autoscaling.said) == (2, "orders has grown")
+    assert [(p.subtopology, p.current, p.expected) for p in page.autoscaling.parallelism] == [
+        (0, 4, 4),
+        (1, 4, 4),
+        (2, 4, 4),
+    ]
 
 
 def test_findings_are_bad_and_say_what_to_stop() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kafka_rescale.core.application import Application
+from kafka_rescale.core.autoscaling_state import AutoscalingState, autoscaling_state
 from kafka_rescale.core.cluster import ClusterDescription
 from kafka_rescale.core.control_records import ControlState, JobResult
 from kafka_rescale.core.copy_estimate import JobProgress, Work, in_order, job_progress, work_of
@@ -13,9 +14,9 @@ from kafka_rescale.core.generation_names import blue_names
 from kafka_rescale.core.health import Health, health_of, unreachable
 from kafka_rescale.core.key_distribution import KeyDistribution, key_distributions
 from kafka_rescale.core.lag_history import LagHistory, lag_of
-from kafka_rescale.core.plan import Value
 from kafka_rescale.core.topology import Topology
 from kafka_rescale.core.topology_graph import Graph, topology_graph
+from kafka_rescale.core.values import Value
 from kafka_rescale.core.verification_report import Report
 
 
@@ -95,6 +96,7 @@ class ApplicationPage(Value):
     downtime: Downtime
     proof: Proof | None
     distributions: tuple[KeyDistribution, ...]
+    autoscaling: AutoscalingState
 
 
 def summary(
@@ -178,6 +180,7 @@ def application_page(
         downtime=downtime(journal),
         proof=_proof(report, journal.plan.fingerprint if journal else "") if report else None,
         distributions=key_distributions(report) if report else (),
+        autoscaling=autoscaling_state(application, topology, control, found),
     )
 
 

@@ -6,9 +6,12 @@ from collections.abc import Iterable
 
 from kafka_rescale.core.control_records import ControlState, JobResult
 from kafka_rescale.core.journal import Journal, Phase
-from kafka_rescale.core.plan import Plan, Value
+from kafka_rescale.core.plan import Plan
+from kafka_rescale.core.values import Value
 
 ORDER = ("restore", "warm_up", "lag_gate", "prewarm", "rehearse", "move", "catch_up", "gate_all", "bridge")
+IN_GROUPS = frozenset({"restore", "warm_up", "lag_gate"})
+"""Their tasks are in the task groups of the stages."""
 AT_WORK = frozenset({"running", "ready", "holding", "job_not_ready"})
 STEPS: dict[Phase, str] = {
     Phase.QUIESCING: "cutover",
@@ -65,7 +68,8 @@ def job_progress(result: JobResult, plan: Plan) -> JobProgress:
     :param plan: names the stages, which are the task groups of the run.
     """
     step, _, stage = result.job.partition("/")
-    group = next((f"{s.name}." for s in plan.stages if stage == str(s.index)), "")
+    groups = plan.stages if step in IN_GROUPS else ()
+    group = next((f"{s.name}." for s in groups if stage == str(s.index)), "")
     total = sum(p.end for p in result.partitions)
     lag = sum(max(0, p.end - max(0, p.position)) for p in result.partitions)
     return JobProgress(
@@ -88,8 +92,8 @@ def job_progress(result: JobResult, plan: Plan) -> JobProgress:
 
 
 def in_order(results: Iterable[JobResult]) -> list[JobResult]:
-    """Return the results in the order of a run: stage by stage, then what is about all of them."""
-    return sorted(results, key=_place)
+    """Return the results of a run's jobs in its order: stage by stage, then what is about all of them."""
+    return sorted((r for r in results if r.job.partition("/")[0] in ORDER), key=_place)
 
 
 def work_of(control: ControlState) -> Work:
@@ -121,4 +125,4 @@ def _warming(journal: Journal, newest: JobResult, everything: tuple[int, ...]) -
 
 def _place(result: JobResult) -> tuple[bool, int, int]:
     step, _, stage = result.job.partition("/")
-    return (not stage, int(stage or 0), ORDER.index(step) if step in ORDER else len(ORDER))
+    return (not stage, int(stage or 0), ORDER.index(step))

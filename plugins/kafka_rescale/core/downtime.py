@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pydantic import Field
 
 from kafka_rescale.core.journal import BLUE_STOPPED, Journal, Phase
-from kafka_rescale.core.plan import Value
 from kafka_rescale.core.prewarming import remark
+from kafka_rescale.core.values import Value
 
 PARTS: dict[str, str] = {
     "drain": "producers held, inputs drained",

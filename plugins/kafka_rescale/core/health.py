@@ -7,7 +7,7 @@ from enum import StrEnum
 from kafka_rescale.core.cluster import GroupDescription
 from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.journal import BLUE_STOPPED, Journal, Phase
-from kafka_rescale.core.plan import Value
+from kafka_rescale.core.values import Value
 
 
 class State(StrEnum):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafka_rescale.core.plan import Value
+from kafka_rescale.core.values import Value
 from kafka_rescale.core.verification_report import Report, StoreReport
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from kafka_rescale.core.plan import Value
+from kafka_rescale.core.values import Value
 
 if TYPE_CHECKING:
     from kafka_rescale.core.control_records import PartitionProgress

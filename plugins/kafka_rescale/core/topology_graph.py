@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
-from kafka_rescale.core.plan import MoveKind, Plan, Value
+from kafka_rescale.core.plan import MoveKind, Plan
 from kafka_rescale.core.topology import SubTopology, Topology
+from kafka_rescale.core.values import Value
 
 
 class NodeKind(StrEnum):

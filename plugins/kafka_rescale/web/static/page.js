@@ -2,7 +2,7 @@
 
 import { change, clock, el, runLink, section, whole } from "./dom.js";
 import { drawGraph } from "./graph.js";
-import { badge, drawDistributions, drawDowntime, drawHead, drawJobs, lagSection, proofSection } from "./sections.js";
+import { badge, drawAutoscaling, drawDistributions, drawDowntime, drawHead, drawJobs, lagSection, proofSection } from "./sections.js";
 import { table } from "./tables.js";
 
 const BUSY_MS = 2000;
@@ -49,6 +49,7 @@ function applicationPage(name) {
     downtime: section("downtime", "Downtime", drawDowntime),
     proof: section("verification", "Verification", proofSection()),
     distributions: section("distribution", "Entries per partition, before and after", drawDistributions),
+    autoscaling: section("autoscaling", "Autoscaling", drawAutoscaling),
   };
   main.replaceChildren(el("nav", { class: "back", "aria-label": "All applications" }, el("a", { href: "./" }, "‹ All applications")),
     ...Object.values(parts).map((part) => part.node));
@@ -64,6 +65,7 @@ function applicationPage(name) {
     parts.downtime.update({ downtime, now_ms: downtime.since_ms === null ? null : page.as_of_ms });
     parts.proof.update({ proof, report: report.data });
     parts.distributions.update({ distributions });
+    parts.autoscaling.update({ autoscaling: page.autoscaling });
     return BUSY.includes(summary.health.state);
   };
 }

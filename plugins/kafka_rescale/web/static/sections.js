@@ -143,6 +143,16 @@ function reportOf(report, state, redraw) {
   ].filter(Boolean);
 }
 
+export function drawAutoscaling({ autoscaling }) {
+  const { enabled, failures, outcome, said, parallelism } = autoscaling;
+  return [
+    el("p", {}, badge(enabled ? "good" : "", enabled ? "enabled" : "off"), " ", outcome ? `${outcome.replaceAll("_", " ")}: ${said}` : "The watch has had nothing to do yet.",
+      failures ? ` ${whole(failures)} failures.` : ""),
+    table("Parallelism of every sub-topology", ["sub-topology", "current", "expected", "failures"],
+      parallelism.map((each) => [`${each.subtopology}`, `${each.current}`, `${each.expected}`, `${failures}`]), { numeric: [1, 2, 3], narrow: [0] }),
+  ];
+}
+
 export function drawDistributions({ distributions }) {
   if (!distributions.length) return null;
   return distributions.map(({ store, before, after, skew_before, skew_after }) => {
