@@ -31,6 +31,7 @@ demo: setup ## Rescale a live Kafka Streams application on this machine, and pro
 
 .PHONY: test
 test: setup lint typecheck ## Lint, types, and every test but the slow suites
+	@scripts/check_machine.sh --tests >/dev/null
 	@$(call PYTEST,1200,1260) -m "not slow" tests
 
 .PHONY: test-unit
@@ -43,6 +44,7 @@ test-crash: setup ## Slow: kill every step of a rescale at every point
 
 .PHONY: test-slow
 test-slow: setup ## Slow: everything that `make test` leaves out, the crash matrix among it
+	@scripts/check_machine.sh --tests >/dev/null
 	@$(call PYTEST,3600,3660) -m slow tests
 
 .PHONY: bench

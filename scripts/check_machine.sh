@@ -2,7 +2,8 @@
 # Looks for the programs that everything else is built on, and names all that are missing at once.
 #
 #   check_machine.sh              prints the Python to use; exits 1 with one message if anything is missing
-#   check_machine.sh --packages   prints the Debian packages that would complete the machine, nothing if it is complete
+#   check_machine.sh --tests      the same, also for what only tests need
+#   check_machine.sh --packages   prints the Debian packages that would complete the machine for everything, if any
 #
 # PYTHON chooses another interpreter, such as PYTHON=python3.12.
 set -euo pipefail
@@ -58,6 +59,11 @@ elif ! command -v javac >/dev/null; then
     lacks "the Java compiler, javac" default-jdk-headless
 fi
 command -v mvn >/dev/null || lacks "Maven, mvn" maven
+
+# The page is tested in a real browser.
+if [ -n "${1:-}" ] && ! command -v chromium chromium-browser google-chrome >/dev/null; then
+    lacks "Chromium" chromium
+fi
 
 if [ "${1:-}" = --packages ]; then
     echo "${packages[*]-}"

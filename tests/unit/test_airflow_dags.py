@@ -115,11 +115,35 @@ def test_a_trigger_without_params_asks_before_the_application_is_stopped(expand:
         "approve_plan": False,
         "approve_cutover": True,
         "acceptable_recovery_lag": None,
+        "max_pause_seconds": None,
     }
 
 
+def test_every_field_of_the_form_has_a_section_and_says_what_an_empty_one_means(expand: DAG) -> None:
+    fields = {name: expand.params.get_param(name) for name in expand.params}
+    sections = {name: field.schema["section"] for name, field in fields.items()}
+    assert sections == {
+        "target": "What to do",
+        "dry_run": "What to do",
+        "approve_plan": "Approval",
+        "approve_cutover": "Approval",
+        "acceptable_recovery_lag": "Thresholds",
+        "max_pause_seconds": "Thresholds",
+    }
+    for name, field in fields.items():
+        assert field.schema["title"], name
+        empty = field.value is None
+        assert ("Empty: " in field.schema["description_md"]) == empty, name
+    assert "`orders` unkeyed" in fields["target"].schema["description_md"]
+
+
+def test_the_cutover_takes_the_threshold_of_the_form(expand: DAG) -> None:
+    assert "params.max_pause_seconds" in expand.get_task("cutover").max_pause_seconds
+
+
 @pytest.mark.parametrize(
-    "wrong", [{"target": 0}, {"target": "8"}, {"dry_run": "no"}, {"acceptable_recovery_lag": -1}]
+    "wrong",
+    [{"target": 0}, {"target": "8"}, {"dry_run": "no"}, {"acceptable_recovery_lag": -1}, {"max_pause_seconds": 9}],
 )
 def test_wrong_params_are_refused(expand: DAG, wrong: dict[str, object]) -> None:
     from airflow.sdk.exceptions import ParamValidationError

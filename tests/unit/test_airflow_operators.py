@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 from airflow.providers.standard.exceptions import HITLRejectException
-from airflow.sdk import DagRunState, RetryAction
+from airflow.providers.standard.operators.empty import EmptyOperator
+from airflow.sdk import DAG, DagRunState, RetryAction
 from airflow.sdk.exceptions import AirflowSkipException, TaskAwaitingInput
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 from kafka_rescale.airflow.operators import admin, closing
@@ -26,6 +29,8 @@ from kafka_rescale.core.errors import (
     UnsafeState,
 )
 
+from tests.support.application_files import write_application
+
 WORDS = {"found": "a", "expected": "b", "remedy": "c"}
 
 
@@ -39,9 +44,44 @@ def test_an_approval_that_nobody_asked_for_succeeds_at_once() -> None:
 
 def test_an_approval_that_was_asked_for_waits_for_a_person(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("airflow.providers.standard.operators.hitl.upsert_hitl_detail", lambda **_: None)
-    context: Any = {"params": {"approve_plan": True}, "task_instance": SimpleNamespace(id="1")}
+    asked = asked_in_a_run({})
     with pytest.raises(TaskAwaitingInput):
-        approval().execute(context)
+        asked()
+
+
+def asked_in_a_run(results: dict[str, Any]) -> Callable[[], OptionalApprovalOperator]:
+    """Ask behind two jobs that have left these results; gives the task."""
+    with DAG("expand_orders", schedule=None):
+        task = approval()
+        [EmptyOperator(task_id=job) for job in ("stage_1.restore", "stage_1.expand")] >> task
+    pull = {job: results.get(job) for job in ("stage_1.restore", "stage_1.expand")}
+    ti = SimpleNamespace(id="1", dag_id="expand_orders", xcom_pull=lambda task_ids: pull[task_ids])
+    context: Any = {"params": {"approve_plan": True}, "task_instance": ti, "ti": ti}
+
+    def ask() -> OptionalApprovalOperator:
+        task.execute(context)
+        return task
+
+    return ask
+
+
+def test_who_approves_sees_what_was_copied_and_the_way_to_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: dict[str, Any] = {}
+    monkeypatch.setattr("airflow.providers.standard.operators.hitl.upsert_hitl_detail", shown.update)
+    copied = {"state": "done", "records": 12345, "bytes": 2_000_000, "seconds": 3.5}
+    with pytest.raises(TaskAwaitingInput):
+        asked_in_a_run({"stage_1.restore": copied, "stage_1.expand": ["created a topic"]})()
+    assert "| stage_1.restore | done | 12,345 | 2.0 | 3.5 |" in shown["body"]
+    assert "stage_1.expand" not in shown["body"]
+    assert "(/plugin/kafka-rescale/kafka-rescale/?application=orders)" in shown["body"]
+
+
+def test_a_run_may_limit_the_pause_otherwise_than_the_file(tmp_path: Path) -> None:
+    file = str(write_application(tmp_path, max_pause_seconds=120))
+    of_the_run = admin.CutoverOperator(task_id="a", application_file=file, max_pause_seconds="30")
+    of_the_file = admin.CutoverOperator(task_id="b", application_file=file, max_pause_seconds="")
+    assert of_the_run.application().max_pause_seconds == 30
+    assert of_the_file.application().max_pause_seconds == 120
 
 
 def test_no_answer_is_a_rejection_and_a_rejection_fails_without_a_retry() -> None:

@@ -26,6 +26,7 @@ from kafka_rescale.core.application import Application
 
 PLAN_TABLE = "{{ ti.xcom_pull(task_ids='plan', key='table') }}"
 LAG_TABLE = "{{ ti.xcom_pull(task_ids='gate_all', key='table') }}"
+MAX_PAUSE = "{{ params.max_pause_seconds or '' }}"
 STAGE_GATE_TIMEOUT = timedelta(hours=1)
 AFTER_PREWARM = TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS
 """An application that can't be pre-warmed has that task skipped, and goes on; a dry run has everything skipped."""
@@ -121,7 +122,7 @@ class ExpansionTasks:
 
     def stop(self) -> StopOperator:
         """Stop the application to grow in place; the point of no return."""
-        return StopOperator(task_id="stop", application_file=self.file)
+        return StopOperator(task_id="stop", application_file=self.file, max_pause_seconds=MAX_PAUSE)
 
     def start(self) -> StartOperator:
         """Start the application that has grown in place."""
@@ -129,7 +130,7 @@ class ExpansionTasks:
 
     def cutover(self) -> CutoverOperator:
         """Stop, carry over, promote, start."""
-        return CutoverOperator(task_id="cutover", application_file=self.file)
+        return CutoverOperator(task_id="cutover", application_file=self.file, max_pause_seconds=MAX_PAUSE)
 
     def callback(self) -> FinishOperator:
         """Call back, complete, release."""

@@ -10,7 +10,7 @@ from kafka_rescale.core.journal import Phase
 from kafka_rescale.core.lag import GateDecision, decide, expected_sources
 
 if TYPE_CHECKING:
-    from kafka_rescale.core.control_records import ControlState
+    from kafka_rescale.core.control_records import ControlState, PartitionProgress
     from kafka_rescale.kafka.connection import KafkaConnection
 
 
@@ -55,14 +55,23 @@ class Gate:
     warmed_by: str | None = None
     ready_job: str | None = None
 
+    @property
+    def job(self) -> str:
+        """What the gate is called in the control topic, beside the jobs."""
+        return "gate_all" if self.stage is None else f"lag_gate/{self.stage}"
+
 
 @dataclass(frozen=True)
 class Reading:
-    """The gate's answer at one moment, with the lags it rests on."""
+    """The gate's answer at one moment, with the lags it rests on.
+
+    :param progress: what was measured; nothing where the answer needed no measuring.
+    """
 
     reason: GateReason
     decision: GateDecision = field(default_factory=lambda: GateDecision((), 0))
     detail: str = ""
+    progress: tuple[PartitionProgress, ...] = ()
 
     def event(self) -> dict[str, Any]:
         """Return the reading as the payload of a trigger's event."""
@@ -90,12 +99,14 @@ def look(connection: KafkaConnection, gate: Gate) -> Reading:
         return reading
     assert state.journal is not None
     expected = expected_sources(state.journal.plan, gate.stage)
-    decision = decide(lags(connection, state.journal.plan, gate.stage), gate.threshold, expected)
+    progress = tuple(lags(connection, state.journal.plan, gate.stage))
+    decision = decide(progress, gate.threshold, expected)
     if not decision.is_open:
         measured = _measured_by_job(state, gate, expected)
-        return Reading(GateReason.WARMED, measured) if measured else Reading(GateReason.HOLDING, decision)
+        reason = GateReason.WARMED if measured else GateReason.HOLDING
+        return Reading(reason, measured or decision, progress=progress)
     ready = gate.ready_job is None or _state_of_job(state, gate) == "ready"
-    return Reading(GateReason.OPEN if ready else GateReason.JOB_NOT_READY, decision)
+    return Reading(GateReason.OPEN if ready else GateReason.JOB_NOT_READY, decision, progress=progress)
 
 
 def _before_lags(state: ControlState, gate: Gate) -> Reading | None:

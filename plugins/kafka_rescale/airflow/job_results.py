@@ -21,7 +21,7 @@ def result_of(connection: KafkaConnection, application_id: str, key: str) -> dic
     if key == REPORT:
         return {k: v for k, v in state.report.items() if isinstance(v, str | int | float | bool)}
     result = state.results.get(key)
-    return result.model_dump(mode="json", exclude={"partitions"}) if result else {}
+    return result.model_dump(mode="json", exclude={"partitions", "lags"}) if result else {}
 
 
 def failure_of(

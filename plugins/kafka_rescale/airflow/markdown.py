@@ -42,6 +42,19 @@ def lag_markdown(event: Mapping[str, Any]) -> str:
     return f"{title}\n\n{table(('topic', 'partition', 'lag'), rows[:SHOWN_PARTITIONS])}{rest}"
 
 
+def copied_markdown(results: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return what jobs have copied, a row per task; nothing if there were none.
+
+    :param results: what each task has returned.
+    """
+    rows = [
+        (task, found.get("state"), f"{found.get('records', 0):,}", f"{found.get('bytes', 0) / 1e6:,.1f}", seconds)
+        for task, found in results.items()
+        if (seconds := found.get("seconds")) is not None
+    ]
+    return table(("task", "state", "records copied", "MB", "seconds"), rows) if rows else ""
+
+
 def table(header: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
     """Return a Markdown table."""
     lines = [tuple(map(str, header))]

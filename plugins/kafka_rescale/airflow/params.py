@@ -11,7 +11,7 @@ from kafka_rescale.core.application import Mode
 if TYPE_CHECKING:
     from kafka_rescale.core.application import Application
 
-WHAT, SAFETY = "What to do", "Safety"
+WHAT, APPROVAL, THRESHOLDS, SAFETY = "What to do", "Approval", "Thresholds", "Safety"
 
 
 def expansion_params(application: Application) -> dict[str, Param]:
@@ -22,19 +22,39 @@ def expansion_params(application: Application) -> dict[str, Param]:
     defaults, so there it is off. In place nothing is copied while the application goes on, so there is no lag.
     """
     lag = {} if application.mode is Mode.IN_PLACE else {"acceptable_recovery_lag": _acceptable_lag(application)}
+    otherwise = f"`partitions` of the application file ({application.partitions} when parsed)"
     return {
-        "target": _target(f"`partitions` of the application file ({application.partitions} when parsed)"),
+        "target": _target(f"{otherwise}. {_policies(application)}"),
         "dry_run": _dry_run(),
         "approve_plan": Param(
             False,
             type="boolean",
             title="Approve the plan",
-            section=SAFETY,
+            section=APPROVAL,
             description_md="Wait for a person to approve the plan before anything is created.",
         ),
         "approve_cutover": _approve_cutover(application.schedule is None),
         **lag,
+        "max_pause_seconds": _max_pause(application),
     }
+
+
+def _policies(application: Application) -> str:
+    """Say what happens to the inputs; a policy says what producers do, so only the file can change it."""
+    policies = ", ".join(f"`{i.topic}` {i.policy.value}" for i in application.inputs)
+    return f"Inputs, by the policies of the file: {policies}"
+
+
+def _max_pause(application: Application) -> Param:
+    return Param(
+        None,
+        type=["null", "integer"],
+        minimum=10,
+        title="Longest pause",
+        section=THRESHOLDS,
+        description_md="Seconds from the stop of the running generation to the promotion; past them it is started "
+        f"again. Empty: the application file's ({application.max_pause_seconds} when parsed).",
+    )
 
 
 def _acceptable_lag(application: Application) -> Param:
@@ -43,7 +63,7 @@ def _acceptable_lag(application: Application) -> Param:
         type=["null", "integer"],
         minimum=0,
         title="Acceptable recovery lag",
-        section=SAFETY,
+        section=THRESHOLDS,
         description_md="Offsets per partition within which the gates open. Empty: the application file's "
         f"({application.acceptable_recovery_lag} when parsed).",
     )
@@ -85,9 +105,9 @@ def _approve_cutover(asked: bool) -> Param:
         asked,
         type="boolean",
         title="Approve the cutover",
-        section=SAFETY,
-        description_md="Wait for a person to approve the cutover, with the lag of every partition at hand; or, in "
-        "place, the stop of the application.",
+        section=APPROVAL,
+        description_md="Wait for a person to approve the cutover, with the plan, what was copied and the lag of "
+        "every partition at hand; or, in place, the stop of the application.",
     )
 
 

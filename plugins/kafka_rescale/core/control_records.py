@@ -9,6 +9,7 @@ from pydantic import Field
 from kafka_rescale.core.autoscaling_record import Autoscaling
 from kafka_rescale.core.bridge import Bridge
 from kafka_rescale.core.journal import Journal, PartitionOffsets
+from kafka_rescale.core.lag_history import LagHistory
 from kafka_rescale.core.values import Value
 
 CONTROL_TOPIC = "_kafka_rescale"
@@ -96,11 +97,14 @@ class PartitionProgress(Value):
 
 
 class JobResult(Value):
-    """What a Spark job leaves for the next task.
+    """What a Spark job leaves for the next task, and a lag gate for whoever watches it.
 
-    :param job: ``restore/<stage>``, ``warm_up/<stage>``, ``catch_up``; ``watch`` for a look of the watch.
-    :param state: ``running``, ``ready`` (catch_up near the ends), ``done``, ``failed``; the outcome of a look.
+    :param job: ``restore/<stage>``, ``warm_up/<stage>``, ``catch_up``; of gates ``lag_gate/<stage>``,
+        ``gate_all``; ``watch`` for a look of the watch.
+    :param state: ``running``, ``ready`` (catch_up near the ends), ``done``, ``failed``; of gates their answer, and
+        of a look its outcome.
     :param as_of_ms: everything that was in the source then has been copied (for tombstone safety).
+    :param lags: how the lags have changed over this attempt.
     """
 
     job: str
@@ -113,6 +117,7 @@ class JobResult(Value):
     as_of_ms: int = 0
     partitions: tuple[PartitionProgress, ...] = Field(default_factory=tuple)
     detail: str = ""
+    lags: LagHistory = Field(default_factory=LagHistory)
 
 
 class ControlState(Value):

@@ -37,6 +37,8 @@ class StoreReport(Value):
 
     :param expired: entries on one side only that retention may have deleted on the other.
     :param surplus: records of green older than anything that blue still has of the key: blue was compacted since.
+    :param partitions: by green's partitions.
+    :param blue_partitions: live entries of blue by its own partitions.
     :param failures: violations per oracle; ``findings`` lists the first of each.
     """
 
@@ -49,6 +51,7 @@ class StoreReport(Value):
     expired: int
     surplus: int
     partitions: tuple[PartitionContent, ...]
+    blue_partitions: tuple[int, ...] = ()
     failures: dict[Oracle, int] = Field(default_factory=dict)
     findings: tuple[KeyFinding, ...] = ()
 

@@ -25,14 +25,15 @@ class AirflowApiError(RuntimeError):
 
 
 class AirflowApi:
-    """The API of one Airflow whose users are all admins.
+    """The API of one Airflow.
 
     :param url: address of the API server, without a path
+    :param token: of a user; without one, all users of this Airflow have to be admins
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, token: str | None = None) -> None:
         self.url = url.rstrip("/")
-        self._token: str | None = None
+        self._token = token
 
     def request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """Return the JSON answer of one request below ``/api/v2``; a token is fetched when needed.

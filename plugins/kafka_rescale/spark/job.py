@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, TypeVar
 from kafka_rescale.core.control_records import JobResult
 from kafka_rescale.core.errors import Fenced, Outage, RescaleError, UnsafeState
 from kafka_rescale.core.journal import Journal
+from kafka_rescale.core.lag_history import LagHistory
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import Change, ControlTopic
 from kafka_rescale.kafka.copy_progress import CopyProgress, Snapshot
+from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.spark.arguments import Arguments, parse
 from kafka_rescale.spark.exit_codes import DONE, FAILED, SUPERSEDED
 from kafka_rescale.spark.session import copy_session
@@ -30,6 +32,8 @@ T = TypeVar("T")
 log = logging.getLogger("kafka_rescale.job")
 
 REPORT_SECONDS = 3.0
+WAITED_FOR = frozenset({"warm_up", "catch_up"})
+"""A gate waits until the lags of these are acceptable."""
 
 
 class Job:
@@ -43,6 +47,8 @@ class Job:
         self.key = name if arguments.stage is None else f"{name}/{arguments.stage}"
         self.control = ControlTopic(connection, arguments.application)
         self._snapshot: Snapshot | None = None
+        self._lags = LagHistory()
+        self._threshold = arguments.acceptable_lag if name in WAITED_FOR else None
 
     def part(self, stage: int) -> Job:
         """Return the work on one of the stages of a job for all of them; it leaves results of its own."""
@@ -81,6 +87,8 @@ class Job:
         :raises Fenced: a newer attempt has begun.
         """
         self._snapshot = snapshot or self._snapshot
+        if snapshot is not None and snapshot.partitions:
+            self._lags = self._lags.observed(snapshot.partitions, now_ms(), self._threshold)
         known = self._snapshot or Snapshot((), 0, 0.0)
         self.control.put_result(
             JobResult(
@@ -94,6 +102,7 @@ class Job:
                 as_of_ms=known.as_of_ms,
                 partitions=known.partitions,
                 detail=detail,
+                lags=self._lags,
             ),
             records,
         )

@@ -46,6 +46,9 @@ def compare_store(spark: SparkSession, kafka: Mapping[str, str], pair: StorePair
         expired=sum(t["expired"] for t in tallies),
         surplus=sum(t["surplus"] for t in tallies),
         partitions=_contents(pair, tallies),
+        blue_partitions=tuple(
+            sum(t["blue_live"] for t in tallies if t["source"] == p) for p in range(pair.blue.partitions)
+        ),
         failures=failures,
         findings=_findings(judged, pair, failures, complete),
     )

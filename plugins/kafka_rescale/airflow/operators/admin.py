@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Context
 from airflow.sdk.bases.skipmixin import SkipMixin
@@ -20,6 +20,9 @@ from kafka_rescale.airflow.runs import (
 from kafka_rescale.airflow.spark_connection import require_spark_master
 from kafka_rescale.core.acls import Role
 from kafka_rescale.core.plan import Plan
+
+if TYPE_CHECKING:
+    from kafka_rescale.core.application import Application
 
 
 class PreflightOperator(RescaleOperator):
@@ -137,7 +140,27 @@ class PrewarmOperator(RescaleOperator):
         return timings
 
 
-class StopOperator(RescaleOperator):
+class PausingOperator(RescaleOperator):
+    """
+    Base of the steps that stop the application.
+
+    :param max_pause_seconds: until the promotion, or empty for the application file's (templated)
+    """
+
+    template_fields: Sequence[str] = (*RescaleOperator.template_fields, "max_pause_seconds")
+
+    def __init__(self, *, max_pause_seconds: str | int | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.max_pause_seconds = max_pause_seconds
+
+    def application(self) -> Application:
+        """Return the application with the limit of this run."""
+        declared = super().application()
+        chosen = {"max_pause_seconds": int(self.max_pause_seconds)} if self.max_pause_seconds else {}
+        return declared.model_copy(update=chosen)
+
+
+class StopOperator(PausingOperator):
     """Stop the application so that its own topics can grow; from here on only forward."""
 
     ui_color = "#f6c7b6"
@@ -161,7 +184,7 @@ class StartOperator(RescaleOperator):
         return self.run_owned(start, context)
 
 
-class CutoverOperator(RescaleOperator):
+class CutoverOperator(PausingOperator):
     """Stop the running generation, carry over the rest, promote the new one and start it."""
 
     ui_color = "#f6c7b6"

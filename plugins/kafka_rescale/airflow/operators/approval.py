@@ -8,7 +8,11 @@ from typing import Any
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import Context
 
+from kafka_rescale.airflow.markdown import copied_markdown
+from kafka_rescale.airflow.page_link import ApplicationPageLink
 from kafka_rescale.airflow.retries import APPROVAL_RETRY_POLICY
+
+COPYING = frozenset({"restore", "warm_up", "rehearse"})
 
 
 class OptionalApprovalOperator(ApprovalOperator):
@@ -18,11 +22,15 @@ class OptionalApprovalOperator(ApprovalOperator):
     A rejection, or no answer in time, fails the task, so that the run fails and is rolled back: rejecting an
     approval that merely skipped would leave the run a success.
 
+    What was copied until then, and the way to the page, are added to the text.
+
     :param enabled_by: name of the DAG's boolean param that asks for the approval
     :param response_timeout: how long to wait for the answer
     """
 
     ui_color = "#e6d9f2"
+    body: str | None
+    operator_extra_links = (*ApprovalOperator.operator_extra_links, ApplicationPageLink())
 
     def __init__(
         self, *, enabled_by: str, response_timeout: timedelta = timedelta(hours=24), **kwargs: Any
@@ -36,4 +44,14 @@ class OptionalApprovalOperator(ApprovalOperator):
         if not context["params"][self.enabled_by]:
             self.log.info("Not asked: param %s is off.", self.enabled_by)
             return None
+        self.body = "\n\n".join(filter(None, (self.body, self._copied(context), self._page(context))))
         return super().execute(context)
+
+    def _copied(self, context: Context) -> str:
+        jobs = sorted(t for t in self.get_flat_relative_ids(upstream=True) if t.rpartition(".")[2] in COPYING)
+        results = {job: context["ti"].xcom_pull(task_ids=job) for job in jobs}
+        return copied_markdown({job: result for job, result in results.items() if result})
+
+    def _page(self, context: Context) -> str:
+        link = ApplicationPageLink()
+        return f"[{link.name}: everything as it is now]({link.get_link(self, ti_key=context['ti'])})"

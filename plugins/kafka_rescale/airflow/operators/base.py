@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator, Context
 
 from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
+from kafka_rescale.airflow.page_link import ApplicationPageLink
 from kafka_rescale.airflow.runs import owner_of
 from kafka_rescale.core.acls import Role
 
@@ -26,6 +27,7 @@ class RescaleOperator(BaseOperator):
     template_fields: Sequence[str] = ("application_file",)
     ui_color = "#dbe7f5"
     role = Role.ADMIN
+    operator_extra_links = (ApplicationPageLink(),)
 
     def __init__(self, *, application_file: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)

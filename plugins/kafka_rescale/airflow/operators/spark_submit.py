@@ -18,6 +18,7 @@ from airflow.sdk.log import mask_secret
 
 from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
 from kafka_rescale.airflow.job_results import failure_of, result_of
+from kafka_rescale.airflow.page_link import ApplicationPageLink
 from kafka_rescale.airflow.runs import owner_of
 from kafka_rescale.airflow.spark_connection import deploy_mode_of, require_spark_master
 from kafka_rescale.airflow.spark_files import connector, job_file
@@ -57,6 +58,7 @@ class RescaleSparkSubmitOperator(SparkSubmitOperator):
         "acceptable_lag",
     )
     ui_color = "#fbe3c9"
+    operator_extra_links = (*SparkSubmitOperator.operator_extra_links, ApplicationPageLink())
     env_vars: dict[str, str] | None
     jars: str | None
     packages: str | None

@@ -11,6 +11,7 @@ from airflow.sdk import BaseSensorOperator, Context
 
 from kafka_rescale.airflow.gate import Gate, GateReason
 from kafka_rescale.airflow.markdown import lag_markdown
+from kafka_rescale.airflow.page_link import ApplicationPageLink
 from kafka_rescale.airflow.runs import owner_of
 from kafka_rescale.airflow.triggers.lag_gate import LagGateTrigger
 from kafka_rescale.core.errors import UnsafeState
@@ -39,6 +40,7 @@ class LagGateSensor(BaseSensorOperator):
 
     template_fields: Sequence[str] = ("acceptable_lag",)
     ui_color = "#d5efe9"
+    operator_extra_links = (ApplicationPageLink(),)
 
     def __init__(
         self,

@@ -1,0 +1,234 @@
+"""What the page shows of an application, put together from what is known of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kafka_rescale.core.application import Application
+from kafka_rescale.core.autoscaling_state import AutoscalingState, autoscaling_state
+from kafka_rescale.core.cluster import ClusterDescription
+from kafka_rescale.core.control_records import ControlState, JobResult
+from kafka_rescale.core.copy_estimate import JobProgress, Work, in_order, job_progress, work_of
+from kafka_rescale.core.downtime import Downtime, downtime
+from kafka_rescale.core.generation_names import blue_names
+from kafka_rescale.core.health import Health, health_of, unreachable
+from kafka_rescale.core.key_distribution import KeyDistribution, key_distributions
+from kafka_rescale.core.lag_history import LagHistory, lag_of
+from kafka_rescale.core.topology import Topology
+from kafka_rescale.core.topology_graph import Graph, topology_graph
+from kafka_rescale.core.values import Value
+from kafka_rescale.core.verification_report import Report
+
+
+class Run(Value):
+    """A DAG run; ``run_id`` is empty for the DAG itself."""
+
+    dag_id: str
+    run_id: str = ""
+
+
+class Summary(Value):
+    """One line of the list of applications.
+
+    :param application: base name; ``running`` is the ``application.id`` of the running generation.
+    :param partitions: of the running generation; ``wanted`` are those of the application file.
+    :param target: of the expansion in progress.
+    :param lag: offsets of the inputs that the running generation has not committed.
+    :param run: that holds the lease, else the expansion's DAG.
+    """
+
+    application: str
+    mode: str
+    health: Health
+    running: str
+    generation: int
+    partitions: int | None
+    wanted: int | None
+    phase: str | None
+    target: int | None
+    lag: int | None
+    run: Run
+
+
+class JobLags(Value):
+    """The history of a job's or gate's lags."""
+
+    job: str
+    history: LagHistory
+
+
+class TopicLags(Value):
+    """The newest reading of a topic's lags, by partition; ``NOT_BEGUN`` where there is none."""
+
+    topic: str
+    lags: tuple[int, ...]
+
+
+class Proof(Value):
+    """The verification report's summary; the report itself is read on its own."""
+
+    passed: bool
+    current: bool
+    as_of_ms: int
+    seconds: float
+    stores: int
+    entries: int
+    findings: int
+
+
+class ApplicationPage(Value):
+    """Everything about one application but its verification report.
+
+    :param threshold: acceptable recovery lag of the gates, in offsets per partition.
+    :param lags: per job or gate, in the order of a run.
+    :param lags_now: of what was measured last, and ``measured_ms`` when.
+    """
+
+    summary: Summary
+    as_of_ms: int
+    graph: Graph
+    work: Work
+    jobs: tuple[JobProgress, ...]
+    threshold: int
+    lags: tuple[JobLags, ...]
+    lags_now: tuple[TopicLags, ...]
+    measured_ms: int | None
+    downtime: Downtime
+    proof: Proof | None
+    distributions: tuple[KeyDistribution, ...]
+    autoscaling: AutoscalingState
+
+
+def summary(
+    application: Application, topology: Topology, control: ControlState, found: ClusterDescription
+) -> Summary:
+    """Return an application's line.
+
+    :param found: the running generation's topics and group.
+    """
+    journal, generations = control.journal, control.generations
+    changing = journal is not None and journal.in_progress
+    running = generations.running if generations else application.application_id
+    tasks = [
+        n for name, n in topic_counts(application, topology, control, found).items() if name in topology.stores
+    ]
+    inputs = {generations.inputs.get(t, t) if generations else t for t in topology.inputs}
+    lags = [
+        max(0, end - found.committed.get(at, found.begins.get(at, 0)))
+        for at, end in found.ends.items()
+        if at[0] in inputs
+    ]
+    return Summary(
+        application=application.application_id,
+        mode=application.mode.value,
+        health=health_of(control, found.group),
+        running=running,
+        generation=generations.generation if generations else 1,
+        partitions=generations.partitions if generations else max(tasks, default=None),
+        wanted=application.partitions,
+        phase=journal.phase.value if journal else None,
+        target=journal.plan.partitions if journal is not None and changing else None,
+        lag=sum(lags) if found.committed else None,
+        run=_run(application, control),
+    )
+
+
+def unknown(application_id: str, reason: str) -> Summary:
+    """Return the line of an application whose file can't be used, or whose cluster doesn't answer.
+
+    :param reason: the error in words.
+    """
+    return Summary(
+        application=application_id,
+        mode="",
+        health=unreachable(reason),
+        running="",
+        generation=0,
+        partitions=None,
+        wanted=None,
+        phase=None,
+        target=None,
+        lag=None,
+        run=Run(dag_id=dag_of(application_id)),
+    )
+
+
+def application_page(
+    application: Application, topology: Topology, control: ControlState, found: ClusterDescription, now_ms: int
+) -> ApplicationPage:
+    """Return everything about one application.
+
+    :param found: the running generation's topics and group.
+    :param now_ms: when that was read, ms since the epoch.
+    """
+    journal = control.journal
+    plan = journal.plan if journal is not None and journal.in_progress else None
+    results = in_order(control.results.values()) if journal is not None else []
+    measured = max((r for r in results if r.lags.samples), key=_measured, default=None)
+    report = Report.model_validate(control.report) if control.report else None
+    thresholds = [r.lags.threshold for r in reversed(results) if r.lags.threshold is not None]
+    return ApplicationPage(
+        summary=summary(application, topology, control, found),
+        as_of_ms=now_ms,
+        graph=topology_graph(topology, topic_counts(application, topology, control, found), plan),
+        work=work_of(control),
+        jobs=tuple(job_progress(r, journal.plan) for r in results) if journal is not None else (),
+        threshold=next(iter(thresholds), application.acceptable_recovery_lag),
+        lags=tuple(JobLags(job=r.job, history=r.lags) for r in results if r.lags.samples),
+        lags_now=_lags_now(measured) if measured else (),
+        measured_ms=_measured(measured) if measured else None,
+        downtime=downtime(journal),
+        proof=_proof(report, journal.plan.fingerprint if journal else "") if report else None,
+        distributions=key_distributions(report) if report else (),
+        autoscaling=autoscaling_state(application, topology, control, found),
+    )
+
+
+def dag_of(application_id: str) -> str:
+    """Return the DAG whose permissions decide who sees an application."""
+    return f"expand_{application_id}"
+
+
+def topic_counts(
+    application: Application, topology: Topology, control: ControlState, found: ClusterDescription
+) -> Mapping[str, int]:
+    """Return the present partitions of every topic as the topology names it, and of every store's changelog."""
+    generations = control.generations
+    names = blue_names(application, generations.running if generations else application.application_id)
+    renamed = generations.inputs if generations else {}
+    full = {t: renamed.get(t, t) for t in (*topology.inputs, *topology.outputs)}
+    full |= {t: names.repartition(t) for t in topology.repartitions}
+    full |= {store: names.changelog(store) for store in topology.stores}
+    return {name: found.topics[topic].partitions for name, topic in full.items() if topic in found.topics}
+
+
+def _run(application: Application, control: ControlState) -> Run:
+    owner = control.journal.owner if control.journal is not None else ""
+    dag_id, _, run_id = owner.partition("/")
+    if not run_id or dag_id == "shell":
+        return Run(dag_id=dag_of(application.application_id))
+    return Run(dag_id=dag_id, run_id=run_id)
+
+
+def _measured(result: JobResult) -> int:
+    return result.lags.samples[-1].at_ms
+
+
+def _lags_now(result: JobResult) -> tuple[TopicLags, ...]:
+    topics: dict[str, dict[int, int]] = {}
+    for each in result.partitions:
+        topics.setdefault(each.topic, {})[each.partition] = lag_of(each)
+    return tuple(TopicLags(topic=topic, lags=tuple(of[p] for p in sorted(of))) for topic, of in topics.items())
+
+
+def _proof(report: Report, fingerprint: str) -> Proof:
+    failures = sum(sum(s.failures.values()) for s in report.stores)
+    return Proof(
+        passed=report.passed,
+        current=report.plan == fingerprint,
+        as_of_ms=report.as_of_ms,
+        seconds=report.seconds,
+        stores=len(report.stores),
+        entries=sum(s.green.live for s in report.stores),
+        findings=failures + len(report.start_offsets) + sum(i.misrouted for i in report.inputs),
+    )

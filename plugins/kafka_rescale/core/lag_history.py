@@ -1,0 +1,110 @@
+"""How the lags of a copy have changed, small enough to be written with every report of it.
+
+Readings are thinned as they grow in number, and neighbouring partitions share a row, so that a history of hours of
+a thousand partitions stays within some ten kilobytes and still covers all of its time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from kafka_rescale.core.values import Value
+
+if TYPE_CHECKING:
+    from kafka_rescale.core.control_records import PartitionProgress
+
+MAX_ROWS = 96
+MAX_SAMPLES = 60
+NOT_BEGUN = -1
+"""In the place of a lag: the copy of one of the row's partitions has no position yet."""
+
+
+class LagRow(Value):
+    """Neighbouring partitions of a topic, from ``first`` to ``last`` (inclusive)."""
+
+    topic: str
+    first: int
+    last: int
+
+
+class LagSample(Value):
+    """One reading.
+
+    :param at_ms: wall clock, ms since the epoch.
+    :param total: offsets that are left, over all partitions.
+    :param worst: largest lag per row in offsets, or ``NOT_BEGUN``.
+    """
+
+    at_ms: int
+    total: int
+    worst: tuple[int, ...]
+
+
+class LagHistory(Value):
+    """The readings of one job or gate.
+
+    :param threshold: acceptable recovery lag in offsets per partition; None where nothing waits for one.
+    :param samples: the first and the newest reading among them; all others are ``every`` readings apart.
+    :param seen: how many readings there have been.
+    """
+
+    threshold: int | None = None
+    rows: tuple[LagRow, ...] = ()
+    samples: tuple[LagSample, ...] = ()
+    every: int = 1
+    seen: int = 0
+
+    def observed(self, progress: Sequence[PartitionProgress], at_ms: int, threshold: int | None) -> LagHistory:
+        """Return the history with one more reading; begun anew if that is of other partitions.
+
+        :param at_ms: when it was taken, ms since the epoch.
+        """
+        rows = _rows(progress)
+        known = self if rows == self.rows else LagHistory(rows=rows)
+        # The newest reading is always there: it makes room if it is none of those that stay.
+        kept = known.samples if (known.seen - 1) % known.every == 0 else known.samples[:-1]
+        samples, every = (*kept, _sample(rows, progress, at_ms)), known.every
+        if len(samples) > MAX_SAMPLES:
+            samples, every = samples[::2], every * 2
+        return LagHistory(threshold=threshold, rows=rows, samples=samples, every=every, seen=known.seen + 1)
+
+    def seconds_left(self) -> float | None:
+        """Return how long it takes at the pace of the last third; None if what is left doesn't shrink."""
+        if len(self.samples) < 2:
+            return None
+        last = self.samples[-1]
+        first = self.samples[-max(2, len(self.samples) // 3)]
+        seconds, gained = (last.at_ms - first.at_ms) / 1000, first.total - last.total
+        if last.total == 0:
+            return 0.0
+        return round(last.total * seconds / gained, 1) if gained > 0 and seconds > 0 else None
+
+
+def lag_of(progress: PartitionProgress) -> int:
+    """Return the offsets between position and end, or ``NOT_BEGUN``."""
+    return NOT_BEGUN if progress.position < 0 else max(0, progress.end - progress.position)
+
+
+def _rows(progress: Sequence[PartitionProgress]) -> tuple[LagRow, ...]:
+    counts: dict[str, int] = {}
+    for each in progress:
+        counts[each.topic] = max(counts.get(each.topic, 0), each.partition + 1)
+    width = -(-sum(counts.values()) // MAX_ROWS) or 1
+    return tuple(
+        LagRow(topic=topic, first=first, last=min(first + width, count) - 1)
+        for topic, count in counts.items()
+        for first in range(0, count, width)
+    )
+
+
+def _sample(rows: Sequence[LagRow], progress: Sequence[PartitionProgress], at_ms: int) -> LagSample:
+    lags: dict[str, dict[int, int]] = {}
+    for each in progress:
+        lags.setdefault(each.topic, {})[each.partition] = lag_of(each)
+    worst = []
+    for row in rows:
+        of_row = [lags[row.topic].get(p, NOT_BEGUN) for p in range(row.first, row.last + 1)]
+        worst.append(NOT_BEGUN if NOT_BEGUN in of_row else max(of_row))
+    total = sum(max(0, p.end - max(0, p.position)) for p in progress)
+    return LagSample(at_ms=at_ms, total=total, worst=tuple(worst))

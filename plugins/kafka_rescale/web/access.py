@@ -1,0 +1,55 @@
+"""Who may see what: Airflow's own user, and its own answer about the expansion DAG of an application."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Annotated, Any
+
+from airflow.api_fastapi.app import get_auth_manager
+from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity, DagDetails
+from airflow.api_fastapi.core_api.security import GetUserDep
+from airflow.models.dag import DagModel
+from fastapi import Depends, HTTPException, status
+
+from kafka_rescale.core.application_page import dag_of
+
+
+def permitted(user: Any, application_ids: Collection[str]) -> list[str]:
+    """Return the applications that a user may see: those of whose expansion DAG they may see the runs.
+
+    :param user: as Airflow has authenticated them.
+    """
+    dags = {dag_of(each): each for each in application_ids}
+    teams = DagModel.get_dag_id_to_team_name_mapping(list(dags))
+    return [application for dag_id, application in dags.items() if _may_see(user, dag_id, teams.get(dag_id))]
+
+
+def permitted_application(application_id: str, user: GetUserDep) -> str:
+    """Return the application of a request's path.
+
+    :raises HTTPException: 404 without the permission: not even that there is such an application can be learned.
+    """
+    if not permitted(user, [application_id]):
+        raise not_found(application_id)
+    return application_id
+
+
+def not_found(application_id: str) -> HTTPException:
+    """Return the answer for an application that doesn't exist, or must not be seen."""
+    detail = (
+        f"There is no application {application_id!r}, or you may not see the runs of {dag_of(application_id)}."
+    )
+    return HTTPException(status.HTTP_404_NOT_FOUND, detail)
+
+
+def _may_see(user: Any, dag_id: str, team: str | None) -> bool:
+    manager = get_auth_manager()
+    details = DagDetails(id=dag_id, team_name=team)
+    wanted = (None, DagAccessEntity.RUN)
+    return all(
+        manager.is_authorized_dag(method="GET", access_entity=entity, details=details, user=user)
+        for entity in wanted
+    )
+
+
+PermittedApplication = Annotated[str, Depends(permitted_application)]

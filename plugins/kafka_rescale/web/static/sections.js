@@ -1,0 +1,167 @@
+// The sections of one application; each gets its part of the data and is drawn anew only if that has changed.
+
+import { bars, heatMap, lagChart, nameOf, paletteOf, stackedBar } from "./charts.js";
+import { change, clock, duration, el, lagText, size, moment, runLink, short, whole } from "./dom.js";
+import { asTable, choice, paged, table } from "./tables.js";
+
+const PHASES = ["warming", "quiescing", "quiesced", "caught_up", "promoted", "started", "verified", "complete"];
+const AT_WORK = ["running", "ready", "holding", "job_not_ready"];
+
+export const badge = (level, text) => el("span", { class: `badge ${level}` }, text);
+
+export function drawHead({ summary, work }) {
+  const at = PHASES.indexOf(summary.phase);
+  const facts = [
+    ["running", summary.running], ["generation", `${summary.generation}`],
+    ["partitions", change(summary.partitions, summary.target)], ["wanted by the file", `${summary.wanted}`],
+    ["mode", summary.mode.replace("_", "-")], ["lag of the inputs", summary.lag === null ? "–" : `${whole(summary.lag)} offsets`],
+  ];
+  const phases = summary.phase === null ? null : el("ol", { class: "phases", "aria-label": "Phases of the expansion" },
+    at < 0 ? el("li", { class: "now", "aria-current": "step" }, summary.phase.replace("_", " ")) :
+      PHASES.map((phase, index) => el("li", { class: index < at || summary.phase === "complete" ? "past" : index === at ? "now" : "",
+        "aria-current": index === at ? "step" : null }, phase.replace("_", " "))));
+  return [
+    el("p", { class: "reason" }, badge(summary.health.level, summary.health.state), " ", summary.health.reason),
+    el("dl", { class: "facts" }, facts.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value)))),
+    phases,
+    el("p", { class: "links" }, work.step ? el("strong", {}, `Now: ${work.step.replace("_", " ")}. `) : "",
+      runLink(summary.run, summary.run.run_id ? "Go to the run" : "Go to the DAG"), " · ",
+      runLink({ dag_id: summary.run.dag_id }, `DAG ${summary.run.dag_id}`)),
+  ];
+}
+
+export function drawJobs({ jobs, run }) {
+  if (!jobs.length) return null;
+  const [dag_id, ...rest] = run.split("/");
+  const rows = jobs.map((job) => {
+    const share = job.total ? job.copied / job.total : job.state === "done" ? 1 : 0;
+    const bar = el("progress", { max: 1, value: share, "aria-label": `${job.job}: ${Math.floor(share * 100)} %` });
+    const left = AT_WORK.includes(job.state) ? (job.lag ? duration(job.eta_seconds) : "0 s") : "";
+    const way = runLink({ dag_id, run_id: rest.join("/") }, job.step.replace("_", " "), job.task_id);
+    return [way, job.stage === null ? "all" : `${job.stage}`, badge(job.state, job.state), el("span", { class: "share" }, bar, ` ${Math.floor(share * 100)} %`),
+      whole(job.lag), job.eta_seconds === null && job.lag && AT_WORK.includes(job.state) ? "does not shrink" : left,
+      job.records ? whole(job.records) : "", job.seconds && job.bytes ? `${size(job.bytes / job.seconds)}/s` : ""];
+  });
+  return table("Progress of every job", ["task", "stage", "state", "copied", "lag", "time left", "records", "speed"], rows, { numeric: [4, 5, 6, 7], narrow: [0, 1, 2] });
+}
+
+export function lagSection() {
+  const state = { job: null, order: "largest first", page: 0, topic: null };
+  let redraw = () => {};
+  const draw = ({ lags, lags_now, measured_ms, threshold, warming }) => {
+    if (!lags.length) return null;
+    redraw = () => holder.replaceChildren(...contents());
+    const holder = el("div", {});
+    const series = lags.map(({ job, history }) => ({ name: job, points: begun(history.samples) })).filter((each) => each.points.length);
+    const contents = () => {
+      const jobs = lags.map((each) => each.job);
+      const chosen = lags.find((each) => each.job === state.job) ?? lags.at(-1);
+      return [
+        ...(series.length ? lagChart(series, threshold) : [el("p", {}, "No copy has begun yet.")]),
+        asTable(paged("Largest lag over time", ["job", "time", "largest lag", "all partitions"], ...seriesRows(lags), { numeric: [2, 3] })),
+        el("h3", {}, "Partitions over time"),
+        choice("Measured by", jobs, chosen.job, (job) => { state.job = job; redraw(); }),
+        ...heatMap(chosen.history, threshold),
+        asTable(paged("Lags per row of partitions, newest reading", ["partitions", "largest lag"], chosen.history.rows.length,
+          (i) => [nameOf(chosen.history.rows[i]), lagText(chosen.history.samples.at(-1).worst[i])], { numeric: [1] })),
+        el("h3", {}, `Every partition at ${clock(measured_ms)}`),
+        partitions(lags_now, threshold, warming, state, () => redraw()),
+      ];
+    };
+    redraw();
+    return holder;
+  };
+  return draw;
+}
+
+// Before a partition's copy has begun, there is no position that a lag could be counted from.
+const begun = (samples) => samples.map((s) => ({ at: s.at_ms, lag: Math.max(...s.worst) })).filter((point) => point.lag >= 0);
+
+function seriesRows(lags) {
+  const rows = lags.flatMap(({ job, history }) => history.samples.map((s) => [job, clock(s.at_ms), lagText(Math.max(...s.worst)), whole(s.total)]));
+  return [rows.length, (index) => rows[index]];
+}
+
+function partitions(topics, threshold, warming, state, redraw) {
+  const all = topics.flatMap(({ topic, lags }) => lags.map((lag, partition) => ({ topic, partition, lag })));
+  const holding = all.filter((each) => each.lag < 0 || each.lag > threshold).length;
+  if (state.order === "largest first") all.sort((a, b) => (a.lag < 0 ? -1 : b.lag < 0 ? 1 : b.lag - a.lag));
+  const gate = (lag) => (lag >= 0 && lag <= threshold ? badge("good", "within") : badge("attention", warming ? "holds" : "beyond"));
+  const row = (i) => [all[i].topic, `${all[i].partition}`, lagText(all[i].lag), gate(all[i].lag)];
+  return el("div", {},
+    el("p", {}, holding ? `${whole(holding)} of ${whole(all.length)} partitions ${warming ? "hold the gate" : "were beyond the threshold"}.` : `All ${whole(all.length)} partitions are within ${whole(threshold)} offsets. `, " ",
+      choice("Order", ["largest first", "by topic"], state.order, (order) => { state.order = order; state.page = 0; redraw(); })),
+    paged("Lag of every partition", ["topic", "partition", "lag", "gate"], all.length, row, { numeric: [1, 2], state }));
+}
+
+export function drawDowntime({ downtime, now_ms }) {
+  const { parts, total, since_ms, prewarmed, remark } = downtime;
+  if (!parts.length && since_ms === null) return null;
+  const whole_pause = total ?? parts.reduce((sum, part) => sum + part.seconds, 0);
+  const warmed = Object.entries(prewarmed).map(([name, seconds]) => `${name} ${duration(seconds)}`).join(", ");
+  return [
+    el("p", {}, el("strong", { class: "big" }, since_ms === null ? duration(whole_pause) : duration((now_ms - since_ms) / 1000)),
+      since_ms === null ? " in which nothing was processed." : ` since ${clock(since_ms)}: nothing is being processed.`),
+    parts.length && whole_pause ? stackedBar(parts, whole_pause) : null,
+    table("The pause in its parts", ["part", "what", "seconds"], parts.map((part, i) =>
+      [el("span", {}, el("span", { class: `swatch ${paletteOf(i)}` }), part.name.replace("_", " ")), part.meaning, part.seconds.toFixed(3)]), { numeric: [2], narrow: [0] }),
+    warmed ? el("p", { class: "muted" }, `Ahead of it, pre-warmed: ${warmed}.`) : null,
+    remark ? el("p", { class: "muted" }, remark) : null,
+  ].filter(Boolean);
+}
+
+export function proofSection() {
+  const state = { store: null, page: 0 };
+  return ({ proof, report }) => {
+    if (proof === null) return null;
+    const verdict = proof.passed ? "Passed" : "Findings";
+    const head = el("p", {}, badge(proof.passed ? "good" : "bad", verdict), ` ${whole(proof.entries)} live entries of ${proof.stores} stores compared in ${duration(proof.seconds)}, ${moment(proof.as_of_ms)}.`,
+      proof.current ? "" : " This is the report of an earlier expansion.");
+    if (!report?.stores) return [head];
+    const holder = el("div", {});
+    const redraw = () => holder.replaceChildren(...reportOf(report, state, redraw));
+    redraw();
+    return [head, holder];
+  };
+}
+
+function reportOf(report, state, redraw) {
+  const stores = report.stores.map((s) => [s.store, s.store_type, whole(s.blue.live), whole(s.green.live), whole(s.green.tombstoned), whole(s.expired),
+    Object.keys(s.failures).length ? badge("bad", Object.entries(s.failures).map(([o, n]) => `${o} ${whole(n)}`).join(", ")) : badge("good", "equal")]);
+  const inputs = report.inputs.map((i) => [i.topic, whole(i.records), i.misrouted ? badge("bad", whole(i.misrouted)) : "0"]);
+  const found = [...report.start_offsets, ...report.stores.flatMap((s) => s.findings)];
+  const chosen = report.stores.find((s) => s.store === state.store) ?? report.stores[0];
+  const row = (i) => { const p = chosen.partitions[i]; return [`${p.partition}`, whole(p.blue_live), whole(p.green_live), p.blue_hash, p.green_hash, p.blue_hash === p.green_hash ? "=" : badge("bad", "differs")]; };
+  return [
+    table("Stores compared", ["store", "type", `live in ${report.blue}`, `live in ${report.green}`, "deleted", "expired", "result"], stores, { numeric: [2, 3, 4, 5] }),
+    inputs.length ? table("Records since the cutover", ["input", "records looked at", "misrouted"], inputs, { numeric: [1, 2] }) : null,
+    found.length ? el("h3", {}, "Findings") : null,
+    found.length ? paged("Findings", ["oracle", "where", "key", "detail"], found.length, (i) => [found[i].oracle, found[i].subject, found[i].text || found[i].key, found[i].detail]) : null,
+    chosen ? el("details", {}, el("summary", {}, "Hashes per partition"),
+      choice("Store", report.stores.map((s) => s.store), chosen.store, (store) => { state.store = store; state.page = 0; redraw(); }),
+      paged(`Entries of ${chosen.store} by partition`, ["partition", "live before", "live after", "hash before", "hash after", ""], chosen.partitions.length, row, { numeric: [0, 1, 2], state })) : null,
+  ].filter(Boolean);
+}
+
+export function drawAutoscaling({ autoscaling }) {
+  const { enabled, failures, outcome, said, parallelism } = autoscaling;
+  return [
+    el("p", {}, badge(enabled ? "good" : "", enabled ? "enabled" : "off"), " ", outcome ? `${outcome.replaceAll("_", " ")}: ${said}` : "The watch has had nothing to do yet.",
+      failures ? ` ${whole(failures)} failures.` : ""),
+    table("Parallelism of every sub-topology", ["sub-topology", "current", "expected", "failures"],
+      parallelism.map((each) => [`${each.subtopology}`, `${each.current}`, `${each.expected}`, `${failures}`]), { numeric: [1, 2, 3], narrow: [0] }),
+  ];
+}
+
+export function drawDistributions({ distributions }) {
+  if (!distributions.length) return null;
+  return distributions.map(({ store, before, after, skew_before, skew_after }) => {
+    const most = Math.max(1, ...before, ...after);
+    const side = (counts, name, title, skew) => el("figure", {}, el("figcaption", {}, `${title}: ${counts.length} partitions`, skew === null ? "" : `, the fullest has ${skew} × the mean`),
+      bars(counts, most, name));
+    const rows = Math.max(before.length, after.length);
+    return el("div", { class: "distribution" }, el("h3", {}, store, el("span", { class: "muted" }, ` ${short(after.reduce((a, b) => a + b, 0))} entries`)),
+      el("div", { class: "pair" }, before.length ? side(before, "blue", "before", skew_before) : null, side(after, "green", "after", skew_after)),
+      asTable(paged(`Entries of ${store}`, ["partition", "before", "after"], rows, (i) => [`${i}`, i < before.length ? whole(before[i]) : "", i < after.length ? whole(after[i]) : ""], { numeric: [0, 1, 2] })));
+  });
+}
