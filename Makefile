@@ -7,6 +7,7 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
 PYTHON_OF_VENV := .venv/bin/python
+BROWSER := yes
 RUN := PYTHONPATH="$(CURDIR)/plugins" $(PYTHON_OF_VENV)
 SHELL_SCRIPTS := .ci/run $(wildcard scripts/*.sh jvm/demo/*.sh tests/support/*.sh)
 # mypy refuses a directory without a Python file.
@@ -30,9 +31,9 @@ demo: setup ## Rescale a live Kafka Streams application on this machine, and pro
 	@$(RUN) -m kafka_rescale.embedded.demo $(ARGS)
 
 .PHONY: test
-test: setup lint typecheck ## Lint, types, and every test but the slow suites
-	@scripts/check_machine.sh --tests >/dev/null
-	@$(call PYTEST,1200,1260) -m "not slow" tests
+test: setup lint typecheck ## Lint, types, and every test but the slow suites; BROWSER=no: without those in Chromium
+	@[ "$(BROWSER)" = no ] || scripts/check_machine.sh --tests >/dev/null
+	@$(call PYTEST,1200,1260) -m "not slow$(if $(filter no,$(BROWSER)), and not browser)" tests
 
 .PHONY: test-unit
 test-unit: setup ## Only the tests that need no broker: seconds

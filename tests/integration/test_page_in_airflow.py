@@ -24,6 +24,8 @@ from tests.support.requests import get
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
+pytestmark = [pytest.mark.integration, pytest.mark.browser]
+
 ROOT = Path(__file__).resolve().parents[2]
 NAME = "orders"
 

@@ -19,6 +19,8 @@ from tests.support.per_dag_auth import token_of
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
+pytestmark = [pytest.mark.integration, pytest.mark.browser]
+
 HUGE = 1000
 FRAME = f"""<!doctype html><iframe style="width:1200px;height:800px" src="{PREFIX}/?application=orders"
  sandbox="allow-scripts allow-same-origin allow-forms allow-downloads"></iframe>"""
