@@ -158,7 +158,7 @@ def made(shop: Secured, plan: Plan) -> Journal:
     )
     for stage in plan.stages:
         expand_stage(shop.application, connection, owner=OWNER, stage=stage.index)
-    fence(connection, plan)
+    fence(connection, plan, plan.moves)
     rescale = Rescale.open(shop.application, connection, OWNER)
     return hold_compaction(rescale, journal)
 
