@@ -116,7 +116,8 @@ def complete(name: str, current: int = 4, target: int = 8, *, passed: bool = Tru
     every = [each for m in world.plan.changelogs for each in progress(m.source, current, 0)]
     results.append(result("catch_up", "done", every, 60, 1_000_000))
     found = control(world, phase, results, timings=TIMINGS, prewarmed={"restore": 21.0})
-    changes: dict[str, Any] = {"generations": promoted_generations(world.plan, None)}
+    assert found.journal is not None
+    changes: dict[str, Any] = {"generations": promoted_generations(found.journal)}
     changes["report"] = report(world, passed).model_dump(mode="json")
     return replace(world, control=found.model_copy(update=changes))
 

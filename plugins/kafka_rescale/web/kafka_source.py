@@ -9,6 +9,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Generic, TypeVar
 
+from kafka_rescale.core.acls import Role
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.application_page import ApplicationPage, Summary, application_page, unknown
 from kafka_rescale.core.cluster import ClusterDescription
@@ -59,7 +60,7 @@ class Kept(Generic[T]):
 class KafkaSource:
     """Reads each application at most every two seconds, however many people look.
 
-    :param connect: gives the connection of an application's ``kafka_conn_id``.
+    :param connect: gives the connection of an id: of what an application has for planning, which only reads.
     """
 
     def __init__(self, connect: Callable[[str], KafkaConnection] | None = None) -> None:
@@ -109,7 +110,7 @@ class KafkaSource:
             return Seen(now_ms(), error=str(error))
 
     def _ask(self, application: Application, topology: Topology) -> tuple[ControlState, ClusterDescription]:
-        connection = self._connect(application.kafka_conn_id)
+        connection = self._connect(application.kafka_conn_id_of(Role.PLAN))
         connection.check(CHECK_SECONDS)
         control = ControlTopic(connection, application.application_id).read()
         return control, describe(ClusterAdmin(connection), application, topology, control.generations)
