@@ -20,6 +20,8 @@ pytestmark = pytest.mark.integration
 
 DAYS = [FIRST.minus(-n) for n in range(7)]
 
+EAGER = {"segment_ms": "60000", "min_cleanable_dirty_ratio": "0.001"}
+
 
 @pytest.fixture
 def world(client: dict[str, str], unique: str, tmp_path: Path) -> SnapshotWorld:
@@ -85,7 +87,7 @@ def test_a_day_that_log_cleaning_has_damaged_is_refused_and_the_first_exact_one_
     world: SnapshotWorld,
 ) -> None:
     by_day = [[o for o in orders_of_days(7) if o.timestamp < d.end_ms <= o.timestamp + DAY_MS] for d in DAYS]
-    world.create(by_day[0], segment_ms="60000", min_cleanable_dirty_ratio="0.001")
+    world.create(by_day[0], min_compaction_lag_ms="0", **EAGER)
     for orders in by_day[1:3]:  # the broker closes a segment at the first record of the next append
         world.go_on(orders)
     log = log_range(world.client, world.changelog)
