@@ -133,7 +133,7 @@ def test_an_input_that_somebody_has_grown(client: Client, tmp_path: Path, unique
         f"- input topic '{unique}-customers': found 6 partitions with policy paused, while {unique} is tied to 4; "
         "expected one layout of the keys: its old partitions hold records placed with either count. Declare "
         "`policy: repartitioned`, which puts every record where its key belongs, in order; or `unkeyed` if the "
-        "program re-keys it before any state."
+        "program re-keys it before any state. With a static partitioner (KIP-878), ask for 6 partitions."
     )
 
 

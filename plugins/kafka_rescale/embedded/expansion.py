@@ -63,7 +63,7 @@ class Expansion:
         directory.mkdir(parents=True, exist_ok=True)
         application = load_application(file)
         if changes:
-            application = Application.model_validate({**application.model_dump(), **changes})
+            application = Application.model_validate({**application.model_dump(by_alias=True), **changes})
         return cls(directory, application, KafkaConnection({"bootstrap.servers": bootstrap_servers}))
 
     @property
