@@ -70,15 +70,27 @@ def kill_process(pid: int, *, marker: str = "") -> None:
         wait_until(lambda: not is_running(pid, marker), timeout=30, what=f"the end of killed process {pid}")
 
 
-def end_with_parent(pid: int) -> subprocess.Popen[bytes]:
+def end_with_parent(pid: int, started: str = "") -> subprocess.Popen[bytes]:
     """Start a watchdog that kills ``pid`` when this Python process ends, however it ends.
 
     The watchdog blocks on a pipe that only this process holds open. (PR_SET_PDEATHSIG would fire when the
-    *thread* that started the child ends.) Kill the watchdog as soon as ``pid`` has been waited for.
+    *thread* that started the child ends.) Ids are given again, to threads of other processes among others: it kills
+    the process that had the id at first, or nobody.
+
+    :param pid: of a child that nobody has waited for yet.
+    :param started: when that was, as :func:`started_at` has it; by default the present process of that id is meant.
     """
-    script = 'read -r _; kill -KILL "$0" 2>/dev/null'
-    command = ["/bin/sh", "-c", script, str(pid)]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
+    same = "[ \"$(sed 's/.*) //' /proc/$0/stat 2>/dev/null | cut -d ' ' -f 20)\" = \"$1\" ]"
+    command = ["/bin/sh", "-c", f'read -r _; {same} && kill -KILL "$0" 2>/dev/null', str(pid)]
+    return subprocess.Popen([*command, started or started_at(pid)], stdin=subprocess.PIPE, start_new_session=True)
+
+
+def started_at(pid: int) -> str:
+    """When a process was started, in clock ticks since the machine was: with its id, it is that process alone.
+
+    :raises FileNotFoundError: there is no such process.
+    """
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
 
 
 def free_ports(count: int) -> list[int]:
