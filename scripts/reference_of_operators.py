@@ -25,7 +25,7 @@ def operators() -> Iterator[Row]:
                 if found.__module__ == f"{path}.{module}" and name.endswith(("Operator", "Sensor", "Trigger")):
                     yield (
                         f"**`{package}.{module}.{name}`**",
-                        f"from `{found.__base__.__name__}`",
+                        f"from `{found.__mro__[1].__name__}`",
                         documented(found).summary,
                     )
                     yield from _parameters(found)
