@@ -12,6 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ("troubleshooting.md", "runbooks.md")
 SHORTEST = 3
+ERRORS = {"Refused", "UnsafeState", "Outage", "Fenced", "LeaseHeld"}
 NO_MESSAGES = {"…", "what: found …; expected …. What to do.", "producers: {application: …}"}
 """What else the pages have in backticks."""
 
@@ -26,7 +27,7 @@ def functions() -> list[list[str]]:
     return [_strings(node) for node in nodes]
 
 
-def _strings(function: ast.FunctionDef) -> list[str]:
+def _strings(function: ast.AST) -> list[str]:
     constants = (node.value for node in ast.walk(function) if isinstance(node, ast.Constant))
     return [text for text in constants if isinstance(text, str)]
 
@@ -69,6 +70,36 @@ def test_every_quoted_message_is_in_the_source(page: str) -> None:
 def test_a_message_that_the_program_does_not_print_is_found(message: str) -> None:
     assert quoted(f"| `{message}` | |") == [message]
     assert not says(message)
+
+
+def raised(directory: str) -> list[list[str]]:
+    """The string constants of every error that a person may see, by where it is made."""
+    files = (ROOT / "plugins" / "kafka_rescale" / directory).rglob("*.py")
+    nodes = (node for file in files for node in ast.walk(ast.parse(file.read_text())))
+    calls = (node for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name))
+    return [_strings(call) for call in calls if isinstance(call.func, ast.Name) and call.func.id in ERRORS]
+
+
+def unexplained(errors: list[list[str]], text: str) -> list[str]:
+    """Those of the errors that no quoted message of a text fits, each by one of its strings."""
+    messages = [parts for message in quoted(text) if (parts := fragments(message))]
+    return [
+        max(texts, key=len)
+        for texts in errors
+        if not any(all(any(part in text for text in texts) for part in parts) for parts in messages)
+    ]
+
+
+@pytest.mark.parametrize("directory", ["operations", "spark", "lifecycle", "airflow"])
+def test_every_error_of_a_step_is_explained(directory: str) -> None:
+    text = "\n".join((ROOT / "docs" / page).read_text() for page in PAGES)
+    assert unexplained(raised(directory), text) == []
+
+
+def test_an_error_that_is_not_explained_is_found() -> None:
+    said = ["pause of ", "more than ", " s", "promotion in time"]
+    assert unexplained([said], "`pause of …: found more than … s`") == []
+    assert unexplained([said], "`pause of …: found less than … s`") == ["promotion in time"]
 
 
 def test_every_link_from_the_messages_leads_to_a_runbook() -> None:
