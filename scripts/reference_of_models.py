@@ -1,0 +1,158 @@
+"""Tables of pydantic models, as their annotations and docstrings describe them."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import typing
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from kafka_rescale.core.application import Mode
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+NOTES = {
+    "Application.runtime": "the only one there is",
+    "Application.mode": "a next generation beside the running one, or growth while the application is stopped",
+    "Application.kafka_conn_id": "Airflow connection to the brokers",
+    "Application.spark_conn_id": "Airflow connection to Spark",
+    "Application.inputs": "the topics that the application reads and others write",
+    "Application.outputs": "the topics that it writes and others read",
+    "Application.subtopologies": "instead of `topology`",
+    "Application.stores": "every store of the topology",
+    "Application.repartitions": "those whose count the program sets, or with a partitioner of their own",
+    "Application.lifecycle": "how its instances are started and stopped",
+    "Application.on_partition_expansion": "`module:function`, called with `(old, new)` once it is verified",
+    "Application.spark_conf": "configuration of the Spark jobs",
+    "Application.autoscaling_bounds": "what autoscaling may do unattended",
+    "Application.tags": "of its DAGs",
+    "Input.policy": "what its producers may be asked to do",
+    "Input.partitioner": "what its producers use",
+    "Input.producers": "for `paused`, how they are held and released",
+    "Output.topic": "its name",
+    "Output.partitions": "lets it grow",
+    "Store.name": "as in the topology",
+    "Store.type": "see the README's table",
+    "Store.partitioner": "what has decided the partition of its keys",
+    "Store.changelog": "`source`: the topic that it is read from serves as its changelog",
+    "Repartition.name": "without `-repartition`",
+    "Repartition.count": "`start_command`: the program sets it from `{partitions}`",
+    "Repartition.partitioner": "what decides the partition of its keys",
+    "SubTopologySpec.sources": "topics that it reads",
+    "SubTopologySpec.stores": "its stores",
+    "SubTopologySpec.sinks": "topics that it writes",
+    "ShellLifecycle.type": "commands",
+    "ShellLifecycle.start": "returns when they are started",
+    "ShellLifecycle.start_gated": "as `start`, behind the warm-up gate",
+    "ShellLifecycle.stop": "returns when all instances have ended",
+    "ShellLifecycle.status": "exit code 0 runs, 3 is stopped",
+    "ShellLifecycle.timeout_seconds": "for each command",
+    "PythonLifecycle.type": "a class",
+    "PythonLifecycle.callable": "`module:Name`",
+    "ManualLifecycle.type": "a person",
+    "ManualLifecycle.instructions": "shown in the log of the task that waits",
+    "ManualLifecycle.start_gated": "instructions for the start behind the warm-up gate",
+    "ManualLifecycle.timeout_seconds": "how long the task waits for the person",
+    "StoreSnapshot.name": "of a declared store",
+    "Snapshots.start_date": "the first day",
+}
+"""Of fields whose docstring leaves the rest to the field's name."""
+
+LONGEST_DEFAULT = 60
+
+
+@dataclass(frozen=True)
+class Documented:
+    """A docstring in parts.
+
+    :param summary: its first paragraph.
+    :param params: text by parameter.
+    """
+
+    summary: str
+    params: dict[str, str]
+
+
+def documented(thing: type) -> Documented:
+    """Take a docstring apart, as Markdown."""
+    text = inspect.getdoc(thing) if "__doc__" in vars(thing) and thing.__doc__ else ""
+    parts = re.split(r"^:(\w+)(?: (\w+))?:", text or "", flags=re.MULTILINE)
+    named = zip(parts[1::3], parts[2::3], parts[3::3], strict=True)
+    return Documented(
+        summary=_plain(parts[0].strip().split("\n\n")[0]),
+        params={name: _plain(body.split("\n\n")[0]) for kind, name, body in named if kind == "param"},
+    )
+
+
+def _plain(text: str) -> str:
+    return re.sub(r":class:`~?[\w.]*?(\w+)`", r"`\1`", re.sub(r"\s+", " ", text).strip().replace("``", "`"))
+
+
+def fields(model: type[BaseModel]) -> str:
+    """Return a table of a model's fields."""
+    described = documented(model).params
+    rows = []
+    for name, field in model.model_fields.items():
+        note = described.get(name) or NOTES.get(f"{model.__name__}.{name}", "")
+        rows.append((f"`{field.alias or name}`", _type(field), _default(field), note))
+    return table(("field", "type", "default", ""), rows)
+
+
+def undescribed(model: type[BaseModel]) -> list[str]:
+    """Return the fields that nothing is said about."""
+    known = {
+        *documented(model).params,
+        *(n.partition(".")[2] for n in NOTES if n.startswith(f"{model.__name__}.")),
+    }
+    return [name for name in model.model_fields if name not in known]
+
+
+def name_of(annotation: Any) -> str:
+    """Return a type as a reader of YAML or JSON knows it."""
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is typing.Literal:
+        return ", ".join(f"`{value}`" for value in arguments)
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        return ", ".join(f"`{member.value}`" for member in annotation)
+    if origin is None:
+        return str(getattr(annotation, "__name__", annotation))
+    return _joined(origin, [name_of(a) for a in arguments if a not in {type(None), Ellipsis} and _is_type(a)])
+
+
+def _is_type(argument: Any) -> bool:
+    """What `Annotated` adds is none; it is shown beside the type."""
+    return isinstance(argument, type) or typing.get_origin(argument) is not None
+
+
+def _joined(origin: Any, names: list[str]) -> str:
+    if origin is tuple:
+        return f"list of {names[0]}" if len(names) == 1 else " and ".join(names)
+    if origin is dict:
+        return " → ".join(names)
+    return ", ".join(names)
+
+
+def _type(field: FieldInfo) -> str:
+    bounds = [(getattr(m, "ge", None), getattr(m, "le", None)) for m in field.metadata]
+    least = [f"from {ge}" for ge, _ in bounds if ge is not None]
+    most = [f"to {le}" for _, le in bounds if le is not None]
+    return " ".join([name_of(field.annotation), *least, *most])
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "required"
+    value = field.get_default(call_default_factory=True)
+    if isinstance(value, BaseModel) or value in (None, (), {}, ""):
+        return ""
+    shown = str(value).lower() if isinstance(value, bool | Mode) else str(value)
+    return f"`{shown[:LONGEST_DEFAULT]}`"
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a Markdown table."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |" for line in lines) + "\n"
