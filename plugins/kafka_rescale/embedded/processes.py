@@ -74,11 +74,11 @@ def end_with_parent(pid: int, started: str = "") -> subprocess.Popen[bytes]:
     """Start a watchdog that kills ``pid`` when this Python process ends, however it ends.
 
     The watchdog blocks on a pipe that only this process holds open. (PR_SET_PDEATHSIG would fire when the
-    *thread* that started the child ends.) Ids are given again, to threads of other processes among others: it kills
-    the process that had the id at first, or nobody.
+    *thread* that started the child ends.) Ids are given again, to threads of other processes among others: it
+    kills the process that had the id at first, or nobody.
 
     :param pid: of a child that nobody has waited for yet.
-    :param started: when that was, as :func:`started_at` has it; by default the present process of that id is meant.
+    :param started: when that was, as :func:`started_at` has it; by default that of the process which has the id.
     """
     same = "[ \"$(sed 's/.*) //' /proc/$0/stat 2>/dev/null | cut -d ' ' -f 20)\" = \"$1\" ]"
     command = ["/bin/sh", "-c", f'read -r _; {same} && kill -KILL "$0" 2>/dev/null', str(pid)]
