@@ -8,6 +8,12 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from hypothesis import settings
+
+# The machine is shared: how long one example takes says nothing.
+settings.register_profile("shared machine", deadline=None)
+settings.load_profile("shared machine")
+
 ROOT = Path(__file__).resolve().parents[1]
 
 # Before the first import of airflow, which reads them once and writes its configuration into AIRFLOW_HOME.

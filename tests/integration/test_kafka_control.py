@@ -21,7 +21,7 @@ from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import CONFIG_VARIABLE, KafkaConnection
 from kafka_rescale.kafka.control_topic import TOPIC, Change, ControlTopic
 from kafka_rescale.kafka.journal_store import advance, begin
-from kafka_rescale.kafka.lease import acquire, release, renew
+from kafka_rescale.kafka.lease import acquire, release
 from kafka_rescale.kafka.transactional_writer import TransactionalWriter
 
 from tests.support import lease_race
@@ -43,7 +43,7 @@ def control(connection: KafkaConnection, unique: str) -> ControlTopic:
 
 
 def take(
-    control: ControlTopic, owner: str, *, target: int = 8, now_ms: int = 1_000, finished: bool = False
+    control: ControlTopic, owner: str, *, target: int = 8, now_ms: int = 1_000, finished: bool | None = False
 ) -> Lease:
     state = acquire(control, owner, target, now_ms, ttl_ms=60_000, owner_is_finished=lambda _: finished)
     assert state.lease is not None
@@ -197,18 +197,20 @@ class TestLease:
 
     def test_a_lease_that_expired_was_released_or_outlived_its_owner_is_free(self, control: ControlTopic) -> None:
         take(control, MANUAL)
-        assert take(control, BACKFILL, now_ms=61_000).epoch == 2
+        with pytest.raises(LeaseHeld):
+            take(control, BACKFILL, now_ms=60_999, finished=None)
+        assert take(control, BACKFILL, now_ms=61_000, finished=None).epoch == 2
         assert take(control, MANUAL, now_ms=61_001, finished=True).epoch == 3
         release(control, MANUAL)
         assert take(control, BACKFILL, now_ms=61_002).epoch == 4
 
-    def test_only_the_owner_renews_and_releases(self, control: ControlTopic) -> None:
+    def test_a_run_that_is_known_to_go_on_keeps_it_however_long_it_takes(self, control: ControlTopic) -> None:
         take(control, MANUAL)
-        assert renew(control, MANUAL, 50_000, 60_000).lease == Lease(
-            owner=MANUAL, epoch=1, target=8, expires_at_ms=110_000
-        )
-        with pytest.raises(Fenced, match=f"{MANUAL} holding it"):
-            renew(control, BACKFILL, 50_000, 60_000)
+        with pytest.raises(LeaseHeld):
+            take(control, BACKFILL, now_ms=10**12, finished=False)
+
+    def test_only_the_owner_releases(self, control: ControlTopic) -> None:
+        take(control, MANUAL)
         release(control, BACKFILL)
         with pytest.raises(LeaseHeld):
             take(control, BACKFILL, now_ms=100_000)

@@ -63,7 +63,7 @@ def run_preflight(
     :param changes: fields of the file; ``owner``, ``finished`` and ``expect_running`` go to the preflight.
     """
     owner = changes.pop("owner", "expand/run-1")
-    finished: bool = changes.pop("finished", False)
+    finished: bool | None = changes.pop("finished", False)
     expect_running = changes.pop("expect_running", None)
     application = load_application(write(directory, name, **changes))
     return preflight(

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from kafka_rescale.core.control_records import ControlState, Generations, Lease
 from kafka_rescale.core.journal import Captured, Journal, PartitionOffsets, Phase
+from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.operations import cutover
 from kafka_rescale.operations.cutover import Cutover
-from kafka_rescale.operations.rescale import Rescale
+from kafka_rescale.operations.rescale import LEASE_MS, Rescale
 
 from tests.support.situations import situation
 
@@ -62,6 +63,13 @@ def promoted(monkeypatch: pytest.MonkeyPatch, before: Generations | None) -> Con
 
 def _nothing(*_: object) -> None:
     return None
+
+
+def test_the_lease_of_whoever_changes_the_journal_is_renewed(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = now_ms()
+    state = promoted(monkeypatch, None)
+    assert state.lease is not None
+    assert before + LEASE_MS <= state.lease.expires_at_ms <= now_ms() + LEASE_MS
 
 
 def test_the_generations_say_since_when_and_what_was_before(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,22 +25,22 @@ def owner_of(context: Context | Mapping[str, Any]) -> str:
     return f"{dag_run.dag_id}/{dag_run.run_id}"
 
 
-def owner_is_finished(owner: str) -> bool:
+def owner_is_finished(owner: str) -> bool | None:
     """Whether the run that is named so has ended, as far as Airflow can tell.
 
-    Anything else than a clear answer (another kind of owner, a deleted run, an API that does not answer) counts
-    as unfinished: then the lease is kept until it expires.
+    :returns: None without a clear answer (another kind of owner, a deleted run, an API that does not answer): then
+        the lease is kept until it expires.
     """
     from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
     dag_id, _, run_id = owner.partition("/")
     if not run_id or dag_id == "shell":
-        return False
+        return None
     try:
         state = RuntimeTaskInstance.get_dagrun_state(dag_id=dag_id, run_id=run_id)
     except Exception as error:
         log.warning("the state of run %s is unknown: %s", owner, error)
-        return False
+        return None
     return getattr(state, "value", state) in FINISHED_STATES  # an Enum here, not a StrEnum
 
 

@@ -119,7 +119,7 @@ def plan(
         target=target or recommended or application.partitions,
         owner=f"shell/{socket.gethostname()}/{os.getpid()}",
         now_ms=now_ms(),
-        owner_is_finished=lambda _: False,
+        owner_is_finished=lambda _: None,
     )
     document = plan_view(result.plan, result.messages)
     show(with_advice(document, advice) if recommend else document, as_json)

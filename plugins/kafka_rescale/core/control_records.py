@@ -32,7 +32,8 @@ class Lease(Value):
 
     :param owner: ``<dag_id>/<run_id>`` of an Airflow run, or ``shell/<host>/<pid>``.
     :param epoch: raised by every acquisition.
-    :param expires_at_ms: a lease of an owner that can't be asked is free after this; renewed by every step.
+    :param expires_at_ms: a lease of an owner that can't be asked is free after this; every change of the journal
+        renews it.
     """
 
     owner: str

@@ -17,14 +17,14 @@ def acquire(
     target: int,
     now_ms: int,
     ttl_ms: int,
-    owner_is_finished: Callable[[str], bool],
+    owner_is_finished: Callable[[str], bool | None],
 ) -> ControlState:
     """Take the lease, or keep it: the same owner may come back as often as it likes.
 
     :param owner: ``<dag_id>/<run_id>``, or ``shell/<host>/<pid>``.
     :param target: the partition count aimed at.
-    :param ttl_ms: the lease is free this long after ``now_ms``, unless it is renewed.
-    :param owner_is_finished: whether the run that holds the lease has ended, so that nobody has to wait.
+    :param ttl_ms: nobody waits for an owner that can't be asked longer than this after its last renewal.
+    :param owner_is_finished: whether the run that holds the lease has ended; None if nobody can tell.
     :raises LeaseHeld: another owner holds it.
     :raises Refused: an expansion with another target is in progress.
     :raises Fenced: other controllers kept coming in between.
@@ -48,17 +48,9 @@ def acquire(
     return control.update(change)
 
 
-def renew(control: ControlTopic, owner: str, now_ms: int, ttl_ms: int) -> ControlState:
-    """Keep the lease for another ``ttl_ms``; every step does.
-
-    :raises Fenced: somebody else has it by now.
-    """
-
-    def change(state: ControlState) -> Change:
-        held = require_owner(state, control.application, owner)
-        return {Concern.LEASE: held.model_copy(update={"expires_at_ms": now_ms + ttl_ms})}
-
-    return control.update(change)
+def renewed(held: Lease, now_ms: int, ttl_ms: int) -> Lease:
+    """Return the lease with another ``ttl_ms``; every change of the journal writes it."""
+    return held.model_copy(update={"expires_at_ms": now_ms + ttl_ms})
 
 
 def release(control: ControlTopic, owner: str) -> ControlState:
@@ -93,15 +85,18 @@ def require_owner(state: ControlState, application: str, owner: str) -> Lease:
 
 
 def refuse_if_held(
-    application: str, held: Lease | None, owner: str, now_ms: int, owner_is_finished: Callable[[str], bool]
+    application: str, held: Lease | None, owner: str, now_ms: int, owner_is_finished: Callable[[str], bool | None]
 ) -> None:
     """Tell early what acquiring the lease would refuse; only acquiring it decides.
 
+    A run that is known to go on keeps it for as long as it does: copying terabytes, or an approval, may take days.
+
     :raises LeaseHeld: another owner, whose run has not ended, holds it.
     """
-    if held is None or held.released or held.owner == owner or held.expires_at_ms <= now_ms:
+    if held is None or held.released or held.owner == owner:
         return
-    if owner_is_finished(held.owner):
+    finished = owner_is_finished(held.owner)
+    if finished or (finished is None and held.expires_at_ms <= now_ms):
         return
     raise LeaseHeld(
         f"application {application!r}",

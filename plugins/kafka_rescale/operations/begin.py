@@ -10,11 +10,8 @@ from kafka_rescale.core.plan import Plan
 from kafka_rescale.kafka import journal_store, lease
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.operations.gate import close_gate
-from kafka_rescale.operations.rescale import Rescale
+from kafka_rescale.operations.rescale import LEASE_MS, Rescale
 from kafka_rescale.operations.rollback import roll_back
-
-LEASE_MS = 24 * 3600 * 1000
-"""An owner that can't be asked whether it has finished keeps its lease for a day."""
 
 
 def begin(
@@ -24,7 +21,7 @@ def begin(
     *,
     owner: str,
     now_ms: int,
-    owner_is_finished: Callable[[str], bool],
+    owner_is_finished: Callable[[str], bool | None],
 ) -> Journal:
     """Take the lease and write or continue the journal.
 

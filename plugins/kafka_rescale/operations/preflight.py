@@ -46,7 +46,7 @@ def preflight(
     target: int,
     owner: str,
     now_ms: int,
-    owner_is_finished: Callable[[str], bool],
+    owner_is_finished: Callable[[str], bool | None],
     expect_running: bool | None = None,
     others: Mapping[Role, KafkaConnection] | None = None,
 ) -> Preflight:
@@ -55,7 +55,7 @@ def preflight(
     :param target: partitions wanted.
     :param owner: who asks, as it would stand in the lease.
     :param now_ms: wall clock, in ms since the epoch.
-    :param owner_is_finished: whether another owner's run has ended.
+    :param owner_is_finished: whether another owner's run has ended; None if nobody can tell.
     :param expect_running: whether the application has to run, or to be stopped; None: either.
     :param others: connections of other roles than ``plan`` whose permissions are checked as well.
     :raises InvalidInput: no connection can be had with these settings.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from kafka_rescale.core.application import Application
-from kafka_rescale.core.control_records import ControlState, Generations
+from kafka_rescale.core.control_records import Concern, ControlState, Generations
 from kafka_rescale.core.errors import Fenced, UnsafeState
 from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.core.plan import Plan
@@ -14,9 +14,13 @@ from kafka_rescale.core.values import Value
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.kafka.lease import renewed
 from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.lifecycle.factory import lifecycle_of
 from kafka_rescale.lifecycle.instance import Instance, Lifecycle
+
+LEASE_MS = 24 * 3600 * 1000
+"""An owner that can't be asked whether it has finished keeps its lease for a day after its last step."""
 
 Records = Callable[[ControlState], Mapping[str, Value]]
 """What is written beside the journal, made from the present state."""
@@ -75,7 +79,10 @@ class Rescale:
         """
 
         def under_lease(state: ControlState) -> Mapping[str, Value]:
-            return {**(records(state) if records else {}), "journal": change(self._owned(state))}
+            journal = change(self._owned(state))
+            assert state.lease is not None
+            lease = renewed(state.lease, now_ms(), LEASE_MS)
+            return {**(records(state) if records else {}), Concern.JOURNAL: journal, Concern.LEASE: lease}
 
         return self._owned(self.control.update(under_lease))
 
