@@ -57,6 +57,7 @@ def test_the_job_says_what_it_has_read_beside_a_run_that_holds_the_lease(
     assert world.totals(day) == world.expected(day)
 
 
+@pytest.mark.slow
 def test_a_refused_day_ends_with_its_reason(world: SnapshotWorld, tmp_path: Path) -> None:
     world.create(orders_of_days(1))
     job = world.job(DAYS[0])
