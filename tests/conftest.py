@@ -17,8 +17,13 @@ settings.load_profile("shared machine")
 ROOT = Path(__file__).resolve().parents[1]
 
 # Before the first import of airflow, which reads them once and writes its configuration into AIRFLOW_HOME.
-os.environ["AIRFLOW_HOME"] = tempfile.mkdtemp(prefix="kafka-rescale-airflow-")
-atexit.register(shutil.rmtree, os.environ["AIRFLOW_HOME"], ignore_errors=True)
+# A worker of several has a directory within that of the process that started it, which cleans up.
+WORKER = os.environ.get("PYTEST_XDIST_WORKER")
+if WORKER:
+    os.environ["AIRFLOW_HOME"] = str(Path(os.environ["AIRFLOW_HOME"]) / WORKER)
+else:
+    os.environ["AIRFLOW_HOME"] = tempfile.mkdtemp(prefix="kafka-rescale-airflow-")
+    atexit.register(shutil.rmtree, os.environ["AIRFLOW_HOME"], ignore_errors=True)
 os.environ["AIRFLOW__CORE__LOAD_EXAMPLES"] = "False"
 os.environ["AIRFLOW__CORE__DAGS_FOLDER"] = str(ROOT / "dags")
 os.environ["AIRFLOW__CORE__PLUGINS_FOLDER"] = str(ROOT / "plugins")

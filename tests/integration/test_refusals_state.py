@@ -78,8 +78,10 @@ def test_a_rescale_that_another_run_holds(client: Client, tmp_path: Path, unique
     )
     assert run_preflight(client, tmp_path, unique, finished=True).plan is not None
     assert run_preflight(client, tmp_path, unique, owner="expand/run-0").plan is not None
+    assert "has not ended" in refusal(lambda: run_preflight(client, tmp_path, unique, finished=None), LeaseHeld)
     remember(client, unique, lease=lease.model_copy(update={"expires_at_ms": START_MS}))
-    assert run_preflight(client, tmp_path, unique).plan is not None
+    assert "has not ended" in refusal(lambda: run_preflight(client, tmp_path, unique, finished=False), LeaseHeld)
+    assert run_preflight(client, tmp_path, unique, finished=None).plan is not None
 
 
 def test_a_run_that_has_lost_the_lease_creates_nothing(client: Client, tmp_path: Path, unique: str) -> None:
