@@ -62,3 +62,20 @@ def run_state(run: str) -> RunState:
         return RunState.UNKNOWN
     ended = getattr(state, "value", state)
     return RunState(ended) if ended in FINISHED_STATES else RunState.RUNNING
+
+
+def failed_tasks(run: str) -> list[str]:
+    """Return the tasks of a run that have failed, sorted; none if the API doesn't answer.
+
+    :param run: ``<dag_id>/<run_id>``.
+    """
+    from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+
+    dag_id, _, run_id = run.partition("/")
+    try:
+        states = RuntimeTaskInstance.get_task_states(dag_id=dag_id, run_ids=[run_id])
+    except Exception as error:
+        log.warning("the tasks of run %s are unknown: %s", run, error)
+        return []
+    found = states.get(run_id, {})
+    return sorted(task for task, state in found.items() if getattr(state, "value", state) == "failed")

@@ -117,6 +117,7 @@ def status_view(
         "mode": str(application.mode),
         "phase": str(control.journal.phase) if control.journal else None,
         "target": control.journal.plan.partitions if control.journal else None,
+        "rollback_reason": control.journal.rollback_reason if control.journal else "",
         "attempt": control.journal.attempt if control.journal else None,
         "timings": control.journal.timings if control.journal else {},
         "prewarmed": control.journal.prewarmed if control.journal else {},
@@ -147,6 +148,8 @@ def _summary(application: Application, control: ControlState) -> str:
         else "expansion: none",
         f"lease: {lease.owner}, for {lease.target} partitions" if lease and not lease.released else "lease: free",
     ]
+    if journal and journal.rollback_reason:
+        lines.append(f"rolled back because: {journal.rollback_reason}")
     if journal and not journal.plan.is_in_place and (said := remark(journal.timings, journal.prewarmed)):
         lines.append(said)
     if control.bridge:

@@ -76,7 +76,7 @@ def preflight(
     if checks.is_continued(situation):
         journal = situation.control.journal
         assert journal is not None
-        return Preflight(journal.plan, False, (f"continues in phase {journal.phase}", *messages))
+        return Preflight(journal.plan, False, (f"continues in phase {journal.told}", *messages))
     if not changes_anything(situation):
         return Preflight(
             None, True, (f"{application.application_id} is already at {target} partitions", *messages)

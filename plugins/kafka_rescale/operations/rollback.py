@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 from kafka_rescale.core.application import Application
+from kafka_rescale.core.health import failed_jobs
 from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.kafka import lease
 from kafka_rescale.kafka.connection import KafkaConnection
@@ -27,13 +28,15 @@ def roll_back(
     Copies stay where they are: a new run continues with them.
 
     :param owner: the run that holds the lease; without it nothing is changed.
-    :param reason: goes to the log.
+    :param reason: goes to the journal, with what has failed of the jobs; a reason that is there already stays.
     :param take_over: take the lease from whoever holds it: a person's decision.
     :returns: what was done, for a person.
     """
     rescale = Rescale.open(application, connection, owner)
     state = rescale.control.read()
     journal = state.journal
+    if journal is not None and journal.phase is Phase.ROLLED_BACK:
+        return f"nothing to roll back: it was done before; {journal.told}"
     if journal is None or state.lease is None or not journal.in_progress:
         return "nothing to roll back: no expansion is in progress"
     if journal.is_promoted:
@@ -49,9 +52,11 @@ def roll_back(
             ttl_ms=state.lease.expires_at_ms - now_ms(),
             owner_is_finished=lambda _: True,
         )
+    # Of several that roll back one attempt, the first one knows why; those who find it failed only find that.
+    reason = journal.rollback_reason or "; ".join([reason, *failed_jobs(state)])
     log.warning("rolling back %s: %s", journal.plan.green, reason)
     # Recorded first: a cutover that wakes up late must find that it has lost before blue is started again.
-    rescale.advance(Phase.ROLLING_BACK)
+    rescale.advance(Phase.ROLLING_BACK, rollback_reason=reason)
     if journal.stop_asked:
         _restart_blue(rescale, journal)
     if journal.pause_started_ms:

@@ -8,13 +8,14 @@ from typing import Any
 from airflow.sdk import Context
 
 from kafka_rescale.airflow.operators.base import RescaleOperator
+from kafka_rescale.airflow.runs import failed_tasks, owner_of
 
 
 class RollBackOperator(RescaleOperator):
     """
     Start the running generation again as it was; nothing to do once the new one is promoted.
 
-    :param reason: why, for the log (templated)
+    :param reason: why, for the journal (templated); the tasks of this run that have failed are named behind it
     :param take_over: take the lease from whoever holds it; only where a person asked for the rollback
     """
 
@@ -30,7 +31,9 @@ class RollBackOperator(RescaleOperator):
         """Return what was done, in a sentence."""
         from kafka_rescale.operations.rollback import roll_back
 
-        return self.run_owned(roll_back, context, reason=self.reason, take_over=self.take_over)
+        failed = failed_tasks(owner_of(context))
+        reason = f"{self.reason}: {', '.join(failed)}" if failed else self.reason
+        return self.run_owned(roll_back, context, reason=reason, take_over=self.take_over)
 
 
 class FinishOperator(RescaleOperator):
