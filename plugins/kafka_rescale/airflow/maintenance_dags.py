@@ -1,4 +1,4 @@
-"""The DAGs that a person starts beside an expansion: ``rollback_<application>`` and ``retire_<application>``."""
+"""The DAGs that a person starts beside an expansion: roll it back, accept findings, retire what it has left."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from pathlib import Path
 
 from airflow.sdk import DAG
 
-from kafka_rescale.airflow.operators.closing import RetireOperator, RollBackOperator
-from kafka_rescale.airflow.params import retire_params, roll_back_params
+from kafka_rescale.airflow.operators.closing import AcceptOperator, RetireOperator, RollBackOperator
+from kafka_rescale.airflow.params import accept_params, retire_params, roll_back_params
 from kafka_rescale.airflow.retries import DEFAULT_ARGS
 from kafka_rescale.core.application import Application
+from kafka_rescale.core.declared_topics import InputPolicy
 
 ROLL_BACK_DOC = """
 Starts the running generation of `{application_id}` again as it was, and ends the expansion in progress.
@@ -17,6 +18,14 @@ Starts the running generation of `{application_id}` again as it was, and ends th
 An expansion that fails rolls back by itself; this is for one that shall not go on, or whose run is gone. It takes
 the lease from whoever holds it: a run that still goes on finds that out and fails. It is possible until the
 promotion; afterwards it does nothing.
+"""
+
+ACCEPT_DOC = """
+Accepts misrouted records of `{application_id}`: those that a producer with old metadata has put into partitions of
+the old count since the cutover. Nobody can take them back; `verify` and `callback` fail while the input has them.
+
+A finding names one range of offsets of one partition, all of them written by now. `verify` reports it as accepted,
+by whom and why; any other record still fails. Afterwards clear the task that has failed.
 """
 
 RETIRE_DOC = """
@@ -40,6 +49,29 @@ def roll_back_dag(application: Application, file: Path) -> DAG:
     ) as dag:
         RollBackOperator(
             task_id="roll_back", application_file=str(file), reason="{{ params.reason }}", take_over=True
+        )
+    return dag
+
+
+def accept_dag(application: Application, file: Path) -> DAG | None:
+    """Return the acceptance of findings of one application; None if no input can have any."""
+    if not any(i.policy is InputPolicy.PAUSED for i in application.inputs):
+        return None
+    name = application.application_id
+    with DAG(
+        dag_id=f"accept_{name}",
+        schedule=None,
+        max_active_runs=1,
+        params=accept_params(),
+        default_args=DEFAULT_ARGS,
+        doc_md=ACCEPT_DOC.format(application_id=name),
+        tags=["kafka-rescale", "accept", *application.tags],
+    ) as dag:
+        AcceptOperator(
+            task_id="accept",
+            application_file=str(file),
+            findings="{{ params.findings | join(' ') }}",
+            reason="{{ params.reason }}",
         )
     return dag
 

@@ -14,6 +14,7 @@ from kafka_rescale.core.generation_names import blue_names
 from kafka_rescale.core.plan import Plan
 from kafka_rescale.core.prewarming import remark
 from kafka_rescale.core.topology import Topology
+from kafka_rescale.core.verification_report import Report
 
 
 def application_view(application: Application, topology: Topology) -> Document:
@@ -126,6 +127,7 @@ def status_view(
             for name, n, worst, open_ in stages
         ],
         "verified": control.report.get("passed"),
+        "acceptances": control.acceptances.model_dump(mode="json")["accepted"],
         "bridge": control.bridge.model_dump(mode="json") if control.bridge else None,
         "autoscaling": control.autoscaling.model_dump(mode="json") if control.autoscaling else None,
     }
@@ -157,8 +159,18 @@ def _summary(application: Application, control: ControlState) -> str:
     if (watched := control.results.get("watch")) is not None:
         lines.append(f"autoscaling: {watched.state} at {_utc(watched.as_of_ms)}: {watched.detail}")
     if control.report:
-        lines.append(f"verification: {'passed' if control.report.get('passed') else 'failed'}")
+        lines += _verification(Report.model_validate(control.report))
     return "\n".join(lines)
+
+
+def _verification(report: Report) -> list[str]:
+    accepted = f", {report.accepted:,} misrouted records accepted" if report.accepted else ""
+    misrouted = [f"misrouted: {finding}" for i in report.inputs for finding in i.findings]
+    return [
+        f"verification: {'passed' if report.passed else 'failed'}{accepted}",
+        *misrouted,
+        *(str(acceptance) for i in report.inputs for acceptance in i.acceptances),
+    ]
 
 
 def _bridge_line(bridge: Bridge, result: JobResult | None) -> str:

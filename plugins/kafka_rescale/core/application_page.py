@@ -65,7 +65,10 @@ class TopicLags(Value):
 
 
 class Proof(Value):
-    """The verification report's summary; the report itself is read on its own."""
+    """The verification report's summary; the report itself is read on its own.
+
+    :param accepted: misrouted records that a person has accepted; they are no findings.
+    """
 
     passed: bool
     current: bool
@@ -74,6 +77,7 @@ class Proof(Value):
     stores: int
     entries: int
     findings: int
+    accepted: int = 0
 
 
 class ApplicationPage(Value):
@@ -231,4 +235,5 @@ def _proof(report: Report, fingerprint: str) -> Proof:
         stores=len(report.stores),
         entries=sum(s.green.live for s in report.stores),
         findings=failures + len(report.start_offsets) + sum(i.misrouted for i in report.inputs),
+        accepted=report.accepted,
     )

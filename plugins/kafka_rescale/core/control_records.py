@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
+from kafka_rescale.core.acceptance import Acceptances
 from kafka_rescale.core.autoscaling_record import Autoscaling
 from kafka_rescale.core.bridge import Bridge
 from kafka_rescale.core.journal import Journal, PartitionOffsets
@@ -25,6 +26,7 @@ class Concern(StrEnum):
     AUTOSCALING = "autoscaling"
     RESULT = "result"
     REPORT = "report"
+    ACCEPTANCES = "acceptances"
 
 
 class Lease(Value):
@@ -131,3 +133,4 @@ class ControlState(Value):
     autoscaling: Autoscaling | None = None
     results: dict[str, JobResult] = Field(default_factory=dict)
     report: dict[str, object] = Field(default_factory=dict)
+    acceptances: Acceptances = Field(default_factory=Acceptances)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from kafka_rescale.core.misrouted import InputReport
 from kafka_rescale.core.oracles import MEANING, KeyFinding, Oracle
 from kafka_rescale.core.verification_report import MAX_FINDINGS, Report, StoreReport
 
@@ -19,9 +20,7 @@ def render(report: Report) -> str:
         "",
         _stores(report.stores),
     )
-    inputs = [
-        f"\n{i.topic}: {i.misrouted:,} of {i.records:,} records since the cutover misrouted" for i in report.inputs
-    ]
+    inputs = [line for each in report.inputs for line in _input(each)]
     parts = [*head, *inputs, *(_partitions(s) for s in report.stores), *_findings(report)]
     return "\n".join(parts)
 
@@ -55,6 +54,13 @@ def _stores(stores: Sequence[StoreReport]) -> str:
             ("", "", "green", s.green.records, s.green.live, s.green.tombstoned, s.expired, s.surplus, result)
         )
     return table(header, rows)
+
+
+def _input(found: InputReport) -> list[str]:
+    more = f", {found.accepted:,} more accepted" if found.accepted else ""
+    head = f"\n{found.topic}: {found.misrouted:,} of {found.records:,} records since the cutover misrouted{more}"
+    open_ = [f"  finding {f}: {s.records:,} records" for f, s in zip(found.findings, found.spans, strict=True)]
+    return [head, *open_, *(f"  {a}" for a in found.acceptances)]
 
 
 def _partitions(store: StoreReport) -> str:

@@ -88,6 +88,11 @@ class Report(Value):
         return (*self.start_offsets, *self.misrouted, *(f for s in self.stores for f in s.findings))
 
     @property
+    def accepted(self) -> int:
+        """How many misrouted records were accepted by a person."""
+        return sum(i.accepted for i in self.inputs)
+
+    @property
     def misrouted(self) -> tuple[KeyFinding, ...]:
         """The first misrouted records of every input."""
         return tuple(
