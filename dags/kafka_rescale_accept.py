@@ -1,4 +1,4 @@
-"""An Airflow DAG ``accept_<application>`` per application file with a ``paused`` input."""
+"""An Airflow DAG ``accept_<application>`` per application file."""
 
 from __future__ import annotations
 

@@ -29,7 +29,6 @@ EXAMPLE: dict[str, Any] = {
     "lifecycle": {"type": "manual"},
     "snapshots": {"location": "/data/snapshots"},
 }
-PAUSED = {"topic": "orders", "policy": "paused", "producers": {"stop": "true", "start": "true"}}
 
 
 def dags() -> Iterator[str]:
@@ -70,17 +69,10 @@ def _example_dags() -> list[tuple[str, DAG]]:
     file, application = Path("FILE"), Application.model_validate(EXAMPLE)
     inputs = [{"topic": "orders", "policy": "unkeyed"}]
     in_place = Application.model_validate(EXAMPLE | {"mode": Mode.IN_PLACE, "inputs": inputs})
-    kinds = (expansion_dag, roll_back_dag, retire_dag, bridge_dag, watch_dag, snapshot_dag)
+    kinds = (expansion_dag, roll_back_dag, accept_dag, retire_dag, bridge_dag, watch_dag, snapshot_dag)
     made = [dag for kind in kinds if (dag := kind(application, file)) is not None]
     first, *others = [(f"`{dag.dag_id}`", dag) for dag in [*made, *_chain_dags()]]
-    accepting = accept_dag(Application.model_validate(EXAMPLE | {"inputs": [PAUSED]}), file)
-    assert accepting is not None
-    return [
-        first,
-        (f"{first[0]} with `mode: in_place`", expansion_dag(in_place, file)),
-        (f"`{accepting.dag_id}`, if an input is `paused`", accepting),
-        *others,
-    ]
+    return [first, (f"{first[0]} with `mode: in_place`", expansion_dag(in_place, file)), *others]
 
 
 def _chain_dags() -> list[DAG]:

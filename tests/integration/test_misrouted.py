@@ -13,6 +13,7 @@ from kafka_rescale.core.errors import InvalidInput, Refused, UnsafeState
 from kafka_rescale.core.journal import Captured, Journal, Phase
 from kafka_rescale.core.misrouted import InputReport, refuse_misrouted
 from kafka_rescale.core.planning import build_plan
+from kafka_rescale.core.verification_report import Report
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
@@ -23,6 +24,7 @@ from kafka_rescale.operations.quiesce import assert_held
 from kafka_rescale.operations.rescale import Rescale
 
 from tests.support.ordered import IGNORANT
+from tests.support.page_contents import complete
 from tests.support.small_application import application, topic_configs, write
 
 pytestmark = pytest.mark.integration
@@ -122,7 +124,7 @@ def test_what_was_accepted_fails_nothing_and_what_comes_later_does(
     assert again == accepted
     after = looked(connection, unique)
     assert (after.misrouted, after.accepted) == (0, found.misrouted)
-    assert {each.by for each in after.acceptances} == {"ada"}
+    assert {each.by for each in again} == {"ada"}
 
     send(stale, topic, 20)
     later = looked(connection, unique)
@@ -141,12 +143,35 @@ def test_nobody_can_accept_more_than_what_was_found(connection: KafkaConnection,
         exact._replace(partition=7),
         exact._replace(topic=f"{unique}-orders"),
     ):
-        with pytest.raises(Refused, match=f"found misrouted records {exact}"):
+        with pytest.raises(Refused, match=f"found only {exact}"):
             accept(declared, connection, findings=[str(exact), str(wrong)], by="ada", reason="why not")
-    for findings, reason in (([str(exact)], " "), ([], "why not"), (["everything"], "why not")):
+    for findings, reason in (([str(exact)], " "), ([], "why not")):
         with pytest.raises(InvalidInput):
             accept(declared, connection, findings=findings, by="ada", reason=reason)
+    with pytest.raises(Refused, match="found none of this kind"):
+        accept(declared, connection, findings=["totals@0123456789ab"], by="ada", reason="nobody has compared it")
     assert ControlTopic(connection, unique).read().acceptances.accepted == ()
+
+
+@pytest.mark.usefixtures("stale")
+def test_what_was_compared_is_accepted_as_the_last_report_names_it(
+    connection: KafkaConnection, unique: str
+) -> None:
+    control = ControlTopic(connection, unique)
+    journal = control.read().journal
+    assert journal is not None
+    found = Report.model_validate(complete("orders", passed=False).control.report)
+    report = found.model_copy(update={"plan": journal.plan.fingerprint})
+    names = list(report.compared)
+    control.update(lambda _: {"report": report})
+    with pytest.raises(Refused, match=f"found only {', '.join(names)}"):
+        accept(application(unique), connection, findings=["totals@0123456789ab"], by="ada", reason="no other")
+    accept(application(unique), connection, findings=names, by="ada", reason="derived data, rebuilt nightly")
+    assert report.concluded(control.read().acceptances).passed
+    later = journal.model_copy(update={"pause_started_ms": report.as_of_ms + 1})
+    control.update(lambda _: {"journal": later})
+    with pytest.raises(Refused, match="found none of this kind"):
+        accept(application(unique), connection, findings=names, by="ada", reason="an older report")
 
 
 @pytest.mark.usefixtures("stale")
@@ -177,4 +202,4 @@ def test_it_is_accepted_from_a_shell(
     assert ": replayed by hand" in shown
     assert looked(connection, unique).misrouted == 0
     assert main(["accept", *options, "--finding", f"{unique}-customers-0:0-999999"]) == REFUSED
-    assert "expected misrouted records that begin and end at these offsets" in capsys.readouterr().err
+    assert "expected a finding by exactly this name" in capsys.readouterr().err

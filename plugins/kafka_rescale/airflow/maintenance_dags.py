@@ -10,7 +10,6 @@ from kafka_rescale.airflow.operators.closing import AcceptOperator, RetireOperat
 from kafka_rescale.airflow.params import accept_params, retire_params, roll_back_params
 from kafka_rescale.airflow.retries import DEFAULT_ARGS
 from kafka_rescale.core.application import Application
-from kafka_rescale.core.declared_topics import InputPolicy
 
 ROLL_BACK_DOC = """
 Starts the running generation of `{application_id}` again as it was, and ends the expansion in progress.
@@ -21,11 +20,12 @@ promotion; afterwards it does nothing.
 """
 
 ACCEPT_DOC = """
-Accepts misrouted records of `{application_id}`: those that a producer with old metadata has put into partitions of
-the old count since the cutover. Nobody can take them back; `verify` and `callback` fail while the input has them.
+Accepts findings of `verify` for `{application_id}` that nobody can mend any more, so that the expansion can end:
+misrouted records stay in their input, and what was copied is compared as it was at the promotion.
 
-A finding names one range of offsets of one partition, all of them written by now. `verify` reports it as accepted,
-by whom and why; any other record still fails. Afterwards clear the task that has failed.
+A finding names exactly what was seen: a range of offsets of one partition, or the outcome of one store's
+comparison. `verify` reports it as accepted, by whom and why; anything else still fails. Afterwards clear the task
+that failed.
 """
 
 RETIRE_DOC = """
@@ -53,10 +53,8 @@ def roll_back_dag(application: Application, file: Path) -> DAG:
     return dag
 
 
-def accept_dag(application: Application, file: Path) -> DAG | None:
-    """Return the acceptance of findings of one application; None if no input can have any."""
-    if not any(i.policy is InputPolicy.PAUSED for i in application.inputs):
-        return None
+def accept_dag(application: Application, file: Path) -> DAG:
+    """Return the acceptance of verify's findings of one application."""
     name = application.application_id
     with DAG(
         dag_id=f"accept_{name}",

@@ -150,7 +150,7 @@ def accept_params() -> dict[str, Param]:
             title="Findings",
             section=WHAT,
             description_md="One per line, as the log of `verify` or `callback`, the page, and `status` name them: "
-            "`<topic>-<partition>:<first offset>-<last offset>`.",
+            "`<topic>-<partition>:<first offset>-<last offset>` or `<store>@<digest>`.",
         ),
         "reason": Param(
             type="string",

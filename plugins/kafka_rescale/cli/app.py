@@ -160,7 +160,7 @@ def accept(
     config: Config = None,
     as_json: AsJson = False,
 ) -> None:
-    """Accept misrouted records that verify has found: they are reported from then on, and fail nothing."""
+    """Accept findings of verify, exactly as they are: they are reported from then on, and fail nothing."""
     application, connection = _opened(file, config, Role.ADMIN)
     accepted = accept_findings(application, connection, findings=finding, by=_person(), reason=reason)
     data = {"accepted": [each.model_dump(mode="json") for each in accepted]}

@@ -164,12 +164,11 @@ def _summary(application: Application, control: ControlState) -> str:
 
 
 def _verification(report: Report) -> list[str]:
-    accepted = f", {report.accepted:,} misrouted records accepted" if report.accepted else ""
-    misrouted = [f"misrouted: {finding}" for i in report.inputs for finding in i.findings]
+    accepted = f", with {len(report.acceptances)} findings accepted" if report.acceptances else ""
     return [
         f"verification: {'passed' if report.passed else 'failed'}{accepted}",
-        *misrouted,
-        *(str(acceptance) for i in report.inputs for acceptance in i.acceptances),
+        *(f"finding {name}" for name in report.unaccepted),
+        *map(str, report.acceptances),
     ]
 
 

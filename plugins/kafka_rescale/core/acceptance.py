@@ -1,7 +1,8 @@
-"""What a person has accepted of verify's findings: misrouted records, which nobody can take back.
+"""What a person has accepted of verify's findings, so that an expansion can be brought to its end.
 
-They stay in their input until retention deletes them, and were processed long ago. An acceptance names the offsets
-of one partition, all of them written by then, so nothing that is written later can be within it.
+A misrouted record stays in its input until retention deletes it, and was processed long ago; what a copy lacks
+below the promotion's offsets, it lacks for good. An acceptance names exactly what was seen: the offsets of one
+partition, all of them written by then, or the outcome of one store's comparison. Anything else is a finding again.
 """
 
 from __future__ import annotations
@@ -10,14 +11,13 @@ import re
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.values import Value
 
-_FINDING = re.compile(r"(?P<topic>\S+)-(?P<partition>\d+):(?P<first>\d+)-(?P<last>\d+)")
+_RANGE = re.compile(r"(?P<topic>\S+)-(?P<partition>\d+):(?P<first>\d+)-(?P<last>\d+)")
 
 
-class FindingId(NamedTuple):
-    """The name of a finding: misrouted records of one partition, ``<topic>-<partition>:<first>-<last>``.
+class MisroutedRange(NamedTuple):
+    """The name of misrouted records of one partition, ``<topic>-<partition>:<first>-<last>``.
 
     :param last: offset of the last one, inclusive; ``first`` and ``last`` are misrouted, not all between them are.
     """
@@ -28,20 +28,16 @@ class FindingId(NamedTuple):
     last: int
 
     @classmethod
-    def parse(cls, text: str) -> FindingId:
-        """Return the finding of this name.
-
-        :raises InvalidInput: it is none.
-        """
-        found = _FINDING.fullmatch(text.strip())
+    def parse(cls, finding: str) -> MisroutedRange | None:
+        """Return the range that a finding names, None if it names none."""
+        found = _RANGE.fullmatch(finding)
         if found is None or int(found["first"]) > int(found["last"]):
-            raise InvalidInput(
-                "finding",
-                found=repr(text),
-                expected="<topic>-<partition>:<first offset>-<last offset>, as verify reports it",
-                remedy="Copy it from the log of verify or callback; or see `python -m kafka_rescale status FILE`.",
-            )
+            return None
         return cls(found["topic"], int(found["partition"]), int(found["first"]), int(found["last"]))
+
+    def covers(self, partition: int, offset: int) -> bool:
+        """Whether a record of the topic is within it."""
+        return partition == self.partition and self.first <= offset <= self.last
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}:{self.first}-{self.last}"
@@ -51,32 +47,21 @@ class Acceptance(Value):
     """One finding, and who has accepted it.
 
     :param plan: fingerprint of the plan whose expansion it was found after; it counts for no other.
-    :param records: how many misrouted records there were in it.
+    :param finding: ``<topic>-<partition>:<first>-<last>`` (misrouted), or ``<store>@<digest>`` (compared).
+    :param records: how many misrouted records, or violations, there were.
     :param at_ms: wall clock.
     """
 
     plan: str
-    topic: str
-    partition: int
-    first: int
-    last: int
+    finding: str
     records: int
     by: str
     at_ms: int
     reason: str
 
-    @property
-    def finding(self) -> FindingId:
-        """What was accepted."""
-        return FindingId(self.topic, self.partition, self.first, self.last)
-
-    def covers(self, partition: int, offset: int) -> bool:
-        """Whether a record of the topic is within it."""
-        return partition == self.partition and self.first <= offset <= self.last
-
     def __str__(self) -> str:
         at = datetime.fromtimestamp(self.at_ms / 1000, UTC).isoformat(timespec="seconds")
-        return f"{self.finding}: {self.records:,} records, accepted by {self.by} at {at}: {self.reason}"
+        return f"{self.finding}: {self.records:,} accepted by {self.by} at {at}: {self.reason}"
 
 
 class Acceptances(Value):
@@ -84,9 +69,14 @@ class Acceptances(Value):
 
     accepted: tuple[Acceptance, ...] = ()
 
-    def of(self, plan: str, topic: str) -> tuple[Acceptance, ...]:
-        """Return what counts for a topic after the expansion by a plan.
+    def of(self, plan: str) -> dict[str, Acceptance]:
+        """Return what counts after the expansion by a plan, by finding.
 
         :param plan: its fingerprint.
         """
-        return tuple(a for a in self.accepted if a.plan == plan and a.topic == topic)
+        return {a.finding: a for a in self.accepted if a.plan == plan}
+
+    def ranges(self, plan: str, topic: str) -> tuple[MisroutedRange, ...]:
+        """Return the accepted misrouted records of a topic."""
+        named = map(MisroutedRange.parse, self.of(plan))
+        return tuple(found for found in named if found is not None and found.topic == topic)

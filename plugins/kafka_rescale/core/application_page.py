@@ -67,7 +67,7 @@ class TopicLags(Value):
 class Proof(Value):
     """The verification report's summary; the report itself is read on its own.
 
-    :param accepted: misrouted records that a person has accepted; they are no findings.
+    :param accepted: how many findings a person has accepted.
     """
 
     passed: bool
@@ -235,5 +235,5 @@ def _proof(report: Report, fingerprint: str) -> Proof:
         stores=len(report.stores),
         entries=sum(s.green.live for s in report.stores),
         findings=failures + len(report.start_offsets) + sum(i.misrouted for i in report.inputs),
-        accepted=report.accepted,
+        accepted=len(report.acceptances),
     )

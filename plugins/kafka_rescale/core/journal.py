@@ -127,6 +127,14 @@ class Journal(Value):
         return f"{self.phase}, because: {self.rollback_reason}" if self.rollback_reason else self.phase.value
 
     @property
+    def way_on(self) -> str:
+        """How a person gets past an expansion in progress that is not the one asked for."""
+        finish = f"Finish it by a run with target {self.plan.partitions} and the settings that it was begun with"
+        if self.is_promoted:
+            return f"{finish}, then ask again: after its promotion it can't be rolled back."
+        return f"{finish}, or roll it back; then ask again."
+
+    @property
     def is_promoted(self) -> bool:
         """Whether green owns the inputs."""
         return self.phase in AFTER_PROMOTION

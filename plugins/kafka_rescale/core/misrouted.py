@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from kafka_rescale.core.acceptance import Acceptance, FindingId
+from kafka_rescale.core.acceptance import MisroutedRange
 from kafka_rescale.core.declared_topics import InputPolicy
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.external_topics import InputPlan
@@ -55,7 +55,7 @@ class InputReport(Value):
     :param records: looked at.
     :param misrouted: how many of them, without those that were accepted; ``first`` are some.
     :param spans: all of them by partition.
-    :param accepted: how many misrouted ones were accepted, and ``acceptances`` by whom.
+    :param accepted: how many misrouted ones were accepted.
     """
 
     topic: str
@@ -64,12 +64,11 @@ class InputReport(Value):
     first: tuple[Misrouted, ...] = ()
     spans: tuple[Span, ...] = ()
     accepted: int = 0
-    acceptances: tuple[Acceptance, ...] = ()
 
     @property
-    def findings(self) -> tuple[FindingId, ...]:
+    def findings(self) -> tuple[MisroutedRange, ...]:
         """What a person may accept."""
-        return tuple(FindingId(self.topic, s.partition, s.first, s.last) for s in self.spans)
+        return tuple(MisroutedRange(self.topic, s.partition, s.first, s.last) for s in self.spans)
 
 
 @dataclass(frozen=True)
@@ -86,12 +85,12 @@ def grown_by_key(plan: Plan) -> tuple[InputPlan, ...]:
     return tuple(i for i in plan.inputs if i.policy is InputPolicy.PAUSED and i.grows)
 
 
-def misrouted(grown: InputPlan, places: Iterable[Place], acceptances: Sequence[Acceptance] = ()) -> InputReport:
+def misrouted(grown: InputPlan, places: Iterable[Place], known: Sequence[MisroutedRange] = ()) -> InputReport:
     """Look at the records of a grown input, from the fence on.
 
     Records without a key belong nowhere; Kafka Streams drops them before any state.
 
-    :param acceptances: of this input after this expansion.
+    :param known: what was accepted of this input after this expansion.
     """
     partitioner = partitioner_named(grown.partitioner, grown.declared)
     records = accepted = 0
@@ -103,7 +102,7 @@ def misrouted(grown: InputPlan, places: Iterable[Place], acceptances: Sequence[A
         keyed = [(place, place.key) for place in batch if place.key is not None]
         homes = partitioner.partition_batch([key for _, key in keyed], grown.target)
         for found in _elsewhere(keyed, homes):
-            if any(a.covers(found.partition, found.offset) for a in acceptances):
+            if any(each.covers(found.partition, found.offset) for each in known):
                 accepted += 1
                 continue
             begin, _, count = spans.get(found.partition, (found.offset, 0, 0))
@@ -117,7 +116,6 @@ def misrouted(grown: InputPlan, places: Iterable[Place], acceptances: Sequence[A
         first=tuple(first),
         spans=tuple(Span(partition=p, first=a, last=b, records=n) for p, (a, b, n) in sorted(spans.items())),
         accepted=accepted,
-        acceptances=tuple(acceptances),
     )
 
 

@@ -17,7 +17,7 @@ def conflicting_target(situation: Situation) -> Iterator[Finding]:
             f"an expansion to {journal.plan.partitions} partitions in progress (phase {journal.told}, by "
             f"{journal.owner or 'nobody'})",
             f"no expansion in progress when {situation.target} are asked for",
-            f"Finish it by a run with target {journal.plan.partitions}, or roll it back, then ask again.",
+            journal.way_on,
         )
 
 

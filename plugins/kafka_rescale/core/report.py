@@ -20,8 +20,8 @@ def render(report: Report) -> str:
         "",
         _stores(report.stores),
     )
-    inputs = [line for each in report.inputs for line in _input(each)]
-    parts = [*head, *inputs, *(_partitions(s) for s in report.stores), *_findings(report)]
+    inputs = [_input(each) for each in report.inputs]
+    parts = [*head, *inputs, *_acceptable(report), *(_partitions(s) for s in report.stores), *_findings(report)]
     return "\n".join(parts)
 
 
@@ -56,11 +56,14 @@ def _stores(stores: Sequence[StoreReport]) -> str:
     return table(header, rows)
 
 
-def _input(found: InputReport) -> list[str]:
+def _input(found: InputReport) -> str:
     more = f", {found.accepted:,} more accepted" if found.accepted else ""
-    head = f"\n{found.topic}: {found.misrouted:,} of {found.records:,} records since the cutover misrouted{more}"
-    open_ = [f"  finding {f}: {s.records:,} records" for f, s in zip(found.findings, found.spans, strict=True)]
-    return [head, *open_, *(f"  {a}" for a in found.acceptances)]
+    return f"\n{found.topic}: {found.misrouted:,} of {found.records:,} records since the cutover misrouted{more}"
+
+
+def _acceptable(report: Report) -> list[str]:
+    found = [f"finding {name}" for name in report.unaccepted]
+    return ["", *found, *map(str, report.acceptances)] if found or report.acceptances else []
 
 
 def _partitions(store: StoreReport) -> str:

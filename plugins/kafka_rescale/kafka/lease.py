@@ -114,5 +114,5 @@ def _refuse_other_target(state: ControlState, target: int) -> None:
         f"expansion of {journal.plan.application}",
         found=f"one to {journal.plan.partitions} partitions in progress (phase {journal.told})",
         expected=f"that target, not {target}",
-        remedy=f"Roll back or finish first: run with {journal.plan.partitions} partitions again, or roll it back.",
+        remedy=journal.way_on,
     )

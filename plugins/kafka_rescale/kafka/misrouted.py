@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kafka_rescale.core.acceptance import Acceptances, FindingId
+from kafka_rescale.core.acceptance import Acceptances, MisroutedRange
 from kafka_rescale.core.journal import Journal
 from kafka_rescale.core.misrouted import InputReport, Place, grown_by_key, misrouted
 from kafka_rescale.kafka.admin import ClusterAdmin
@@ -26,13 +26,13 @@ def look_for_misrouted(
         misrouted(
             grown,
             _places(connection, grown.topic, _since_the_fence(admin, grown.topic, journal)),
-            acceptances.of(plan.fingerprint, grown.topic),
+            acceptances.ranges(plan.fingerprint, grown.topic),
         )
         for grown in grown_by_key(plan)
     )
 
 
-def look_at_finding(connection: KafkaConnection, journal: Journal, finding: FindingId) -> InputReport | None:
+def look_at_range(connection: KafkaConnection, journal: Journal, finding: MisroutedRange) -> InputReport | None:
     """Read the offsets of a finding again; None if its input wasn't grown by key.
 
     :raises Outage: nothing is heard of the brokers.

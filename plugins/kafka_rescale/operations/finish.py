@@ -42,6 +42,7 @@ def finish(application: Application, connection: KafkaConnection, *, owner: str)
         refuse_misrouted(inputs)
         # What was accepted since verify ended is reported all the same.
         report = Report.model_validate(state.report).model_copy(update={"inputs": inputs})
+        report = report.concluded(state.acceptances)
         journal = rescale.advance(Phase.VERIFIED, records=lambda _: {Concern.REPORT: report})
     if journal.phase is Phase.VERIFIED:
         release_compaction(rescale, journal)

@@ -37,6 +37,8 @@ def roll_back(
     journal = state.journal
     if journal is not None and journal.phase is Phase.ROLLED_BACK:
         return f"nothing to roll back: it was done before; {journal.told}"
+    if journal is not None and journal.phase is Phase.COMPLETE and not journal.plan.is_in_place:
+        return f"nothing to roll back: the expansion is complete. {_way_back(journal)}"
     if journal is None or state.lease is None or not journal.in_progress:
         return "nothing to roll back: no expansion is in progress"
     if journal.is_promoted:
@@ -74,7 +76,19 @@ def _only_forward(journal: Journal) -> str:
             f"not rolled back: the topics of {journal.plan.green} grow, and none can shrink; only forward. Clear "
             "the failed task, or trigger the expansion again: it goes on where it is"
         )
-    return f"not rolled back: {journal.plan.green} owns the inputs since its promotion; only forward"
+    return (
+        f"not rolled back: {journal.plan.green} owns the inputs since its promotion; only forward. End this "
+        "expansion: clear the failed task; what verify found and nobody can mend, a person can accept "
+        f"(`python -m kafka_rescale accept FILE`). {_way_back(journal)}"
+    )
+
+
+def _way_back(journal: Journal) -> str:
+    before = blue(journal.plan).partitions
+    return (
+        f"Then back to {before} partitions: trigger expand_{journal.plan.application} with target {before}; "
+        f"`python -m kafka_rescale plan FILE --target {before}` says what hinders it (docs/way-back.md)"
+    )
 
 
 def _restart_blue(rescale: Rescale, journal: Journal) -> None:

@@ -38,7 +38,7 @@ class RollBackOperator(RescaleOperator):
 
 class AcceptOperator(RescaleOperator):
     """
-    Accept misrouted records that verify has found; in the name of whoever has triggered the run.
+    Accept what verify has found; in the name of whoever has triggered the run.
 
     :param findings: their names, as verify reports them
     :param reason: why they may be accepted (templated)
