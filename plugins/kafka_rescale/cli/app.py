@@ -12,7 +12,7 @@ import typer
 
 from kafka_rescale.cli.acls_view import acls_view
 from kafka_rescale.cli.advice import with_advice
-from kafka_rescale.cli.connections import connection_for
+from kafka_rescale.cli.connections import connection_for, connections_of_others
 from kafka_rescale.cli.exit_codes import FINDINGS
 from kafka_rescale.cli.output import Document, show
 from kafka_rescale.cli.views import application_view, cluster_view, plan_view, status_view
@@ -46,6 +46,7 @@ Config = Annotated[
         help="Kafka settings by their librdkafka names, as JSON or properties. Else from the environment."
     ),
 ]
+OfRole = Annotated[Path | None, typer.Option(help="Of this role, whose permissions are checked as well.")]
 Principal = Annotated[str, typer.Option(help="Of this role, such as User:alice.", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 
@@ -102,10 +103,15 @@ def plan(
     seconds: Annotated[float, typer.Option(min=1, help="How long to measure.")] = 60.0,
     threads: Annotated[int | None, typer.Option(min=1, help="Stream threads; else those that run now.")] = None,
     config: Config = None,
+    config_copy: OfRole = None,
+    config_admin: OfRole = None,
+    config_verify: OfRole = None,
     as_json: AsJson = False,
 ) -> None:
     """Check everything and show what an expansion would do."""
     application, connection = _opened(file, config)
+    configs = {Role.COPY: config_copy, Role.ADMIN: config_admin, Role.VERIFY: config_verify}
+    others, unchecked = connections_of_others(application, config, configs)
     topology = topology_of(application)
     advice = advise(application, topology, connection, seconds=seconds, threads=threads) if recommend else ()
     recommended = max((each.then.partitions for each in advice), default=None)
@@ -117,8 +123,9 @@ def plan(
         owner=f"shell/{socket.gethostname()}/{os.getpid()}",
         now_ms=now_ms(),
         owner_is_finished=lambda _: None,
+        others=others,
     )
-    document = plan_view(result.plan, result.messages)
+    document = plan_view(result.plan, [*result.messages, *filter(None, [unchecked])])
     show(with_advice(document, advice) if recommend else document, as_json)
 
 
