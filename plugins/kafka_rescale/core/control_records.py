@@ -36,6 +36,7 @@ class Lease(Value):
     :param epoch: raised by every acquisition.
     :param expires_at_ms: a lease of an owner that can't be asked is free after this; every change of the journal
         renews it.
+    :param airflow: which Airflow the owner is a run of; empty if that is not known, or it is none.
     """
 
     owner: str
@@ -43,6 +44,7 @@ class Lease(Value):
     target: int
     expires_at_ms: int
     released: bool = False
+    airflow: str = ""
 
 
 class PastGeneration(Value):
