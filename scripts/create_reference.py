@@ -5,16 +5,14 @@ PYTHONPATH=plugins .venv/bin/python -m scripts.create_reference
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
 from collections.abc import Iterator
-from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from unittest.mock import patch
+from typing import Any
 
-from kafka_rescale.core.application import Application, Mode
+from kafka_rescale.core.acceptance import Acceptance, Acceptances
+from kafka_rescale.core.application import Application
 from kafka_rescale.core.autoscaling_bounds import Bounds
 from kafka_rescale.core.autoscaling_record import Autoscaling
 from kafka_rescale.core.bridge import Bridge
@@ -25,12 +23,9 @@ from kafka_rescale.core.declared_stores import Store
 from kafka_rescale.core.declared_topics import Input, Output, Producers, Repartition, SubTopologySpec
 from kafka_rescale.core.journal import Captured, Journal
 from kafka_rescale.core.verification_report import Report
-from kafka_rescale.operations.load import DIRECTORY_VARIABLE
 
+from scripts.reference_of_dags import dags
 from scripts.reference_of_models import documented, fields, name_of, table
-
-if TYPE_CHECKING:
-    from airflow.sdk import DAG
 
 ROOT = Path(__file__).resolve().parent.parent
 MADE = "Made from the code by `scripts/create_reference.py`; a test compares the two.\n"
@@ -52,23 +47,14 @@ RECORDS: dict[Concern, tuple[type, ...]] = {
     Concern.AUTOSCALING: (Autoscaling,),
     Concern.RESULT: (JobResult,),
     Concern.REPORT: (Report,),
-}
-# No name of an application has to be invented: it is replaced by <application> in the page.
-EXAMPLE: dict[str, Any] = {
-    "application_id": "APPLICATION",
-    "partitions": 8,
-    "inputs": [{"topic": "orders", "policy": "repartitioned", "isolation_level": "read_committed"}],
-    "subtopologies": [{"sources": ["orders"], "stores": ["totals"]}],
-    "stores": [{"name": "totals", "type": "timestamped-key-value"}],
-    "lifecycle": {"type": "manual"},
-    "snapshots": {"location": "/data/snapshots"},
+    Concern.ACCEPTANCES: (Acceptances, Acceptance),
 }
 
 
 def pages() -> dict[str, str]:
     """Return the text of every page by its file's name; the same for the same code."""
     made = {
-        "reference.md": ["# Reference\n", MADE, *_application(), *_commands(), *_dags()],
+        "reference.md": ["# Reference\n", MADE, *_application(), *_commands(), *dags()],
         "reference-internals.md": ["# Reference: operators and records\n", MADE, *_operators(), *_records()],
     }
     return {name: "\n".join(parts).rstrip() + "\n" for name, parts in made.items()}
@@ -103,73 +89,6 @@ def _commands() -> Iterator[str]:
 
 def _default(value: object) -> str:
     return "" if value in {None, False, ""} else f"`{value}`"
-
-
-def _dags() -> Iterator[str]:
-    yield "## DAGs\n"
-    yield "As they are for an application with one sub-topology, whose input is repartitioned. With `schedule:`,"
-    yield "`approve_cutover` is off by default; with autoscaling declared, its watch is not paused at first.\n"
-    for title, dag in _example_dags():
-        yield "\n".join(_dag(title, dag)).replace("APPLICATION", "<application>").replace("CHAIN", "<name>")
-
-
-def _dag(title: str, dag: DAG) -> Iterator[str]:
-    ordered = sorted(dag.tasks, key=lambda task: len(task.get_flat_relative_ids(upstream=True)))
-    paused = {True: "; paused at first", False: "; not paused at first", None: ""}[dag.is_paused_upon_creation]
-    yield f"### {title}\n"
-    yield f"Runs {_when(dag)}{paused}. Tasks: {', '.join(f'`{task.task_id}`' for task in ordered)}.\n"
-    params = {key: dag.params.get_param(key) for key in dag.params}
-    if params:
-        rows = [(f"`{key}`", _type(p.schema), _default_param(p), _markdown(p.schema)) for key, p in params.items()]
-        yield table(("param", "type", "default", ""), rows)
-
-
-def _when(dag: DAG) -> str:
-    if dag.schedule is None:
-        return "when it is triggered"
-    if isinstance(dag.schedule, timedelta):
-        return f"every {dag.schedule.total_seconds():.0f} s"
-    return "once a day, for the day before (UTC)"
-
-
-def _example_dags() -> list[tuple[str, DAG]]:
-    from kafka_rescale.airflow.bridge_dag import bridge_dag
-    from kafka_rescale.airflow.dag_factory import expansion_dag
-    from kafka_rescale.airflow.maintenance_dags import retire_dag, roll_back_dag
-    from kafka_rescale.airflow.snapshot_dag import snapshot_dag
-    from kafka_rescale.airflow.watch_dag import watch_dag
-
-    file, application = Path("FILE"), Application.model_validate(EXAMPLE)
-    inputs = [{"topic": "orders", "policy": "unkeyed"}]
-    in_place = Application.model_validate(EXAMPLE | {"mode": Mode.IN_PLACE, "inputs": inputs})
-    kinds = (expansion_dag, roll_back_dag, retire_dag, bridge_dag, watch_dag, snapshot_dag)
-    made = [dag for kind in kinds if (dag := kind(application, file)) is not None]
-    first, *others = [(f"`{dag.dag_id}`", dag) for dag in [*made, *_chain_dags()]]
-    return [first, (f"{first[0]} with `mode: in_place`", expansion_dag(in_place, file)), *others]
-
-
-def _chain_dags() -> list[DAG]:
-    from kafka_rescale.airflow.chain_dags import chain_dags
-
-    with tempfile.TemporaryDirectory() as directory:
-        (Path(directory) / "example.yaml").write_text(json.dumps(EXAMPLE | {"chain": "CHAIN"}))
-        with patch.dict(os.environ, {DIRECTORY_VARIABLE: directory}):
-            return list(chain_dags().values())
-
-
-def _type(schema: dict[str, Any]) -> str:
-    types = schema.get("type", "string")
-    return ", ".join(t for t in ([types] if isinstance(types, str) else types) if t != "null")
-
-
-def _default_param(param: Any) -> str:
-    if not param.has_value:
-        return "empty" if "null" in param.schema["type"] else "required"
-    return f"`{param.value}`".lower() if isinstance(param.value, bool) else f"`{param.value}`"
-
-
-def _markdown(schema: dict[str, Any]) -> str:
-    return str(schema.get("description_md", ""))
 
 
 def _operators() -> Iterator[str]:

@@ -1,10 +1,10 @@
-"""``python -m kafka_rescale validate|describe|plan|status|verify FILE``."""
+"""``python -m kafka_rescale validate|acls|describe|plan|status|verify|accept FILE``."""
 
 from __future__ import annotations
 
 import sys
 
-from kafka_rescale.cli.app import main
+from kafka_rescale.cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from kafka_rescale.cli.app import FINDINGS, OUTAGE, PASSED, REFUSED, exit_code, main
+from kafka_rescale.cli.exit_codes import FINDINGS, OUTAGE, PASSED, REFUSED, exit_code
+from kafka_rescale.cli.main import main
 from kafka_rescale.core.control_records import JobResult, Lease, PartitionProgress
 from kafka_rescale.core.errors import Fenced, InvalidInput, LeaseHeld, Outage, Refused, UnsafeState
 from kafka_rescale.core.journal import Journal

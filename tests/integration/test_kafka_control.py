@@ -221,7 +221,7 @@ class TestLease:
         take(control, MANUAL)
         begin(control, plan_for(unique), MANUAL, 1_000)
         release(control, MANUAL)
-        with pytest.raises(Refused, match="Roll back or finish first"):
+        with pytest.raises(Refused, match="Finish it by a run with target 8"):
             take(control, BACKFILL, target=16)
         assert take(control, BACKFILL, target=8).epoch == 2
 

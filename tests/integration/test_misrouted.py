@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 from confluent_kafka import Producer
-from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.cli.exit_codes import PASSED, REFUSED
+from kafka_rescale.cli.main import main
+from kafka_rescale.core.errors import InvalidInput, Refused, UnsafeState
 from kafka_rescale.core.journal import Captured, Journal, Phase
-from kafka_rescale.core.misrouted import refuse_misrouted
+from kafka_rescale.core.misrouted import InputReport, refuse_misrouted
 from kafka_rescale.core.planning import build_plan
+from kafka_rescale.core.verification_report import Report
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.kafka.misrouted import look_for_misrouted
+from kafka_rescale.operations.accept import accept
 from kafka_rescale.operations.load import topology_of
 from kafka_rescale.operations.quiesce import assert_held
 from kafka_rescale.operations.rescale import Rescale
 
 from tests.support.ordered import IGNORANT
-from tests.support.small_application import application, topic_configs
+from tests.support.page_contents import complete
+from tests.support.small_application import application, topic_configs, write
 
 pytestmark = pytest.mark.integration
 
@@ -77,3 +86,120 @@ def test_a_producer_that_was_not_held_stops_the_cutover(connection: KafkaConnect
     send(producer, topic, 1)
     with pytest.raises(UnsafeState, match="a record behind the fence"):
         assert_held(rescale, journal)
+
+
+@pytest.fixture
+def stale(connection: KafkaConnection, unique: str) -> Producer:
+    """A producer with old metadata that has written since the growth, of which the control topic knows."""
+    admin, topic = ClusterAdmin(connection), f"{unique}-customers"
+    admin.ensure_topic(topic, 4, 1, {})
+    producer = Producer(connection.client(**IGNORANT))
+    send(producer, topic, 100)
+    journal = journal_of(connection, unique, admin.end_offsets([topic])[topic])
+    admin.grow_topic(topic, 8)
+    ControlTopic(connection, unique).update(lambda _: {"journal": journal})
+    send(producer, topic, 20)
+    return producer
+
+
+def looked(connection: KafkaConnection, name: str) -> InputReport:
+    """What verify and the callback find."""
+    state = ControlTopic(connection, name).read()
+    assert state.journal is not None
+    (report,) = look_for_misrouted(connection, state.journal, state.acceptances)
+    return report
+
+
+def test_what_was_accepted_fails_nothing_and_what_comes_later_does(
+    connection: KafkaConnection, unique: str, stale: Producer
+) -> None:
+    declared, topic = application(unique), f"{unique}-customers"
+    found = looked(connection, unique)
+    assert found.misrouted > 5
+    names = [str(finding) for finding in found.findings]
+    accepted = accept(declared, connection, findings=names, by="ada", reason="replayed by hand")
+    assert sum(each.records for each in accepted) == found.misrouted
+    # Once more, by somebody else: what is accepted stays as it was.
+    again = accept(declared, connection, findings=names, by="bob", reason="me too")
+    assert again == accepted
+    after = looked(connection, unique)
+    assert (after.misrouted, after.accepted) == (0, found.misrouted)
+    assert {each.by for each in again} == {"ada"}
+
+    send(stale, topic, 20)
+    later = looked(connection, unique)
+    assert (later.misrouted, later.accepted) == (found.misrouted, found.misrouted)
+    with pytest.raises(UnsafeState, match="in partitions of the old count"):
+        refuse_misrouted([later])
+
+
+@pytest.mark.usefixtures("stale")
+def test_nobody_can_accept_more_than_what_was_found(connection: KafkaConnection, unique: str) -> None:
+    declared, found = application(unique), looked(connection, unique)
+    exact = found.findings[0]
+    for wrong in (
+        exact._replace(last=exact.last + 1),
+        exact._replace(first=0),
+        exact._replace(partition=7),
+        exact._replace(topic=f"{unique}-orders"),
+    ):
+        with pytest.raises(Refused, match=f"found only {exact}"):
+            accept(declared, connection, findings=[str(exact), str(wrong)], by="ada", reason="why not")
+    for findings, reason in (([str(exact)], " "), ([], "why not")):
+        with pytest.raises(InvalidInput):
+            accept(declared, connection, findings=findings, by="ada", reason=reason)
+    with pytest.raises(Refused, match="found none of this kind"):
+        accept(declared, connection, findings=["totals@0123456789ab"], by="ada", reason="nobody has compared it")
+    assert ControlTopic(connection, unique).read().acceptances.accepted == ()
+
+
+@pytest.mark.usefixtures("stale")
+def test_what_was_compared_is_accepted_as_the_last_report_names_it(
+    connection: KafkaConnection, unique: str
+) -> None:
+    control = ControlTopic(connection, unique)
+    journal = control.read().journal
+    assert journal is not None
+    found = Report.model_validate(complete("orders", passed=False).control.report)
+    report = found.model_copy(update={"plan": journal.plan.fingerprint})
+    names = list(report.compared)
+    control.update(lambda _: {"report": report})
+    with pytest.raises(Refused, match=f"found only {', '.join(names)}"):
+        accept(application(unique), connection, findings=["totals@0123456789ab"], by="ada", reason="no other")
+    accept(application(unique), connection, findings=names, by="ada", reason="derived data, rebuilt nightly")
+    assert report.concluded(control.read().acceptances).passed
+    later = journal.model_copy(update={"pause_started_ms": report.as_of_ms + 1})
+    control.update(lambda _: {"journal": later})
+    with pytest.raises(Refused, match="found none of this kind"):
+        accept(application(unique), connection, findings=names, by="ada", reason="an older report")
+
+
+@pytest.mark.usefixtures("stale")
+def test_there_is_nothing_to_accept_before_the_start_nor_after_the_end(
+    connection: KafkaConnection, unique: str
+) -> None:
+    control, exact = ControlTopic(connection, unique), str(looked(connection, unique).findings[0])
+    journal = control.read().journal
+    assert journal is not None
+    for phase in (Phase.WARMING, Phase.PROMOTED, Phase.COMPLETE):
+        control.update(lambda _, phase=phase: {"journal": journal.model_copy(update={"phase": phase})})
+        with pytest.raises(Refused, match=f"an expansion in phase {phase}; expected one in phase started"):
+            accept(application(unique), connection, findings=[exact], by="ada", reason="why not")
+
+
+@pytest.mark.usefixtures("stale")
+def test_it_is_accepted_from_a_shell(
+    connection: KafkaConnection, unique: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "kafka.json"
+    config.write_text(json.dumps(dict(connection.config)))
+    options = [str(write(tmp_path, unique)), "--config", str(config), "--reason", "replayed by hand"]
+    names = [str(finding) for finding in looked(connection, unique).findings]
+    findings = [option for name in names for option in ("--finding", name)]
+    assert main(["accept", *options, *findings]) == PASSED
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in names)
+    assert ": replayed by hand" in shown
+    assert looked(connection, unique).misrouted == 0
+    assert main(["accept", *options, "--finding", f"{unique}-customers-0:0-999999"]) == REFUSED
+    assert "expected a finding by exactly this name" in capsys.readouterr().err

@@ -59,7 +59,7 @@ def test_another_target_while_a_rescale_is_in_progress(client: Client, tmp_path:
     assert refusal(lambda: run_preflight(client, tmp_path, unique, target=6)) == (
         f"- application '{unique}': found an expansion to 8 partitions in progress (phase warming, by "
         "expand/run-1); expected no expansion in progress when 6 are asked for. Finish it by a run with "
-        "target 8, or roll it back, then ask again."
+        "target 8 and the settings that it was begun with, or roll it back; then ask again."
     )
     continued = run_preflight(client, tmp_path, unique, target=8)
     assert continued.plan == plan

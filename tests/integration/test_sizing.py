@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kafka_rescale.cli.app import PASSED, main
+from kafka_rescale.cli.exit_codes import PASSED
+from kafka_rescale.cli.main import main
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.operations import sizing

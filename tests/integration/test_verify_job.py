@@ -17,14 +17,17 @@ from kafka_rescale.core.report import render
 from kafka_rescale.core.verification import StorePair
 from kafka_rescale.core.verification_report import Report, StoreReport
 from kafka_rescale.embedded.jars import ensure_jars
+from kafka_rescale.kafka.misrouted import look_for_misrouted
 from kafka_rescale.kafka.transactional_writer import TransactionalWriter
 from kafka_rescale.operations import verify as operation
+from kafka_rescale.operations.accept import accept
 from kafka_rescale.spark.package_zip import build
 from kafka_rescale.spark.verify import compare_store
 from pyspark.sql import SparkSession
 
 from tests.support.changelogs import trim
 from tests.support.expanded import Expanded, with_other_value
+from tests.support.small_application import application
 
 pytestmark = pytest.mark.integration
 
@@ -104,6 +107,19 @@ def test_a_wrong_start_offset_and_a_stale_producer_are_findings(expanded: Expand
     ]
     assert "1 of 1 records since the cutover misrouted" in render(report)
     assert report_of(expanded) == report
+
+
+def test_what_a_person_has_accepted_is_reported_and_no_finding(expanded: Expanded, spark: SparkSession) -> None:
+    journal = expanded.write()
+    expanded.send_as_before_the_growth(b"customer-8")
+    (found,) = look_for_misrouted(expanded.connection, journal)
+    names = [str(finding) for finding in found.findings]
+    accept(application(expanded.application), expanded.connection, findings=names, by="ada", reason="replayed")
+
+    report = operation.verify(spark, expanded.connection, expanded.application)
+
+    assert (report.passed, report.findings, [a.finding for a in report.acceptances]) == (True, (), names)
+    assert f"{names[0]}: 1 accepted by ada at " in render(report)
 
 
 def test_retention_that_deletes_between_plan_and_read_makes_it_plan_again(

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kafka_rescale.core.application import Application
-from kafka_rescale.core.application_page import ApplicationPage, Summary, application_page, unknown
+from kafka_rescale.core.application_page import ApplicationPage, application_page
+from kafka_rescale.core.application_summary import Summary, unknown
 from kafka_rescale.core.cluster import ClusterDescription, GroupDescription, TopicDescription
 from kafka_rescale.core.control_records import ControlState, Generations, JobResult, Lease, PartitionProgress
 from kafka_rescale.core.generations import promoted_generations

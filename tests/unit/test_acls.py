@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kafka_rescale.cli.app import main
+from kafka_rescale.cli.main import main
 from kafka_rescale.core.acls import Acl, Operation, Pattern, Resource, Role, command, commands, without_needless
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.needed_acls import needed_acls

@@ -48,7 +48,7 @@ def upstream_of(dag: DAG, task_id: str) -> set[str]:
 
 def test_every_application_has_its_dags_with_tags_owner_and_documentation(applications: Path) -> None:
     dags = parsed().dags
-    kinds = ("expand", "rollback", "retire", "watch")
+    kinds = ("expand", "rollback", "accept", "retire", "watch")
     assert set(dags) == {f"{kind}_orders-app" for kind in kinds}
     for dag in dags.values():
         assert "kafka-rescale" in dag.tags

@@ -10,14 +10,13 @@ from typing import Any
 import pytest
 from airflow.providers.standard.exceptions import HITLRejectException
 from airflow.providers.standard.operators.empty import EmptyOperator
-from airflow.sdk import DAG, DagRunState, RetryAction
+from airflow.sdk import DAG, RetryAction
 from airflow.sdk.exceptions import AirflowSkipException, TaskAwaitingInput
-from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 from kafka_rescale.airflow.operators import admin, closing
 from kafka_rescale.airflow.operators.approval import OptionalApprovalOperator
 from kafka_rescale.airflow.operators.base import RescaleOperator
 from kafka_rescale.airflow.retries import RETRY_POLICY
-from kafka_rescale.airflow.runs import owner_is_finished, owner_of
+from kafka_rescale.airflow.runs import owner_of
 from kafka_rescale.core.errors import (
     Fenced,
     Finding,
@@ -111,30 +110,6 @@ def test_an_outage_is_retried() -> None:
 def test_the_owner_is_the_run_and_not_its_date() -> None:
     run = SimpleNamespace(dag_id="expand_x", run_id="manual__2", logical_date=None)
     assert owner_of({"dag_run": run}) == "expand_x/manual__2"
-
-
-@pytest.mark.parametrize(
-    ("state", "finished"),
-    [("success", True), ("failed", True), ("running", False), ("queued", False), (None, None)],
-)
-def test_an_owner_has_finished_only_if_airflow_says_so(
-    monkeypatch: pytest.MonkeyPatch, state: str | None, finished: bool | None
-) -> None:
-    asked = []
-
-    def answer(dag_id: str, run_id: str) -> DagRunState:
-        asked.append((dag_id, run_id))
-        if state is None:
-            raise RuntimeError("no such run")
-        return DagRunState(state)
-
-    monkeypatch.setattr(RuntimeTaskInstance, "get_dagrun_state", staticmethod(answer))
-    assert owner_is_finished("expand_x/manual__a/b") is finished
-    assert asked == [("expand_x", "manual__a/b")]
-
-
-def test_a_shell_that_owns_the_lease_is_not_asked_for_in_airflow() -> None:
-    assert owner_is_finished("shell/host/123") is None
 
 
 @pytest.mark.parametrize("found", [None, {"restore": 4.2}])

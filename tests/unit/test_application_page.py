@@ -6,7 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from kafka_rescale.core.application_page import ApplicationPage, unknown
+from kafka_rescale.core.application_page import ApplicationPage
+from kafka_rescale.core.application_summary import unknown
 from kafka_rescale.core.autoscaling_record import Autoscaling
 from kafka_rescale.core.cluster import GroupDescription
 from kafka_rescale.core.control_records import ControlState, JobResult

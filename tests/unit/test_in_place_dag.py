@@ -33,7 +33,7 @@ def dag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DAG:
     write_application(tmp_path, mode="in_place")
     bag = DagBag(ROOT / "dags")
     assert bag.import_errors == {}
-    assert set(bag.dags) == {"expand_orders-app", "rollback_orders-app", "retire_orders-app"}
+    assert set(bag.dags) == {f"{kind}_orders-app" for kind in ("expand", "rollback", "accept", "retire")}
     return bag.dags["expand_orders-app"]
 
 

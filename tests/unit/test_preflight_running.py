@@ -26,7 +26,7 @@ def test_another_target_while_one_is_in_progress() -> None:
     assert found(situation(6, control=journal(8))) == [
         "application 'shop': found an expansion to 8 partitions in progress (phase warming, by "
         "expand_shop/run-1); expected no expansion in progress when 6 are asked for. Finish it by a run with "
-        "target 8, or roll it back, then ask again."
+        "target 8 and the settings that it was begun with, or roll it back; then ask again."
     ]
     assert found(situation(6, control=journal(8, Phase.ROLLED_BACK))) == []
 

@@ -114,8 +114,22 @@ def test_scripts_can_be_executed_from_any_directory(script: str, tmp_path: Path)
     assert subprocess.run(["bash", "-n", ROOT / script], cwd=tmp_path, check=False).returncode == 0
 
 
+def anchors(page: Path) -> set[str]:
+    """What the headings of a page can be linked to as: GitHub's rule."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 @pytest.mark.parametrize("page", ["README.md", *(str(p.relative_to(ROOT)) for p in ROOT.glob("docs/**/*.md"))])
 def test_links_to_files_of_the_repository_lead_somewhere(page: str) -> None:
-    links = re.findall(r"\]\(([^)#]+)", (ROOT / page).read_text())
-    local = [link for link in links if "://" not in link]
-    assert [link for link in local if not ((ROOT / page).parent / link).exists()] == []
+    file = ROOT / page
+    links = re.findall(r"\]\(([^)#]*)(?:#([^)]+))?\)", file.read_text())
+    local = [(file.parent / link if link else file, anchor) for link, anchor in links if "://" not in link]
+    assert [target for target, _ in local if not target.exists()] == []
+    assert [(target, anchor) for target, anchor in local if anchor and anchor not in anchors(target)] == []
+
+
+def test_the_index_of_decisions_names_every_subject_once() -> None:
+    index = (ROOT / "docs/decisions.md").read_text()
+    subjects = sorted(f"decisions/{file.name}" for file in ROOT.glob("docs/decisions/*.md"))
+    assert sorted(re.findall(r"\((decisions/[^)#]+)\)", index)) == subjects

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
+import pytest
+from kafka_rescale.core.control_records import ControlState, Lease
 from kafka_rescale.core.declaration import check_declaration
+from kafka_rescale.core.errors import Refused
+from kafka_rescale.core.generations import promoted_generations
+from kafka_rescale.core.journal import AFTER_PROMOTION, Journal, Phase
 from kafka_rescale.core.situation import Situation
+from kafka_rescale.kafka import journal_store
+from kafka_rescale.operations.rescale import Rescale
+from kafka_rescale.operations.rollback import roll_back
 
 from tests.support.situations import (
     INPUTS,
@@ -67,3 +77,59 @@ def test_an_output_that_has_grown_stays_as_it_is() -> None:
     given = grown(FIXED, REPARTITIONED, outputs=[{"topic": "shop-totals", "partitions": 4}])
     assert found(given) == []
     assert [growth for stage in given.plan.stages for growth in stage.grow_outputs] == []
+
+
+FORTH = situation(8).plan
+LEASE = Lease(owner="expand_shop/run-1", epoch=1, target=8, expires_at_ms=0)
+WAY_BACK = "trigger expand_shop with target 4; `python -m kafka_rescale plan FILE --target 4` says what hinders it"
+
+
+def expanded(phase: Phase) -> ControlState:
+    """What the control topic knows of the expansion from 4 to 8 after its promotion."""
+    journal = Journal(plan=FORTH, phase=phase, owner=LEASE.owner)
+    return ControlState(journal=journal, lease=LEASE, generations=promoted_generations(journal))
+
+
+def of_green(topic: str) -> str:
+    """The new generation's name of an internal topic."""
+    internal = topic.endswith(("-changelog", "-repartition"))
+    return topic.replace(NAME, FORTH.green, 1) if internal else topic
+
+
+def asked_back(phase: Phase) -> Situation:
+    """The way back, asked for in a phase of the way there."""
+    topics = {of_green(name): replace(topic, name=of_green(name)) for name, topic in GROWN.items()}
+    made = sampled({of_green(name): of for name, of in records(NAME, partitions=8).items()})
+    given = situation(4, inputs=(FIXED, REPARTITIONED), topics=GROWN | topics, control=expanded(phase))
+    group = replace(given.cluster.group, group_id=FORTH.green)
+    seen = tuple(each for of in made.values() for each in of)
+    return replace(given, samples=seen, cluster=replace(given.cluster, group=group))
+
+
+def test_the_way_back_begins_from_the_new_generation_when_the_expansion_is_over() -> None:
+    given = asked_back(Phase.COMPLETE)
+    assert found(given) == []
+    assert (given.plan.blue, given.plan.green, given.plan.partitions) == ("shop-g2", "shop-g3", 4)
+    assert {(m.source.partition("-g2-")[0], m.target_partitions) for m in given.plan.moves} == {("shop", 4)}
+
+
+@pytest.mark.parametrize("phase", [Phase.PROMOTED, Phase.STARTED, Phase.VERIFIED])
+def test_before_that_it_is_refused_with_the_way_to_the_end(phase: Phase) -> None:
+    given, remedy = asked_back(phase), "with target 8 and the settings that it was begun with, then ask again"
+    (refusal,) = [each for each in found(given) if "in progress" in each]
+    assert remedy in refusal
+    assert "or roll it back" not in refusal
+    state = expanded(phase)
+    control: Any = SimpleNamespace(application=NAME, update=lambda change: change(state))
+    with pytest.raises(Refused, match=remedy):
+        journal_store.begin(control, asked_back(Phase.COMPLETE).plan, LEASE.owner, now_ms=1)
+
+
+@pytest.mark.parametrize("phase", AFTER_PROMOTION)
+def test_a_rollback_that_comes_too_late_names_the_way_back(monkeypatch: pytest.MonkeyPatch, phase: Phase) -> None:
+    only_control = SimpleNamespace(control=SimpleNamespace(read=lambda: expanded(phase)))
+    monkeypatch.setattr(Rescale, "open", lambda *_: only_control)
+    nobody: Any = None
+    said = roll_back(nobody, nobody, owner=LEASE.owner, reason="a test")
+    assert WAY_BACK in said
+    assert ("accept FILE" in said) == (phase is not Phase.COMPLETE)

@@ -141,7 +141,7 @@ class ExpansionTasks:
         return RollBackOperator(
             task_id="roll_back",
             application_file=self.file,
-            reason="a task of {{ run_id }} failed",
+            reason="{{ run_id }} has failed",
             trigger_rule=TriggerRule.ONE_FAILED,
             retries=5,
         )

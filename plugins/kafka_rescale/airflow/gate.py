@@ -115,7 +115,7 @@ def _before_lags(state: ControlState, gate: Gate) -> Reading | None:
         held = "nobody" if lease is None or lease.released else lease.owner
         return Reading(GateReason.LEASE_LOST, detail=f"the lease is held by {held}, not by {gate.owner}")
     if journal.phase in {Phase.ROLLING_BACK, Phase.ROLLED_BACK}:
-        return Reading(GateReason.LEASE_LOST, detail="the expansion was rolled back")
+        return Reading(GateReason.LEASE_LOST, detail=f"phase {journal.told}")
     if journal.phase is not Phase.WARMING:
         return Reading(GateReason.PAST, detail=f"phase {journal.phase}: the cutover has begun before")
     return None

@@ -1,4 +1,4 @@
-"""The DAGs that a person starts beside an expansion: ``rollback_<application>`` and ``retire_<application>``."""
+"""The DAGs that a person starts beside an expansion: roll it back, accept findings, retire what it has left."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from pathlib import Path
 
 from airflow.sdk import DAG
 
-from kafka_rescale.airflow.operators.closing import RetireOperator, RollBackOperator
-from kafka_rescale.airflow.params import retire_params, roll_back_params
+from kafka_rescale.airflow.operators.closing import AcceptOperator, RetireOperator, RollBackOperator
+from kafka_rescale.airflow.params import accept_params, retire_params, roll_back_params
 from kafka_rescale.airflow.retries import DEFAULT_ARGS
 from kafka_rescale.core.application import Application
 
@@ -17,6 +17,15 @@ Starts the running generation of `{application_id}` again as it was, and ends th
 An expansion that fails rolls back by itself; this is for one that shall not go on, or whose run is gone. It takes
 the lease from whoever holds it: a run that still goes on finds that out and fails. It is possible until the
 promotion; afterwards it does nothing.
+"""
+
+ACCEPT_DOC = """
+Accepts findings of `verify` for `{application_id}` that nobody can mend any more, so that the expansion can end:
+misrouted records stay in their input, and what was copied is compared as it was at the promotion.
+
+A finding names exactly what was seen: a range of offsets of one partition, or the outcome of one store's
+comparison. `verify` reports it as accepted, by whom and why; anything else still fails. Afterwards clear the task
+that failed.
 """
 
 RETIRE_DOC = """
@@ -40,6 +49,27 @@ def roll_back_dag(application: Application, file: Path) -> DAG:
     ) as dag:
         RollBackOperator(
             task_id="roll_back", application_file=str(file), reason="{{ params.reason }}", take_over=True
+        )
+    return dag
+
+
+def accept_dag(application: Application, file: Path) -> DAG:
+    """Return the acceptance of verify's findings of one application."""
+    name = application.application_id
+    with DAG(
+        dag_id=f"accept_{name}",
+        schedule=None,
+        max_active_runs=1,
+        params=accept_params(),
+        default_args=DEFAULT_ARGS,
+        doc_md=ACCEPT_DOC.format(application_id=name),
+        tags=["kafka-rescale", "accept", *application.tags],
+    ) as dag:
+        AcceptOperator(
+            task_id="accept",
+            application_file=str(file),
+            findings="{{ params.findings | join(' ') }}",
+            reason="{{ params.reason }}",
         )
     return dag
 

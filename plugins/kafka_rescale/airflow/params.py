@@ -140,6 +140,28 @@ def retire_params(application: Application) -> dict[str, Param]:
     }
 
 
+def accept_params() -> dict[str, Param]:
+    """Return the params of an acceptance; nothing has a default, so nobody accepts anything by a slip."""
+    return {
+        "findings": Param(
+            type="array",
+            items={"type": "string"},
+            minItems=1,
+            title="Findings",
+            section=WHAT,
+            description_md="One per line, as the log of `verify` or `callback`, the page, and `status` name them: "
+            "`<topic>-<partition>:<first offset>-<last offset>` or `<store>@<digest>`.",
+        ),
+        "reason": Param(
+            type="string",
+            minLength=1,
+            title="Reason",
+            section=WHAT,
+            description_md="Why they may be accepted. Kept in the report, with your name.",
+        ),
+    }
+
+
 def roll_back_params() -> dict[str, Param]:
     """Return the params of a manual rollback."""
     return {
@@ -148,6 +170,6 @@ def roll_back_params() -> dict[str, Param]:
             type="string",
             minLength=1,
             section=WHAT,
-            description_md="Kept in the log.",
+            description_md="Kept in the journal.",
         )
     }

@@ -5,11 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from kafka_rescale.core.autoscaling import RunState
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
+
+    from kafka_rescale.core.control_records import Lease
 
 log = logging.getLogger(__name__)
 
@@ -17,6 +20,7 @@ FINISHED_STATES = frozenset({"success", "failed"})
 PREFLIGHT_TASK = "preflight"
 PLAN_TASK = "plan"
 PLAN_TABLE_KEY = "table"
+ID_VARIABLE = "kafka_rescale_airflow_id"
 
 
 def owner_of(context: Context | Mapping[str, Any]) -> str:
@@ -25,23 +29,40 @@ def owner_of(context: Context | Mapping[str, Any]) -> str:
     return f"{dag_run.dag_id}/{dag_run.run_id}"
 
 
-def owner_is_finished(owner: str) -> bool | None:
-    """Whether the run that is named so has ended, as far as Airflow can tell.
+def airflow_id() -> str:
+    """Return what tells this Airflow from others, a Variable made when first asked for; empty without an answer.
 
-    :returns: None without a clear answer (another kind of owner, a deleted run, an API that does not answer): then
-        the lease is kept until it expires.
+    A database that is made anew is another Airflow.
     """
-    from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+    from airflow.sdk import Variable
 
-    dag_id, _, run_id = owner.partition("/")
-    if not run_id or dag_id == "shell":
-        return None
     try:
-        state = RuntimeTaskInstance.get_dagrun_state(dag_id=dag_id, run_id=run_id)
+        known = Variable.get(ID_VARIABLE, default=None)
+        if known is None:
+            known = uuid4().hex
+            Variable.set(
+                ID_VARIABLE, known, description="Kafka Rescale: tells this Airflow's leases from others'."
+            )
+        return str(known)
     except Exception as error:
-        log.warning("the state of run %s is unknown: %s", owner, error)
+        log.warning("the identity of this Airflow is unknown: %s", error)
+        return ""
+
+
+def owner_is_finished(held: Lease) -> bool | None:
+    """Whether the run that holds a lease has ended, as far as Airflow can tell.
+
+    A run that isn't there was deleted, if it was this Airflow's: another one may share the brokers.
+
+    :returns: None without a clear answer (another kind of owner, another Airflow's run, an API that does not
+        answer): then the lease is kept until it expires.
+    """
+    if held.owner.startswith("shell/"):
         return None
-    return getattr(state, "value", state) in FINISHED_STATES  # an Enum here, not a StrEnum
+    state = run_state(held.owner)
+    if state is RunState.ABSENT:
+        return True if held.airflow and held.airflow == airflow_id() else None
+    return None if state is RunState.UNKNOWN else state is not RunState.RUNNING
 
 
 def run_state(run: str) -> RunState:
@@ -60,5 +81,22 @@ def run_state(run: str) -> RunState:
     except Exception as error:
         log.warning("the state of run %s is unknown: %s", run, error)
         return RunState.UNKNOWN
-    ended = getattr(state, "value", state)
+    ended = getattr(state, "value", state)  # an Enum here, not a StrEnum
     return RunState(ended) if ended in FINISHED_STATES else RunState.RUNNING
+
+
+def failed_tasks(run: str) -> list[str]:
+    """Return the tasks of a run that have failed, sorted; none if the API doesn't answer.
+
+    :param run: ``<dag_id>/<run_id>``.
+    """
+    from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+
+    dag_id, _, run_id = run.partition("/")
+    try:
+        states = RuntimeTaskInstance.get_task_states(dag_id=dag_id, run_ids=[run_id])
+    except Exception as error:
+        log.warning("the tasks of run %s are unknown: %s", run, error)
+        return []
+    found = states.get(run_id, {})
+    return sorted(task for task, state in found.items() if getattr(state, "value", state) == "failed")

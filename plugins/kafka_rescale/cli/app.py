@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import logging
+import getpass
 import os
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -14,12 +12,12 @@ import typer
 
 from kafka_rescale.cli.acls_view import acls_view
 from kafka_rescale.cli.advice import with_advice
-from kafka_rescale.cli.connections import connection_for
-from kafka_rescale.cli.output import Document, failed, show
+from kafka_rescale.cli.connections import connection_for, connections_of_others
+from kafka_rescale.cli.exit_codes import FINDINGS
+from kafka_rescale.cli.output import Document, show
 from kafka_rescale.cli.views import application_view, cluster_view, plan_view, status_view
 from kafka_rescale.core.acls import Role
 from kafka_rescale.core.application import Application
-from kafka_rescale.core.errors import InvalidInput, Outage, Refused, RescaleError
 from kafka_rescale.core.journal import Phase
 from kafka_rescale.core.needed_acls import needed_acls
 from kafka_rescale.core.report import render
@@ -28,15 +26,14 @@ from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.kafka.describe import describe as describe_cluster
 from kafka_rescale.kafka.waiting import now_ms
+from kafka_rescale.operations.accept import accept as accept_findings
 from kafka_rescale.operations.load import load_application, topology_of
 from kafka_rescale.operations.preflight import preflight
 from kafka_rescale.operations.sizing import advise
 from kafka_rescale.operations.stages import lags
 
-PASSED, FINDINGS, REFUSED, OUTAGE = 0, 1, 2, 3
-
 app = typer.Typer(
-    help="Look at applications and change nothing; only verify leaves a report in the control topic.",
+    help="Look at applications and change nothing; only verify and accept leave something in the control topic.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -49,6 +46,7 @@ Config = Annotated[
         help="Kafka settings by their librdkafka names, as JSON or properties. Else from the environment."
     ),
 ]
+OfRole = Annotated[Path | None, typer.Option(help="Of this role, whose permissions are checked as well.")]
 Principal = Annotated[str, typer.Option(help="Of this role, such as User:alice.", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 
@@ -105,10 +103,15 @@ def plan(
     seconds: Annotated[float, typer.Option(min=1, help="How long to measure.")] = 60.0,
     threads: Annotated[int | None, typer.Option(min=1, help="Stream threads; else those that run now.")] = None,
     config: Config = None,
+    config_copy: OfRole = None,
+    config_admin: OfRole = None,
+    config_verify: OfRole = None,
     as_json: AsJson = False,
 ) -> None:
     """Check everything and show what an expansion would do."""
     application, connection = _opened(file, config)
+    configs = {Role.COPY: config_copy, Role.ADMIN: config_admin, Role.VERIFY: config_verify}
+    others, unchecked = connections_of_others(application, config, configs)
     topology = topology_of(application)
     advice = advise(application, topology, connection, seconds=seconds, threads=threads) if recommend else ()
     recommended = max((each.then.partitions for each in advice), default=None)
@@ -120,8 +123,9 @@ def plan(
         owner=f"shell/{socket.gethostname()}/{os.getpid()}",
         now_ms=now_ms(),
         owner_is_finished=lambda _: None,
+        others=others,
     )
-    document = plan_view(result.plan, result.messages)
+    document = plan_view(result.plan, [*result.messages, *filter(None, [unchecked])])
     show(with_advice(document, advice) if recommend else document, as_json)
 
 
@@ -153,6 +157,26 @@ def verify(
         raise typer.Exit(FINDINGS)
 
 
+@app.command()
+def accept(
+    file: File,
+    finding: Annotated[
+        list[str], typer.Option(help="As verify or callback reports it; more than once for several.")
+    ],
+    reason: Annotated[str, typer.Option(help="Why it may be accepted; kept in the report.")],
+    config: Config = None,
+    as_json: AsJson = False,
+) -> None:
+    """Accept findings of verify, exactly as they are: they are reported from then on, and fail nothing."""
+    application, connection = _opened(file, config, Role.ADMIN)
+    accepted = accept_findings(application, connection, findings=finding, by=_person(), reason=reason)
+    data = {"accepted": [each.model_dump(mode="json") for each in accepted]}
+    show(
+        Document(data, "\n".join(map(str, accepted)), closing="Clear the task that failed, verify or callback."),
+        as_json,
+    )
+
+
 def _opened(file: Path, config: Path | None, role: Role = Role.PLAN) -> tuple[Application, KafkaConnection]:
     """The file is checked before anything is connected to."""
     application = load_application(file)
@@ -161,42 +185,8 @@ def _opened(file: Path, config: Path | None, role: Role = Role.PLAN) -> tuple[Ap
     return application, connection
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Run one command and return its exit code: 0, 1 findings, 2 invalid input or refused, 3 outage."""
+def _person() -> str:
     try:
-        with _quiet_clients():
-            code = app(arguments, standalone_mode=False, prog_name="python -m kafka_rescale")
-    except RescaleError as error:
-        failed(error)
-        return exit_code(error)
-    except typer.Exit as done:
-        return done.exit_code
-    except typer.Abort:
-        return FINDINGS
-    except Exception as error:
-        if not hasattr(error, "show"):
-            raise
-        error.show()  # a mistake in the command line, as click tells it
-        return REFUSED
-    return code if isinstance(code, int) else PASSED
-
-
-@contextmanager
-def _quiet_clients() -> Iterator[None]:
-    """What went wrong is told once, by the error; the clients would repeat it for every attempt."""
-    loggers = [logging.getLogger(name) for name in ("kafka_rescale.librdkafka", "kafka")]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
-
-
-def exit_code(error: RescaleError) -> int:
-    """Return the exit code of an error."""
-    if isinstance(error, Outage):
-        return OUTAGE
-    return REFUSED if isinstance(error, InvalidInput | Refused) else FINDINGS
+        return f"{getpass.getuser()}@{socket.gethostname()}"
+    except (KeyError, OSError):  # In a container the user may have a number only.
+        return f"user {os.getuid()}@{socket.gethostname()}"

@@ -21,13 +21,45 @@ def connection_for(application: Application, config: Path | None, role: Role) ->
     """
     if config is not None:
         return KafkaConnection(_from_file(config))
-    if os.environ.get(CONFIG_FILE_VARIABLE) or os.environ.get(CONFIG_VARIABLE):
+    if _in_environment():
         return KafkaConnection.from_environment()
     conn_id = application.kafka_conn_id_of(role)
     variable = f"AIRFLOW_CONN_{conn_id.upper()}"
     if os.environ.get(variable, "").lstrip().startswith("{"):
         return KafkaConnection(_from_variable(variable))
     return KafkaConnection(_from_airflow(conn_id, variable))
+
+
+def connections_of_others(
+    application: Application, config: Path | None, configs: Mapping[Role, Path | None]
+) -> tuple[dict[Role, KafkaConnection], str]:
+    """Return the connections of the roles beside ``plan`` that there are, and a line about the others.
+
+    Settings from ``--config`` or the environment are somebody's own: nobody has said that they are another role's.
+    Airflow's connections are those that the DAGs will use, for each role.
+
+    :param config: the one of ``plan``.
+    :param configs: by role; a role without one is looked up in Airflow, unless ``plan`` was not.
+    :raises InvalidInput: a file can't be read.
+    """
+    own = config is not None or _in_environment()
+    found: dict[Role, KafkaConnection] = {}
+    for role, file in configs.items():
+        if file is None and own:
+            continue
+        try:
+            found[role] = connection_for(application, file, role)
+        except InvalidInput:
+            if file is not None:
+                raise
+    missing = [role for role in configs if role not in found]
+    options = " ".join(f"--config-{role} FILE" for role in missing)
+    line = f"permissions of {', '.join(missing)} were not checked: there is no connection of theirs ({options})"
+    return found, line if missing else ""
+
+
+def _in_environment() -> bool:
+    return bool(os.environ.get(CONFIG_FILE_VARIABLE) or os.environ.get(CONFIG_VARIABLE))
 
 
 def _from_file(path: Path) -> Mapping[str, str]:

@@ -54,7 +54,7 @@ def _promoted(application: Application, journal: Journal | None) -> Journal:
     if journal is None or not journal.is_promoted:
         raise Refused(
             f"verification of {application.application_id}",
-            found="no expansion" if journal is None else f"an expansion in phase {journal.phase}",
+            found="no expansion" if journal is None else f"an expansion in phase {journal.told}",
             expected="an expansion that has been promoted",
             remedy="Run verify after the cutover.",
         )

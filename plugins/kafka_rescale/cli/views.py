@@ -14,6 +14,7 @@ from kafka_rescale.core.generation_names import blue_names
 from kafka_rescale.core.plan import Plan
 from kafka_rescale.core.prewarming import remark
 from kafka_rescale.core.topology import Topology
+from kafka_rescale.core.verification_report import Report
 
 
 def application_view(application: Application, topology: Topology) -> Document:
@@ -117,6 +118,7 @@ def status_view(
         "mode": str(application.mode),
         "phase": str(control.journal.phase) if control.journal else None,
         "target": control.journal.plan.partitions if control.journal else None,
+        "rollback_reason": control.journal.rollback_reason if control.journal else "",
         "attempt": control.journal.attempt if control.journal else None,
         "timings": control.journal.timings if control.journal else {},
         "prewarmed": control.journal.prewarmed if control.journal else {},
@@ -125,6 +127,7 @@ def status_view(
             for name, n, worst, open_ in stages
         ],
         "verified": control.report.get("passed"),
+        "acceptances": control.acceptances.model_dump(mode="json")["accepted"],
         "bridge": control.bridge.model_dump(mode="json") if control.bridge else None,
         "autoscaling": control.autoscaling.model_dump(mode="json") if control.autoscaling else None,
     }
@@ -147,6 +150,8 @@ def _summary(application: Application, control: ControlState) -> str:
         else "expansion: none",
         f"lease: {lease.owner}, for {lease.target} partitions" if lease and not lease.released else "lease: free",
     ]
+    if journal and journal.rollback_reason:
+        lines.append(f"rolled back because: {journal.rollback_reason}")
     if journal and not journal.plan.is_in_place and (said := remark(journal.timings, journal.prewarmed)):
         lines.append(said)
     if control.bridge:
@@ -154,8 +159,17 @@ def _summary(application: Application, control: ControlState) -> str:
     if (watched := control.results.get("watch")) is not None:
         lines.append(f"autoscaling: {watched.state} at {_utc(watched.as_of_ms)}: {watched.detail}")
     if control.report:
-        lines.append(f"verification: {'passed' if control.report.get('passed') else 'failed'}")
+        lines += _verification(Report.model_validate(control.report))
     return "\n".join(lines)
+
+
+def _verification(report: Report) -> list[str]:
+    accepted = f", with {len(report.acceptances)} findings accepted" if report.acceptances else ""
+    return [
+        f"verification: {'passed' if report.passed else 'failed'}{accepted}",
+        *(f"finding {name}" for name in report.unaccepted),
+        *map(str, report.acceptances),
+    ]
 
 
 def _bridge_line(bridge: Bridge, result: JobResult | None) -> str:

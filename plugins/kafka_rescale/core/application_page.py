@@ -1,53 +1,20 @@
-"""What the page shows of an application, put together from what is known of it."""
+"""What the page shows of one application, put together from what is known of it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from kafka_rescale.core.application import Application
+from kafka_rescale.core.application_summary import Summary, summary, topic_counts
 from kafka_rescale.core.autoscaling_state import AutoscalingState, autoscaling_state
 from kafka_rescale.core.cluster import ClusterDescription
 from kafka_rescale.core.control_records import ControlState, JobResult
 from kafka_rescale.core.copy_estimate import JobProgress, Work, in_order, job_progress, work_of
 from kafka_rescale.core.downtime import Downtime, downtime
-from kafka_rescale.core.generation_names import blue_names
-from kafka_rescale.core.health import Health, health_of, unreachable
 from kafka_rescale.core.key_distribution import KeyDistribution, key_distributions
 from kafka_rescale.core.lag_history import LagHistory, lag_of
 from kafka_rescale.core.topology import Topology
 from kafka_rescale.core.topology_graph import Graph, topology_graph
 from kafka_rescale.core.values import Value
 from kafka_rescale.core.verification_report import Report
-
-
-class Run(Value):
-    """A DAG run; ``run_id`` is empty for the DAG itself."""
-
-    dag_id: str
-    run_id: str = ""
-
-
-class Summary(Value):
-    """One line of the list of applications.
-
-    :param application: base name; ``running`` is the ``application.id`` of the running generation.
-    :param partitions: of the running generation; ``wanted`` are those of the application file.
-    :param target: of the expansion in progress.
-    :param lag: offsets of the inputs that the running generation has not committed.
-    :param run: that holds the lease, else the expansion's DAG.
-    """
-
-    application: str
-    mode: str
-    health: Health
-    running: str
-    generation: int
-    partitions: int | None
-    wanted: int | None
-    phase: str | None
-    target: int | None
-    lag: int | None
-    run: Run
 
 
 class JobLags(Value):
@@ -65,7 +32,10 @@ class TopicLags(Value):
 
 
 class Proof(Value):
-    """The verification report's summary; the report itself is read on its own."""
+    """The verification report's summary; the report itself is read on its own.
+
+    :param accepted: how many findings a person has accepted.
+    """
 
     passed: bool
     current: bool
@@ -74,6 +44,7 @@ class Proof(Value):
     stores: int
     entries: int
     findings: int
+    accepted: int = 0
 
 
 class ApplicationPage(Value):
@@ -97,60 +68,6 @@ class ApplicationPage(Value):
     proof: Proof | None
     distributions: tuple[KeyDistribution, ...]
     autoscaling: AutoscalingState
-
-
-def summary(
-    application: Application, topology: Topology, control: ControlState, found: ClusterDescription
-) -> Summary:
-    """Return an application's line.
-
-    :param found: the running generation's topics and group.
-    """
-    journal, generations = control.journal, control.generations
-    changing = journal is not None and journal.in_progress
-    running = generations.running if generations else application.application_id
-    tasks = [
-        n for name, n in topic_counts(application, topology, control, found).items() if name in topology.stores
-    ]
-    inputs = {generations.inputs.get(t, t) if generations else t for t in topology.inputs}
-    lags = [
-        max(0, end - found.committed.get(at, found.begins.get(at, 0)))
-        for at, end in found.ends.items()
-        if at[0] in inputs
-    ]
-    return Summary(
-        application=application.application_id,
-        mode=application.mode.value,
-        health=health_of(control, found.group),
-        running=running,
-        generation=generations.generation if generations else 1,
-        partitions=generations.partitions if generations else max(tasks, default=None),
-        wanted=application.partitions,
-        phase=journal.phase.value if journal else None,
-        target=journal.plan.partitions if journal is not None and changing else None,
-        lag=sum(lags) if found.committed else None,
-        run=_run(application, control),
-    )
-
-
-def unknown(application_id: str, reason: str) -> Summary:
-    """Return the line of an application whose file can't be used, or whose cluster doesn't answer.
-
-    :param reason: the error in words.
-    """
-    return Summary(
-        application=application_id,
-        mode="",
-        health=unreachable(reason),
-        running="",
-        generation=0,
-        partitions=None,
-        wanted=None,
-        phase=None,
-        target=None,
-        lag=None,
-        run=Run(dag_id=dag_of(application_id)),
-    )
 
 
 def application_page(
@@ -184,32 +101,6 @@ def application_page(
     )
 
 
-def dag_of(application_id: str) -> str:
-    """Return the DAG whose permissions decide who sees an application."""
-    return f"expand_{application_id}"
-
-
-def topic_counts(
-    application: Application, topology: Topology, control: ControlState, found: ClusterDescription
-) -> Mapping[str, int]:
-    """Return the present partitions of every topic as the topology names it, and of every store's changelog."""
-    generations = control.generations
-    names = blue_names(application, generations.running if generations else application.application_id)
-    renamed = generations.inputs if generations else {}
-    full = {t: renamed.get(t, t) for t in (*topology.inputs, *topology.outputs)}
-    full |= {t: names.repartition(t) for t in topology.repartitions}
-    full |= {store: names.changelog(store) for store in topology.stores}
-    return {name: found.topics[topic].partitions for name, topic in full.items() if topic in found.topics}
-
-
-def _run(application: Application, control: ControlState) -> Run:
-    owner = control.journal.owner if control.journal is not None else ""
-    dag_id, _, run_id = owner.partition("/")
-    if not run_id or dag_id == "shell":
-        return Run(dag_id=dag_of(application.application_id))
-    return Run(dag_id=dag_id, run_id=run_id)
-
-
 def _measured(result: JobResult) -> int:
     return result.lags.samples[-1].at_ms
 
@@ -231,4 +122,5 @@ def _proof(report: Report, fingerprint: str) -> Proof:
         stores=len(report.stores),
         entries=sum(s.green.live for s in report.stores),
         findings=failures + len(report.start_offsets) + sum(i.misrouted for i in report.inputs),
+        accepted=len(report.acceptances),
     )

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
+from kafka_rescale.core.acceptance import Acceptances
 from kafka_rescale.core.autoscaling_record import Autoscaling
 from kafka_rescale.core.bridge import Bridge
 from kafka_rescale.core.journal import Journal, PartitionOffsets
@@ -25,6 +26,7 @@ class Concern(StrEnum):
     AUTOSCALING = "autoscaling"
     RESULT = "result"
     REPORT = "report"
+    ACCEPTANCES = "acceptances"
 
 
 class Lease(Value):
@@ -34,6 +36,7 @@ class Lease(Value):
     :param epoch: raised by every acquisition.
     :param expires_at_ms: a lease of an owner that can't be asked is free after this; every change of the journal
         renews it.
+    :param airflow: which Airflow the owner is a run of; empty if that is not known, or it is none.
     """
 
     owner: str
@@ -41,6 +44,7 @@ class Lease(Value):
     target: int
     expires_at_ms: int
     released: bool = False
+    airflow: str = ""
 
 
 class PastGeneration(Value):
@@ -131,3 +135,4 @@ class ControlState(Value):
     autoscaling: Autoscaling | None = None
     results: dict[str, JobResult] = Field(default_factory=dict)
     report: dict[str, object] = Field(default_factory=dict)
+    acceptances: Acceptances = Field(default_factory=Acceptances)

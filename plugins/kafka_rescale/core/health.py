@@ -68,6 +68,14 @@ def unreachable(reason: str) -> Health:
     return Health(state=State.UNKNOWN, level=Level.BAD, reason=reason)
 
 
+def failed_jobs(control: ControlState) -> list[str]:
+    """Return a sentence for each job of the run in progress that has failed."""
+    if control.journal is None:
+        return []
+    failed = [r for r in control.results.values() if r.state == "failed" and r.run == control.journal.owner]
+    return [f"{r.job} has failed: {r.detail}" for r in failed]
+
+
 def _state(journal: Journal | None, group: GroupDescription) -> State:
     if journal is not None and journal.in_progress:
         return State.PAUSED if journal.phase in {*BLUE_STOPPED, Phase.PROMOTED} else State.RESCALING
@@ -82,14 +90,14 @@ def _wrong(control: ControlState) -> tuple[Level, str] | None:
     if control.report.get("passed") is False and control.report.get("plan") == plan.fingerprint:
         return Level.BAD, f"The verification has findings: stop {plan.green}, and look at its report."
     if journal.phase is Phase.ROLLED_BACK:
-        return Level.ATTENTION, "The last expansion was rolled back; trigger it again to go on with its copies."
+        text = "The last expansion was rolled back; trigger it again to go on with its copies."
+        return Level.ATTENTION, f"{text}{_why(journal)}"
     return _stuck(control, journal) if journal.in_progress else None
 
 
 def _stuck(control: ControlState, journal: Journal) -> tuple[Level, str] | None:
-    failed = [r for r in control.results.values() if r.state == "failed" and r.run == journal.owner]
-    if failed:
-        return Level.ATTENTION, f"{failed[-1].job} has failed: {failed[-1].detail}"
+    if failed := failed_jobs(control):
+        return Level.ATTENTION, failed[-1]
     if control.lease is None or control.lease.released:
         return Level.ATTENTION, "An expansion is in progress, and no run holds the lease: trigger it again."
     return None
@@ -98,4 +106,8 @@ def _stuck(control: ControlState, journal: Journal) -> tuple[Level, str] | None:
 def _doing(journal: Journal) -> str:
     way = f"to {journal.plan.partitions} partitions{', in place' if journal.plan.is_in_place else ''}"
     again = f", attempt {journal.attempt}" if journal.attempt > 1 else ""
-    return f"Expansion {way}: {journal.phase}{again}."
+    return f"Expansion {way}: {journal.phase}{again}.{_why(journal)}"
+
+
+def _why(journal: Journal) -> str:
+    return f" Why: {journal.rollback_reason}" if journal.rollback_reason else ""

@@ -86,6 +86,7 @@ class Journal(Value):
     :param compaction_lags: ``min.compaction.lag.ms`` overrides of green's changelogs as they were before every
         record had to be kept; an empty string stands for no override.
     :param callback_begun_ms: wall clock when ``on_partition_expansion`` was about to be called, 0 before.
+    :param rollback_reason: why this attempt is rolled back, in a sentence; empty if it isn't.
     """
 
     plan: Plan
@@ -104,6 +105,7 @@ class Journal(Value):
     prewarmed: dict[str, float] = Field(default_factory=dict)
     compaction_lags: dict[str, str] = Field(default_factory=dict)
     callback_begun_ms: int = 0
+    rollback_reason: str = ""
 
     def advanced(self, phase: Phase, *, now_ms: int, **changes: object) -> Journal:
         """Return the journal in its next phase; the same phase again is allowed, for a step that is repeated.
@@ -113,11 +115,24 @@ class Journal(Value):
         if phase is not self.phase and phase not in FORWARD[self.phase]:
             raise UnsafeState(
                 f"expansion of {self.plan.application}",
-                found=f"phase {self.phase}",
+                found=f"phase {self.told}",
                 expected=f"a phase before {phase}",
                 remedy="Look at `python -m kafka_rescale status FILE`; another run may have gone on meanwhile.",
             )
         return self.model_copy(update={**changes, "phase": phase, "changed_at_ms": now_ms})
+
+    @property
+    def told(self) -> str:
+        """The phase for a person: of an attempt that is rolled back, with the reason."""
+        return f"{self.phase}, because: {self.rollback_reason}" if self.rollback_reason else self.phase.value
+
+    @property
+    def way_on(self) -> str:
+        """How a person gets past an expansion in progress that is not the one asked for."""
+        finish = f"Finish it by a run with target {self.plan.partitions} and the settings that it was begun with"
+        if self.is_promoted:
+            return f"{finish}, then ask again: after its promotion it can't be rolled back."
+        return f"{finish}, or roll it back; then ask again."
 
     @property
     def is_promoted(self) -> bool:

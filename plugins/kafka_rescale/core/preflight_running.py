@@ -14,10 +14,10 @@ def conflicting_target(situation: Situation) -> Iterator[Finding]:
     if journal is not None and journal.in_progress and journal.plan.partitions != situation.target:
         yield Finding(
             f"application {situation.application.application_id!r}",
-            f"an expansion to {journal.plan.partitions} partitions in progress (phase {journal.phase}, by "
+            f"an expansion to {journal.plan.partitions} partitions in progress (phase {journal.told}, by "
             f"{journal.owner or 'nobody'})",
             f"no expansion in progress when {situation.target} are asked for",
-            f"Finish it by a run with target {journal.plan.partitions}, or roll it back, then ask again.",
+            journal.way_on,
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from kafka_rescale.core.misrouted import InputReport
 from kafka_rescale.core.oracles import MEANING, KeyFinding, Oracle
 from kafka_rescale.core.verification_report import MAX_FINDINGS, Report, StoreReport
 
@@ -19,10 +20,8 @@ def render(report: Report) -> str:
         "",
         _stores(report.stores),
     )
-    inputs = [
-        f"\n{i.topic}: {i.misrouted:,} of {i.records:,} records since the cutover misrouted" for i in report.inputs
-    ]
-    parts = [*head, *inputs, *(_partitions(s) for s in report.stores), *_findings(report)]
+    inputs = [_input(each) for each in report.inputs]
+    parts = [*head, *inputs, *_acceptable(report), *(_partitions(s) for s in report.stores), *_findings(report)]
     return "\n".join(parts)
 
 
@@ -55,6 +54,16 @@ def _stores(stores: Sequence[StoreReport]) -> str:
             ("", "", "green", s.green.records, s.green.live, s.green.tombstoned, s.expired, s.surplus, result)
         )
     return table(header, rows)
+
+
+def _input(found: InputReport) -> str:
+    more = f", {found.accepted:,} more accepted" if found.accepted else ""
+    return f"\n{found.topic}: {found.misrouted:,} of {found.records:,} records since the cutover misrouted{more}"
+
+
+def _acceptable(report: Report) -> list[str]:
+    found = [f"finding {name}" for name in report.unaccepted]
+    return ["", *found, *map(str, report.acceptances)] if found or report.acceptances else []
 
 
 def _partitions(store: StoreReport) -> str:

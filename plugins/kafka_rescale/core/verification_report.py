@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from hashlib import sha256
 
 from pydantic import Field
 
+from kafka_rescale.core.acceptance import Acceptance, Acceptances, MisroutedRange
 from kafka_rescale.core.journal import Journal
 from kafka_rescale.core.misrouted import InputReport
 from kafka_rescale.core.oracles import KeyFinding, Oracle, printable
 from kafka_rescale.core.values import Value
 
 MAX_FINDINGS = 20
+START_OFFSETS = "start-offsets"
 
 
 class LogCount(Value):
@@ -60,6 +64,12 @@ class StoreReport(Value):
         """Whether every oracle holds for this store."""
         return not self.failures
 
+    @property
+    def finding(self) -> str:
+        """The name of this outcome: another comparison has it only if it came to the same."""
+        sides = [(p.partition, p.blue_hash, p.green_hash) for p in self.partitions]
+        return _named(self.store, [sorted(self.failures.items()), sides])
+
 
 class Report(Value):
     """The proof of one expansion, as the control topic and the page keep it.
@@ -68,6 +78,8 @@ class Report(Value):
     :param as_of_ms: when verify began, ms since the epoch.
     :param start_offsets: findings about the offsets that green started from.
     :param inputs: what was looked at of the inputs that were grown by key.
+    :param unaccepted: names of all findings that nobody has accepted; it has passed if there are none.
+    :param acceptances: what was accepted, by whom and why.
     """
 
     application: str
@@ -81,11 +93,31 @@ class Report(Value):
     start_offsets: tuple[KeyFinding, ...]
     stores: tuple[StoreReport, ...]
     inputs: tuple[InputReport, ...] = ()
+    unaccepted: tuple[str, ...] = ()
+    acceptances: tuple[Acceptance, ...] = ()
 
     @property
     def findings(self) -> tuple[KeyFinding, ...]:
         """All listed findings; at most ``MAX_FINDINGS`` per store and oracle."""
         return (*self.start_offsets, *self.misrouted, *(f for s in self.stores for f in s.findings))
+
+    @property
+    def compared(self) -> dict[str, int]:
+        """The names of the findings about stores and start offsets, each with the number of violations."""
+        stores = {s.finding: sum(s.failures.values()) for s in self.stores if not s.passed}
+        started = {
+            _named(START_OFFSETS, [f.model_dump_json() for f in self.start_offsets]): len(self.start_offsets)
+        }
+        return {**(started if self.start_offsets else {}), **stores}
+
+    def concluded(self, acceptances: Acceptances) -> Report:
+        """Return the report with its verdict, which takes into account what a person has accepted."""
+        known = acceptances.of(self.plan)
+        found = (*self.compared, *(str(f) for i in self.inputs for f in i.findings))
+        unaccepted = tuple(f for f in found if f not in known)
+        topics = {i.topic for i in self.inputs}
+        used = tuple(a for a in known.values() if a.finding in found or _topic(a) in topics)
+        return self.model_copy(update={"unaccepted": unaccepted, "acceptances": used, "passed": not unaccepted})
 
     @property
     def misrouted(self) -> tuple[KeyFinding, ...]:
@@ -101,6 +133,15 @@ class Report(Value):
             for i in self.inputs
             for m in i.first
         )
+
+
+def _named(subject: str, content: object) -> str:
+    return f"{subject}@{sha256(json.dumps(content).encode()).hexdigest()[:12]}"
+
+
+def _topic(acceptance: Acceptance) -> str | None:
+    within = MisroutedRange.parse(acceptance.finding)
+    return within.topic if within else None
 
 
 def is_about(report: Mapping[str, object], journal: Journal, since_ms: int) -> bool:

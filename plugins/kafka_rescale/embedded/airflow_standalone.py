@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +9,7 @@ from types import TracebackType
 
 from kafka_rescale.embedded.airflow_client import AirflowClient
 from kafka_rescale.embedded.airflow_settings import AirflowPorts, airflow_environment
+from kafka_rescale.embedded.kept_process import KeptProcess
 from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.embedded.sessions import end_session, kill_session_with_parent, session_members
 
@@ -47,7 +47,7 @@ class AirflowStandalone:
     ) -> None:
         self.directory = Path(directory).resolve()
         self.directory.mkdir(parents=True, exist_ok=True)
-        self.log_file = self.directory / "airflow.log"
+        self._kept = KeptProcess(self.directory, "airflow", None if detached else kill_session_with_parent)
         self.ports = AirflowPorts.free(port)
         self.environment = airflow_environment(
             self.directory,
@@ -57,10 +57,7 @@ class AirflowStandalone:
             connections=connections or {},
         ) | dict(env or {})
         self.client = AirflowClient(self.url)
-        self._pid_file = self.directory / "airflow.pid"
         self._detached = detached
-        self._process: subprocess.Popen[bytes] | None = None
-        self._watchdog: subprocess.Popen[bytes] | None = None
 
     @property
     def url(self) -> str:
@@ -70,48 +67,27 @@ class AirflowStandalone:
     @property
     def pids(self) -> list[int]:
         """Ids of the running parts, tasks and Spark drivers, also of those that another process started here."""
-        try:
-            return session_members(int(self._pid_file.read_text()))
-        except (FileNotFoundError, ValueError):
-            return []
+        pid = self._kept.recorded_pid
+        return [] if pid is None else session_members(pid)
 
     def start(self) -> AirflowStandalone:
         """Start all parts, return when each says that it is healthy."""
         if self.pids:
             raise AirflowError(f"an Airflow runs already on {self.directory} ({self.pids}): stop it first")
         command = [sys.executable, "-m", "airflow", "standalone"]
-        with self.log_file.open("ab") as log:
-            self._process = subprocess.Popen(
-                command,
-                cwd=self.directory,
-                env=self.environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-        self._pid_file.write_text(str(self._process.pid))
-        if not self._detached:
-            self._watchdog = kill_session_with_parent(self._process.pid)
+        self._kept.start(command, cwd=self.directory, env=self.environment)
         try:
             wait_until(self._is_ready, timeout=START_TIMEOUT_SECONDS, what=f"a healthy Airflow at {self.url}")
         except (TimeoutError, AirflowError) as error:
             self.stop()
-            raise AirflowError(f"{error}\n{self.log_tail()}") from error
+            raise AirflowError(f"{error}\n{self._kept.log_tail(4000)}") from error
         return self
 
     def stop(self) -> None:
         """End every process of this Airflow and wait until all are gone; nothing if none runs."""
-        if self.pids:
-            end_session(int(self._pid_file.read_text()), timeout=STOP_TIMEOUT_SECONDS)
-        for process in (self._process, self._watchdog):
-            if process is not None:
-                process.kill()
-                process.wait()
-                if process.stdin is not None:
-                    process.stdin.close()
-        self._process = self._watchdog = None
-        self._pid_file.unlink(missing_ok=True)
+        if self.pids and (pid := self._kept.recorded_pid) is not None:
+            end_session(pid, timeout=STOP_TIMEOUT_SECONDS)
+        self._kept.forget()
 
     def __enter__(self) -> AirflowStandalone:
         return self.start()
@@ -122,11 +98,7 @@ class AirflowStandalone:
         if not self._detached:
             self.stop()
 
-    def log_tail(self, characters: int = 4000) -> str:
-        """Return the end of what the parts have written."""
-        return self.log_file.read_text(errors="replace")[-characters:]
-
     def _is_ready(self) -> bool:
-        if self._process is not None and self._process.poll() is not None:
+        if self._kept.has_ended:
             raise AirflowError("`airflow standalone` ended while starting")
         return self.client.is_healthy()

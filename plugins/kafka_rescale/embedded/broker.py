@@ -19,6 +19,7 @@ from kafka_rescale.embedded.broker_config import (
 )
 from kafka_rescale.embedded.broker_security import BrokerSecurity
 from kafka_rescale.embedded.jars import java_command
+from kafka_rescale.embedded.kept_process import KeptProcess
 from kafka_rescale.embedded.processes import (
     end_process,
     end_with_parent,
@@ -61,16 +62,13 @@ class EmbeddedBroker:
         self.directory = Path(directory).resolve()
         self.directory.mkdir(parents=True, exist_ok=True)
         self.ports = Ports.of(self.directory, port)
-        self.log_file = self.directory / "broker.log"
+        self._kept = KeptProcess(self.directory, "broker", None if detached else end_with_parent)
         self._properties_file = self.directory / "server.properties"
-        self._pid_file = self.directory / "broker.pid"
         self._overrides = dict(properties or {})
         self._heap = heap
         self._sasl_users = dict(sasl_users or {})
         self.security = security
         self._detached = detached
-        self._process: subprocess.Popen[bytes] | None = None
-        self._watchdog: subprocess.Popen[bytes] | None = None
 
     @property
     def bootstrap_servers(self) -> str:
@@ -80,11 +78,8 @@ class EmbeddedBroker:
     @property
     def pid(self) -> int | None:
         """Process id of the running broker, or None; also of one that another process started here."""
-        try:
-            pid = int(self._pid_file.read_text())
-        except (FileNotFoundError, ValueError):
-            return None
-        return pid if is_running(pid, self._marker) else None
+        pid = self._kept.recorded_pid
+        return pid if pid is not None and is_running(pid, self._marker) else None
 
     def client_config(self, user: str | None = None) -> dict[str, str]:
         """librdkafka properties to connect as ``user`` (default: the first one)."""
@@ -121,14 +116,7 @@ class EmbeddedBroker:
         if not (data / "meta.properties").exists():
             self._format()
         options = (*jvm_options(self._heap), *(self.security.jvm_options() if self.security else ()))
-        command = java_command("kafka.Kafka", str(self._properties_file), options=options)
-        with self.log_file.open("ab") as log:
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
-            )
-        self._pid_file.write_text(str(self._process.pid))
-        if not self._detached:
-            self._watchdog = end_with_parent(self._process.pid)
+        self._kept.start(java_command("kafka.Kafka", str(self._properties_file), options=options))
         self._wait_until_ready()
         if self.security is not None:
             self.security.create_users(AdminClient(self.internal_config))
@@ -141,13 +129,13 @@ class EmbeddedBroker:
         """
         if (pid := self.pid) is not None:
             end_process(pid, marker=self._marker, timeout=STOP_TIMEOUT_SECONDS)
-        self._forget_process()
+        self._kept.forget()
 
     def kill(self) -> None:
         """SIGKILL, as a crash would do, and wait until the process is gone."""
         if (pid := self.pid) is not None:
             kill_process(pid, marker=self._marker)
-        self._forget_process()
+        self._kept.forget()
 
     def restart(self) -> EmbeddedBroker:
         """Stop and start on the same directory and port."""
@@ -179,8 +167,8 @@ class EmbeddedBroker:
         admin = AdminClient({**self.internal_config, **quiet})
 
         def answers() -> bool:
-            if self._process is not None and self._process.poll() is not None:
-                raise BrokerError(f"the broker ended while starting:\n{self._log_tail()}")
+            if self._kept.has_ended:
+                raise BrokerError(f"the broker ended while starting:\n{self._kept.log_tail(3000)}")
             try:
                 return bool(admin.list_topics(timeout=1).brokers)
             except KafkaException:
@@ -191,16 +179,3 @@ class EmbeddedBroker:
         except (TimeoutError, BrokerError):
             self.kill()
             raise
-
-    def _log_tail(self) -> str:
-        return self.log_file.read_text(errors="replace")[-3000:]
-
-    def _forget_process(self) -> None:
-        for process in (self._process, self._watchdog):
-            if process is not None:
-                process.kill()
-                process.wait()
-                if process.stdin is not None:
-                    process.stdin.close()
-        self._process = self._watchdog = None
-        self._pid_file.unlink(missing_ok=True)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 
 from pydantic import BaseModel, ValidationError
 
+from kafka_rescale.core.acceptance import Acceptances
 from kafka_rescale.core.autoscaling_record import Autoscaling
 from kafka_rescale.core.bridge import Bridge
 from kafka_rescale.core.control_records import (
@@ -40,6 +41,7 @@ _MODELS: dict[str, type[BaseModel]] = {
     Concern.GENERATIONS: Generations,
     Concern.BRIDGE: Bridge,
     Concern.AUTOSCALING: Autoscaling,
+    Concern.ACCEPTANCES: Acceptances,
 }
 # Small segments: every controller reads the topic to its end, and only closed segments are compacted.
 _CONFIGS = {

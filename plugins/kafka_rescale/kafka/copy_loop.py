@@ -18,7 +18,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 
 from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.errors import Outage
-from kafka_rescale.core.plan import MoveKind, Plan
+from kafka_rescale.core.plan import Plan
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_batches import Batches
@@ -56,16 +56,8 @@ class CopyWorker:
         group: str | None = None,
     ) -> None:
         self._settings, self._clock = settings, clock
-        moves = [unit.move for unit in units]
-        rules = rules_of(ClusterAdmin(connection), [m.source for m in moves], [m.target for m in moves])
-        # A tombstone that an input lost before anybody read it is lost to every consumer of it. A topic that grows
-        # in place is not written to meanwhile, and kept from compaction: it loses none.
-        patient = {
-            m.source: replace(rules.sources[m.source], tombstone_ms=None)
-            for m in moves
-            if m.kind is MoveKind.INPUT or m.is_in_place
-        }
-        self._rules = {**rules.sources, **patient}
+        rules = rules_of(ClusterAdmin(connection), [unit.move for unit in units])
+        self._rules = rules.sources
         self._freshness = Freshness(self._rules, clock)
         self._consumer = copy_consumer(connection, group or plan.copy_group, **settings.consumer())
         # Commits wait for the brokers: those of several units wait together.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.errors import Outage, UnsafeState
+from kafka_rescale.core.plan import Move, MoveKind
 from kafka_rescale.kafka.admin import ClusterAdmin
 
 MIB = 1024 * 1024
@@ -90,13 +91,13 @@ class Rules:
     batch_bytes: dict[str, int]
 
 
-def rules_of(admin: ClusterAdmin, sources: Iterable[str], targets: Iterable[str]) -> Rules:
-    """Return the rules of some topics.
+def rules_of(admin: ClusterAdmin, moves: Sequence[Move]) -> Rules:
+    """Return the rules of the topics of some moves.
 
     :raises UnsafeState: a topic does not exist.
     :raises Outage: nobody answers.
     """
-    wanted_sources, wanted_targets = sorted(set(sources)), sorted(set(targets))
+    wanted_sources, wanted_targets = sorted({m.source for m in moves}), sorted({m.target for m in moves})
     found = admin.describe_topics([*wanted_sources, *wanted_targets])
     missing = [topic for topic in (*wanted_sources, *wanted_targets) if topic not in found]
     if missing:
@@ -106,8 +107,12 @@ def rules_of(admin: ClusterAdmin, sources: Iterable[str], targets: Iterable[str]
             expected="the topics of the plan",
             remedy="Clear the expand task, which creates green's topics; if blue's are gone, restore them first.",
         )
+    # A tombstone that an input lost before anybody read it is lost to every consumer of it. A topic that grows in
+    # place is not written to meanwhile, and kept from compaction: it loses none.
+    patient = {m.source for m in moves if m.kind is MoveKind.INPUT or m.is_in_place}
+    rules = {topic: SourceRules.of(found[topic]) for topic in wanted_sources}
     return Rules(
-        {topic: SourceRules.of(found[topic]) for topic in wanted_sources},
+        {topic: replace(of, tombstone_ms=None) if topic in patient else of for topic, of in rules.items()},
         # librdkafka does not split a batch that the topic's max.message.bytes refuses.
         {t: min(BATCH_BYTES, int(found[t].configs.get("max.message.bytes", "1048588"))) for t in wanted_targets},
     )

@@ -68,7 +68,7 @@ def _begun(known: Journal | None, plan: Plan, owner: str, now_ms: int) -> Journa
         f"expansion of {plan.application}",
         found=f"another one in progress, to {known.plan.partitions} partitions (phase {known.phase})",
         expected="the same plan, or none in progress",
-        remedy="Roll back or finish first: run it again with the settings it was begun with, or roll it back.",
+        remedy=known.way_on,
     )
 
 

@@ -17,7 +17,8 @@ def acquire(
     target: int,
     now_ms: int,
     ttl_ms: int,
-    owner_is_finished: Callable[[str], bool | None],
+    owner_is_finished: Callable[[Lease], bool | None],
+    airflow: str = "",
 ) -> ControlState:
     """Take the lease, or keep it: the same owner may come back as often as it likes.
 
@@ -25,6 +26,7 @@ def acquire(
     :param target: the partition count aimed at.
     :param ttl_ms: nobody waits for an owner that can't be asked longer than this after its last renewal.
     :param owner_is_finished: whether the run that holds the lease has ended; None if nobody can tell.
+    :param airflow: which Airflow the owner is a run of.
     :raises LeaseHeld: another owner holds it.
     :raises Refused: an expansion with another target is in progress.
     :raises Fenced: other controllers kept coming in between.
@@ -36,7 +38,7 @@ def acquire(
         _refuse_other_target(state, target)
         again = held is not None and held.owner == owner and not held.released
         epoch = (held.epoch if held else 0) + (0 if again else 1)
-        lease = Lease(owner=owner, epoch=epoch, target=target, expires_at_ms=now_ms + ttl_ms)
+        lease = Lease(owner=owner, epoch=epoch, target=target, expires_at_ms=now_ms + ttl_ms, airflow=airflow)
         return {Concern.LEASE: lease}
 
     for _ in range(ATTEMPTS):
@@ -85,7 +87,11 @@ def require_owner(state: ControlState, application: str, owner: str) -> Lease:
 
 
 def refuse_if_held(
-    application: str, held: Lease | None, owner: str, now_ms: int, owner_is_finished: Callable[[str], bool | None]
+    application: str,
+    held: Lease | None,
+    owner: str,
+    now_ms: int,
+    owner_is_finished: Callable[[Lease], bool | None],
 ) -> None:
     """Tell early what acquiring the lease would refuse; only acquiring it decides.
 
@@ -95,7 +101,7 @@ def refuse_if_held(
     """
     if held is None or held.released or held.owner == owner:
         return
-    finished = owner_is_finished(held.owner)
+    finished = owner_is_finished(held)
     if finished or (finished is None and held.expires_at_ms <= now_ms):
         return
     raise LeaseHeld(
@@ -112,7 +118,7 @@ def _refuse_other_target(state: ControlState, target: int) -> None:
         return
     raise Refused(
         f"expansion of {journal.plan.application}",
-        found=f"one to {journal.plan.partitions} partitions in progress (phase {journal.phase})",
+        found=f"one to {journal.plan.partitions} partitions in progress (phase {journal.told})",
         expected=f"that target, not {target}",
-        remedy=f"Roll back or finish first: run with {journal.plan.partitions} partitions again, or roll it back.",
+        remedy=journal.way_on,
     )

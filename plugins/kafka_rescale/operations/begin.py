@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kafka_rescale.core.application import Application
+from kafka_rescale.core.control_records import Lease
 from kafka_rescale.core.journal import BLUE_STOPPED, Journal, Phase
 from kafka_rescale.core.plan import Plan
 from kafka_rescale.kafka import journal_store, lease
@@ -21,13 +22,15 @@ def begin(
     *,
     owner: str,
     now_ms: int,
-    owner_is_finished: Callable[[str], bool | None],
+    owner_is_finished: Callable[[Lease], bool | None],
+    airflow: str = "",
 ) -> Journal:
     """Take the lease and write or continue the journal.
 
     A run that died while blue was stopped is rolled back first: blue must not stay down while copies go on. What a
     run that died has left behind the warm-up gate is stopped.
 
+    :param airflow: which Airflow the owner is a run of.
     :raises LeaseHeld: another run that has not ended rescales this application.
     :raises Refused: an expansion with another plan is in progress.
     """
@@ -40,6 +43,7 @@ def begin(
         now_ms=now_ms,
         ttl_ms=LEASE_MS,
         owner_is_finished=owner_is_finished,
+        airflow=airflow,
     )
     journal = rescale.control.read().journal
     if journal is not None and journal.phase in {*BLUE_STOPPED, Phase.ROLLING_BACK}:

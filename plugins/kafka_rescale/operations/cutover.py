@@ -90,7 +90,7 @@ class Cutover:
         if journal.phase in {Phase.ROLLING_BACK, Phase.ROLLED_BACK}:
             raise UnsafeState(
                 f"expansion of {journal.plan.application}",
-                found=journal.phase.value,
+                found=journal.told,
                 expected="an attempt in progress",
                 remedy="Trigger the expansion again: it continues with the copies that exist.",
             )

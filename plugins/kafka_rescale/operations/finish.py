@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 
 from kafka_rescale.core.application import Application
-from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.control_records import Concern, ControlState
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.expansion_callback import ExpansionCallback
 from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.core.misrouted import refuse_misrouted
 from kafka_rescale.core.prewarming import remark
-from kafka_rescale.core.verification_report import is_about
+from kafka_rescale.core.verification_report import Report, is_about
 from kafka_rescale.kafka import lease
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.misrouted import look_for_misrouted
@@ -38,8 +38,12 @@ def finish(application: Application, connection: KafkaConnection, *, owner: str)
         if not journal.plan.is_in_place:
             _assert_blue_is_still(rescale, journal)
         # Looked at again: verify has ended, and metadata of producers may be older than that.
-        refuse_misrouted(look_for_misrouted(connection, journal))
-        journal = rescale.advance(Phase.VERIFIED)
+        inputs = look_for_misrouted(connection, journal, state.acceptances)
+        refuse_misrouted(inputs)
+        # What was accepted since verify ended is reported all the same.
+        report = Report.model_validate(state.report).model_copy(update={"inputs": inputs})
+        report = report.concluded(state.acceptances)
+        journal = rescale.advance(Phase.VERIFIED, records=lambda _: {Concern.REPORT: report})
     if journal.phase is Phase.VERIFIED:
         release_compaction(rescale, journal)
         _on_partition_expansion(rescale, journal)
@@ -49,7 +53,7 @@ def finish(application: Application, connection: KafkaConnection, *, owner: str)
         "green": journal.plan.green,
         "timings": dict(journal.timings),
         "prewarming": "" if journal.plan.is_in_place else remark(journal.timings, journal.prewarmed),
-        "report": state.report,
+        "report": rescale.control.read().report,
     }
 
 

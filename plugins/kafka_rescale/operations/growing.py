@@ -23,7 +23,7 @@ def assert_may_grow(rescale: Rescale, journal: Journal) -> None:
     if not journal.is_promoted:
         raise UnsafeState(
             f"expansion of {plan.application}",
-            found=f"phase {journal.phase}",
+            found=f"phase {journal.told}",
             expected="an application that has been stopped for its growth",
             remedy="Run the stop task first: a running application dies when its internal topics grow.",
         )

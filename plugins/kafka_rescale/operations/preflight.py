@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from kafka_rescale.core import preflight as checks
 from kafka_rescale.core.acls import Role
 from kafka_rescale.core.application import Application
-from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.control_records import ControlState, Lease
 from kafka_rescale.core.errors import PreflightRefused
 from kafka_rescale.core.generation_names import green_names
 from kafka_rescale.core.plan import Plan
@@ -46,7 +46,7 @@ def preflight(
     target: int,
     owner: str,
     now_ms: int,
-    owner_is_finished: Callable[[str], bool | None],
+    owner_is_finished: Callable[[Lease], bool | None],
     expect_running: bool | None = None,
     others: Mapping[Role, KafkaConnection] | None = None,
 ) -> Preflight:
@@ -76,7 +76,7 @@ def preflight(
     if checks.is_continued(situation):
         journal = situation.control.journal
         assert journal is not None
-        return Preflight(journal.plan, False, (f"continues in phase {journal.phase}", *messages))
+        return Preflight(journal.plan, False, (f"continues in phase {journal.told}", *messages))
     if not changes_anything(situation):
         return Preflight(
             None, True, (f"{application.application_id} is already at {target} partitions", *messages)

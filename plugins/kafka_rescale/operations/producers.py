@@ -69,7 +69,7 @@ def _running(rescale: Rescale, name: str) -> tuple[Lifecycle, Instance]:
     if state.journal is not None and state.journal.in_progress:
         raise UnsafeState(
             f"application {name}",
-            found=f"an expansion of it in phase {state.journal.phase}",
+            found=f"an expansion of it in phase {state.journal.told}",
             expected=f"none while it is held as the producer of {rescale.application.application_id}",
             remedy="Let it finish or roll it back; then trigger again.",
         )

@@ -47,7 +47,7 @@ def _completed(application: Application, state: ControlState) -> tuple[Journal, 
     if journal is None or generations is None or journal.phase is not Phase.COMPLETE:
         raise Refused(
             f"application {application.application_id}",
-            found=f"phase {journal.phase.value if journal else 'none'}",
+            found=f"phase {journal.told if journal else 'none'}",
             expected="a complete, verified expansion",
             remedy="Finish the expansion first; nothing has been deleted.",
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 from kafka_rescale.core.application import Application
+from kafka_rescale.core.health import failed_jobs
 from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.kafka import lease
 from kafka_rescale.kafka.connection import KafkaConnection
@@ -27,13 +28,17 @@ def roll_back(
     Copies stay where they are: a new run continues with them.
 
     :param owner: the run that holds the lease; without it nothing is changed.
-    :param reason: goes to the log.
+    :param reason: goes to the journal, with what has failed of the jobs; a reason that is there already stays.
     :param take_over: take the lease from whoever holds it: a person's decision.
     :returns: what was done, for a person.
     """
     rescale = Rescale.open(application, connection, owner)
     state = rescale.control.read()
     journal = state.journal
+    if journal is not None and journal.phase is Phase.ROLLED_BACK:
+        return f"nothing to roll back: it was done before; {journal.told}"
+    if journal is not None and journal.phase is Phase.COMPLETE and not journal.plan.is_in_place:
+        return f"nothing to roll back: the expansion is complete. {_way_back(journal)}"
     if journal is None or state.lease is None or not journal.in_progress:
         return "nothing to roll back: no expansion is in progress"
     if journal.is_promoted:
@@ -49,9 +54,11 @@ def roll_back(
             ttl_ms=state.lease.expires_at_ms - now_ms(),
             owner_is_finished=lambda _: True,
         )
+    # Of several that roll back one attempt, the first one knows why; those who find it failed only find that.
+    reason = journal.rollback_reason or "; ".join([reason, *failed_jobs(state)])
     log.warning("rolling back %s: %s", journal.plan.green, reason)
     # Recorded first: a cutover that wakes up late must find that it has lost before blue is started again.
-    rescale.advance(Phase.ROLLING_BACK)
+    rescale.advance(Phase.ROLLING_BACK, rollback_reason=reason)
     if journal.stop_asked:
         _restart_blue(rescale, journal)
     if journal.pause_started_ms:
@@ -69,7 +76,19 @@ def _only_forward(journal: Journal) -> str:
             f"not rolled back: the topics of {journal.plan.green} grow, and none can shrink; only forward. Clear "
             "the failed task, or trigger the expansion again: it goes on where it is"
         )
-    return f"not rolled back: {journal.plan.green} owns the inputs since its promotion; only forward"
+    return (
+        f"not rolled back: {journal.plan.green} owns the inputs since its promotion; only forward. End this "
+        "expansion: clear the failed task; what verify found and nobody can mend, a person can accept "
+        f"(`python -m kafka_rescale accept FILE`). {_way_back(journal)}"
+    )
+
+
+def _way_back(journal: Journal) -> str:
+    before = blue(journal.plan).partitions
+    return (
+        f"Then back to {before} partitions: trigger expand_{journal.plan.application} with target {before}; "
+        f"`python -m kafka_rescale plan FILE --target {before}` says what hinders it (docs/way-back.md)"
+    )
 
 
 def _restart_blue(rescale: Rescale, journal: Journal) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+from kafka_rescale.core.acceptance import Acceptances
 from kafka_rescale.core.control_records import Concern, ControlState
 from kafka_rescale.core.errors import Outage, Refused, UnsafeState
 from kafka_rescale.core.journal import Captured, Journal, PartitionOffsets, Phase
@@ -22,7 +23,7 @@ from kafka_rescale.core.verification_report import Report, StoreReport
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import TOPIC, ControlTopic
-from kafka_rescale.kafka.misrouted import look_for_misrouted
+from kafka_rescale.kafka.misrouted import NOTHING_ACCEPTED, look_for_misrouted
 from kafka_rescale.kafka.transactional_writer import TransactionalWriter
 from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.spark.verify import compare_store
@@ -55,15 +56,23 @@ def verify(
     journal = _journal(application, state)
     if journal.phase in {Phase.VERIFIED, Phase.COMPLETE}:
         return _former(journal, state)
-    report = compare_expansion(spark, connection, journal, clock_ms=clock_ms)
+    report = compare_expansion(spark, connection, journal, state.acceptances, clock_ms=clock_ms)
     writer.write(TOPIC, {f"{application}/{Concern.REPORT}": report.model_dump_json().encode()})
     return report
 
 
 def compare_expansion(
-    spark: SparkSession, connection: KafkaConnection, journal: Journal, *, clock_ms: Callable[[], int] = now_ms
+    spark: SparkSession,
+    connection: KafkaConnection,
+    journal: Journal,
+    acceptances: Acceptances = NOTHING_ACCEPTED,
+    *,
+    clock_ms: Callable[[], int] = now_ms,
 ) -> Report:
-    """Compare everything that a journal names, and write nothing."""
+    """Compare everything that a journal names, and write nothing.
+
+    :param acceptances: findings that a person has accepted; they are reported, and fail nothing.
+    """
     began, as_of_ms = time.monotonic(), clock_ms()
     plan, captured, admin = journal.plan, _captured(journal), ClusterAdmin(connection)
     start_offsets = check_start_offsets(
@@ -72,24 +81,25 @@ def compare_expansion(
         started=journal.green_start,
         committed=admin.committed(plan.green),
     )
-    inputs = look_for_misrouted(connection, journal)
+    inputs = look_for_misrouted(connection, journal, acceptances)
     ends = captured.changelog_ends, journal.green_ends
     with ThreadPoolExecutor(STORES_AT_ONCE) as pool:
         compared = [pool.submit(_store, spark, connection, admin, m, ends, clock_ms) for m in plan.changelogs]
     stores = tuple(each.result() for each in compared)
-    return Report(
+    report = Report(
         application=plan.application,
         blue=plan.blue,
         green=plan.green,
         generation=plan.generation,
         plan=plan.fingerprint,
-        passed=not (start_offsets or any(i.misrouted for i in inputs)) and all(s.passed for s in stores),
+        passed=False,
         as_of_ms=as_of_ms,
         seconds=round(time.monotonic() - began, 3),
         start_offsets=start_offsets,
         stores=stores,
         inputs=inputs,
     )
+    return report.concluded(acceptances)
 
 
 def _store(
@@ -137,7 +147,7 @@ def _journal(application: str, state: ControlState) -> Journal:
     if journal is None or not journal.is_promoted:
         raise Refused(
             f"verification of {application}",
-            found="no expansion" if journal is None else f"an expansion in phase {journal.phase}",
+            found="no expansion" if journal is None else f"an expansion in phase {journal.told}",
             expected="an expansion that has been promoted",
             remedy="Run verify after the cutover.",
         )

@@ -19,8 +19,9 @@ from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.processed import await_processed, left_over
 from kafka_rescale.spark.job import Job, say
 from kafka_rescale.spark.snapshot_files import StoreDirectory
+from kafka_rescale.spark.snapshot_partition import PartitionResult, StoreWork, Unit
 from kafka_rescale.spark.snapshot_refusals import damaged, left_unprocessed, missing, too_old
-from kafka_rescale.spark.snapshot_tasks import AssessPartitions, BuildPartitions, PartitionResult, StoreWork, Unit
+from kafka_rescale.spark.snapshot_tasks import AssessPartitions, BuildPartitions
 
 if TYPE_CHECKING:
     from pyspark import RDD

@@ -11,7 +11,8 @@ from typing import Any, Generic, TypeVar
 
 from kafka_rescale.core.acls import Role
 from kafka_rescale.core.application import Application
-from kafka_rescale.core.application_page import ApplicationPage, Summary, application_page, unknown
+from kafka_rescale.core.application_page import ApplicationPage, application_page
+from kafka_rescale.core.application_summary import Summary, unknown
 from kafka_rescale.core.cluster import ClusterDescription
 from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.errors import RescaleError

@@ -14,6 +14,7 @@ from kafka_rescale.airflow.operators.base import RescaleOperator
 from kafka_rescale.airflow.runs import (
     PLAN_TABLE_KEY,
     PREFLIGHT_TASK,
+    airflow_id,
     owner_is_finished,
     owner_of,
 )
@@ -104,6 +105,7 @@ class PlanOperator(RescaleOperator, SkipMixin):
             owner=owner_of(context),
             now_ms=now_ms(),
             owner_is_finished=owner_is_finished,
+            airflow=airflow_id(),
         )
 
 

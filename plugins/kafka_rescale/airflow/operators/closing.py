@@ -1,4 +1,4 @@
-"""Operators that end an expansion: complete it, roll it back, or delete what it has left."""
+"""Operators that end an expansion: complete it, accept findings, roll it back, or delete what it has left."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import Any
 from airflow.sdk import Context
 
 from kafka_rescale.airflow.operators.base import RescaleOperator
+from kafka_rescale.airflow.runs import failed_tasks, owner_of
 
 
 class RollBackOperator(RescaleOperator):
     """
     Start the running generation again as it was; nothing to do once the new one is promoted.
 
-    :param reason: why, for the log (templated)
+    :param reason: why, for the journal (templated); the tasks of this run that have failed are named behind it
     :param take_over: take the lease from whoever holds it; only where a person asked for the rollback
     """
 
@@ -30,7 +31,41 @@ class RollBackOperator(RescaleOperator):
         """Return what was done, in a sentence."""
         from kafka_rescale.operations.rollback import roll_back
 
-        return self.run_owned(roll_back, context, reason=self.reason, take_over=self.take_over)
+        failed = failed_tasks(owner_of(context))
+        reason = f"{self.reason}: {', '.join(failed)}" if failed else self.reason
+        return self.run_owned(roll_back, context, reason=reason, take_over=self.take_over)
+
+
+class AcceptOperator(RescaleOperator):
+    """
+    Accept what verify has found; in the name of whoever has triggered the run.
+
+    :param findings: their names, as verify reports them
+    :param reason: why they may be accepted (templated)
+    """
+
+    ui_color = "#f3e0a6"
+    template_fields: Sequence[str] = (*RescaleOperator.template_fields, "findings", "reason")
+
+    def __init__(self, *, findings: Sequence[str] | str, reason: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.findings = findings
+        self.reason = reason
+
+    def execute(self, context: Context) -> list[str]:
+        """Return what was accepted, in a sentence each."""
+        from kafka_rescale.operations.accept import accept
+
+        application, run = self.application(), context["dag_run"]
+        who = getattr(run, "triggering_user_name", None)
+        accepted = accept(
+            application,
+            self.connection(application),
+            findings=self.findings.split() if isinstance(self.findings, str) else self.findings,
+            by=f"{who or 'somebody'} ({owner_of(context)})",
+            reason=self.reason,
+        )
+        return [str(each) for each in accepted]
 
 
 class FinishOperator(RescaleOperator):

@@ -116,6 +116,7 @@ export function proofSection() {
     if (proof === null) return null;
     const verdict = proof.passed ? "Passed" : "Findings";
     const head = el("p", {}, badge(proof.passed ? "good" : "bad", verdict), ` ${whole(proof.entries)} live entries of ${proof.stores} stores compared in ${duration(proof.seconds)}, ${moment(proof.as_of_ms)}.`,
+      proof.accepted ? ` ${whole(proof.accepted)} findings were accepted by a person.` : "",
       proof.current ? "" : " This is the report of an earlier expansion.");
     if (!report?.stores) return [head];
     const holder = el("div", {});
@@ -128,14 +129,18 @@ export function proofSection() {
 function reportOf(report, state, redraw) {
   const stores = report.stores.map((s) => [s.store, s.store_type, whole(s.blue.live), whole(s.green.live), whole(s.green.tombstoned), whole(s.expired),
     Object.keys(s.failures).length ? badge("bad", Object.entries(s.failures).map(([o, n]) => `${o} ${whole(n)}`).join(", ")) : badge("good", "equal")]);
-  const inputs = report.inputs.map((i) => [i.topic, whole(i.records), i.misrouted ? badge("bad", whole(i.misrouted)) : "0"]);
+  const inputs = report.inputs.map((i) => [i.topic, whole(i.records), i.misrouted ? badge("bad", whole(i.misrouted)) : "0", whole(i.accepted ?? 0)]);
+  const accepted = (report.acceptances ?? []).map((a) => [a.finding, whole(a.records), a.by, moment(a.at_ms), a.reason]);
+  const unaccepted = report.unaccepted ?? [];
   const found = [...report.start_offsets, ...report.stores.flatMap((s) => s.findings)];
   const chosen = report.stores.find((s) => s.store === state.store) ?? report.stores[0];
   const row = (i) => { const p = chosen.partitions[i]; return [`${p.partition}`, whole(p.blue_live), whole(p.green_live), p.blue_hash, p.green_hash, p.blue_hash === p.green_hash ? "=" : badge("bad", "differs")]; };
   return [
     table("Stores compared", ["store", "type", `live in ${report.blue}`, `live in ${report.green}`, "deleted", "expired", "result"], stores, { numeric: [2, 3, 4, 5] }),
-    inputs.length ? table("Records since the cutover", ["input", "records looked at", "misrouted"], inputs, { numeric: [1, 2] }) : null,
+    inputs.length ? table("Records since the cutover", ["input", "records looked at", "misrouted", "accepted"], inputs, { numeric: [1, 2, 3] }) : null,
+    accepted.length ? table("Findings that a person has accepted", ["finding", "how many", "by", "when", "why"], accepted, { numeric: [1] }) : null,
     found.length ? el("h3", {}, "Findings") : null,
+    unaccepted.length ? el("p", {}, "To be accepted by these names, if at all: ", el("code", {}, unaccepted.join(" "))) : null,
     found.length ? paged("Findings", ["oracle", "where", "key", "detail"], found.length, (i) => [found[i].oracle, found[i].subject, found[i].text || found[i].key, found[i].detail]) : null,
     chosen ? el("details", {}, el("summary", {}, "Hashes per partition"),
       choice("Store", report.stores.map((s) => s.store), chosen.store, (store) => { state.store = store; state.page = 0; redraw(); }),

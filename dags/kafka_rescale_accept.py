@@ -1,0 +1,8 @@
+"""An Airflow DAG ``accept_<application>`` per application file."""
+
+from __future__ import annotations
+
+from kafka_rescale.airflow.dag_factory import build_dags
+from kafka_rescale.airflow.maintenance_dags import accept_dag
+
+globals().update(build_dags(accept_dag, "accept"))

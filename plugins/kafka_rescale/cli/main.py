@@ -1,0 +1,48 @@
+"""Runs one command and turns what went wrong into one message and an exit code."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
+
+from kafka_rescale.cli.app import app
+from kafka_rescale.cli.exit_codes import FINDINGS, PASSED, REFUSED, exit_code
+from kafka_rescale.cli.output import failed
+from kafka_rescale.core.errors import RescaleError
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command and return its exit code: 0, 1 findings, 2 invalid input or refused, 3 outage."""
+    try:
+        with _quiet_clients():
+            code = app(arguments, standalone_mode=False, prog_name="python -m kafka_rescale")
+    except RescaleError as error:
+        failed(error)
+        return exit_code(error)
+    except typer.Exit as done:
+        return done.exit_code
+    except typer.Abort:
+        return FINDINGS
+    except Exception as error:
+        if not hasattr(error, "show"):
+            raise
+        error.show()  # a mistake in the command line, as click tells it
+        return REFUSED
+    return code if isinstance(code, int) else PASSED
+
+
+@contextmanager
+def _quiet_clients() -> Iterator[None]:
+    """What went wrong is told once, by the error; the clients would repeat it for every attempt."""
+    loggers = [logging.getLogger(name) for name in ("kafka_rescale.librdkafka", "kafka")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)

@@ -1,0 +1,82 @@
+"""What a person has accepted of verify's findings, so that an expansion can be brought to its end.
+
+A misrouted record stays in its input until retention deletes it, and was processed long ago; what a copy lacks
+below the promotion's offsets, it lacks for good. An acceptance names exactly what was seen: the offsets of one
+partition, all of them written by then, or the outcome of one store's comparison. Anything else is a finding again.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from kafka_rescale.core.values import Value
+
+_RANGE = re.compile(r"(?P<topic>\S+)-(?P<partition>\d+):(?P<first>\d+)-(?P<last>\d+)")
+
+
+class MisroutedRange(NamedTuple):
+    """The name of misrouted records of one partition, ``<topic>-<partition>:<first>-<last>``.
+
+    :param last: offset of the last one, inclusive; ``first`` and ``last`` are misrouted, not all between them are.
+    """
+
+    topic: str
+    partition: int
+    first: int
+    last: int
+
+    @classmethod
+    def parse(cls, finding: str) -> MisroutedRange | None:
+        """Return the range that a finding names, None if it names none."""
+        found = _RANGE.fullmatch(finding)
+        if found is None or int(found["first"]) > int(found["last"]):
+            return None
+        return cls(found["topic"], int(found["partition"]), int(found["first"]), int(found["last"]))
+
+    def covers(self, partition: int, offset: int) -> bool:
+        """Whether a record of the topic is within it."""
+        return partition == self.partition and self.first <= offset <= self.last
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}:{self.first}-{self.last}"
+
+
+class Acceptance(Value):
+    """One finding, and who has accepted it.
+
+    :param plan: fingerprint of the plan whose expansion it was found after; it counts for no other.
+    :param finding: ``<topic>-<partition>:<first>-<last>`` (misrouted), or ``<store>@<digest>`` (compared).
+    :param records: how many misrouted records, or violations, there were.
+    :param at_ms: wall clock.
+    """
+
+    plan: str
+    finding: str
+    records: int
+    by: str
+    at_ms: int
+    reason: str
+
+    def __str__(self) -> str:
+        at = datetime.fromtimestamp(self.at_ms / 1000, UTC).isoformat(timespec="seconds")
+        return f"{self.finding}: {self.records:,} accepted by {self.by} at {at}: {self.reason}"
+
+
+class Acceptances(Value):
+    """Everything that was ever accepted of an application, the oldest first."""
+
+    accepted: tuple[Acceptance, ...] = ()
+
+    def of(self, plan: str) -> dict[str, Acceptance]:
+        """Return what counts after the expansion by a plan, by finding.
+
+        :param plan: its fingerprint.
+        """
+        return {a.finding: a for a in self.accepted if a.plan == plan}
+
+    def ranges(self, plan: str, topic: str) -> tuple[MisroutedRange, ...]:
+        """Return the accepted misrouted records of a topic."""
+        named = map(MisroutedRange.parse, self.of(plan))
+        return tuple(found for found in named if found is not None and found.topic == topic)

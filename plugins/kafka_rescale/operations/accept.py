@@ -1,0 +1,113 @@
+"""A person accepts what verify has found, so that the expansion can be brought to its end."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+
+from kafka_rescale.core.acceptance import Acceptance, Acceptances, MisroutedRange
+from kafka_rescale.core.application import Application
+from kafka_rescale.core.control_records import Concern, ControlState
+from kafka_rescale.core.errors import InvalidInput, Refused
+from kafka_rescale.core.journal import Journal, Phase
+from kafka_rescale.core.verification_report import Report, is_about
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.kafka.misrouted import look_at_range, look_for_misrouted
+from kafka_rescale.kafka.waiting import now_ms
+
+log = logging.getLogger(__name__)
+
+
+def accept(
+    application: Application, connection: KafkaConnection, *, findings: Sequence[str], by: str, reason: str
+) -> tuple[Acceptance, ...]:
+    """Write down that findings are known and seen to; verify reports them as accepted from then on.
+
+    Nothing else is changed: what fails because of them has to be run again.
+
+    :param findings: their names, as verify and the callback report them; all are accepted or none.
+    :param by: who accepts them.
+    :param reason: why that is right, for whoever reads the report.
+    :returns: one for each finding; what was accepted before stays as it was.
+    :raises InvalidInput: no finding, or no reason.
+    :raises Refused: nothing is to be verified, or a finding is not what lies on the brokers.
+    """
+    _assert_said(findings, reason)
+    control = ControlTopic(connection, application.application_id)
+    state = control.read()
+    journal = _to_be_verified(application, state)
+    said = {"plan": journal.plan.fingerprint, "by": by, "at_ms": now_ms(), "reason": reason.strip()}
+    accepted = [
+        Acceptance.model_validate(
+            {**said, "finding": each, "records": _looked_at(connection, state, journal, each)}
+        )
+        for each in findings
+    ]
+
+    def change(present: ControlState) -> Mapping[str, Acceptances]:
+        _to_be_verified(application, present)
+        known = present.acceptances
+        new = [a for a in accepted if a.finding not in known.of(a.plan)]
+        return {Concern.ACCEPTANCES: Acceptances(accepted=(*known.accepted, *new))} if new else {}
+
+    written = control.update(change).acceptances.of(journal.plan.fingerprint)
+    found = tuple(written[each] for each in findings)
+    for each in found:
+        log.info("%s", each)
+    return found
+
+
+def _assert_said(findings: Sequence[str], reason: str) -> None:
+    if not findings or not reason.strip():
+        raise InvalidInput(
+            "acceptance",
+            found="no reason" if findings else "no finding",
+            expected="at least one finding, and why it may be accepted",
+            remedy="Give both: the finding as verify reports it, and the reason in a sentence.",
+        )
+
+
+def _to_be_verified(application: Application, state: ControlState) -> Journal:
+    journal = state.journal
+    if journal is None or journal.phase is not Phase.STARTED:
+        raise Refused(
+            f"application {application.application_id!r}",
+            found="no expansion" if journal is None else f"an expansion in phase {journal.told}",
+            expected=f"one in phase {Phase.STARTED}, whose verification has findings",
+            remedy="Accept what verify reports, when it has reported it.",
+        )
+    return journal
+
+
+def _looked_at(connection: KafkaConnection, state: ControlState, journal: Journal, finding: str) -> int:
+    """Return how many misrouted records or violations a finding has.
+
+    Misrouted records are looked up on the brokers, and have to be the first and the last of the range: so nobody
+    can accept what has not been written yet. What was compared has to be in the last report.
+    """
+    within = MisroutedRange.parse(finding)
+    if within is not None:
+        looked = look_at_range(connection, journal, within)
+        if looked is not None and looked.findings == (within,):
+            return looked.misrouted
+        inputs = look_for_misrouted(connection, journal, state.acceptances)
+        present = [str(each) for i in inputs for each in i.findings]
+    else:
+        compared = _compared(state, journal)
+        if finding in compared:
+            return compared[finding]
+        present = list(compared)
+    raise Refused(
+        f"finding {finding}",
+        found=f"only {', '.join(present)}" if present else "none of this kind",
+        expected="a finding by exactly this name",
+        remedy="Copy the name from verify's or callback's log, and accept what you have seen to. "
+        "What retention has deleted needs no acceptance.",
+    )
+
+
+def _compared(state: ControlState, journal: Journal) -> dict[str, int]:
+    if not is_about(state.report, journal, journal.pause_started_ms):
+        return {}
+    return Report.model_validate(state.report).compared

@@ -1,0 +1,169 @@
+"""The snapshot of one partition of one store: from the log, on top of an earlier day's where that is exact."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.snapshot_exactness import Coverage, coverage_of, exact_from_ms
+from kafka_rescale.core.snapshot_manifest import Manifest, PartitionSnapshot
+from kafka_rescale.core.snapshot_request import StoreRequest
+from kafka_rescale.core.snapshot_rows import Entry, SnapshotRule, Tail
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.log_batches import log_batches
+from kafka_rescale.kafka.range_reader import read_ranges
+from kafka_rescale.spark.snapshot_columns import decoded, state_after
+from kafka_rescale.spark.snapshot_files import StoreDirectory
+
+Unit = tuple[str, int]
+"""A store and a partition of its changelog."""
+
+
+@dataclass(frozen=True)
+class StoreWork:
+    """One store, ready to be read.
+
+    :param draft: where the files go.
+    :param origins: where its changelog began to be.
+    :param begins: log starts now.
+    :param ends: exclusive; where reading stops if the day doesn't end before.
+    :param log_ends: exclusive ends of the log now.
+    :param base: an earlier day to begin with.
+    """
+
+    directory: StoreDirectory
+    draft: str
+    topic: str
+    topic_id: str
+    store: StoreRequest
+    rule: SnapshotRule
+    begins: Mapping[int, int]
+    ends: Mapping[int, int]
+    log_ends: Mapping[int, int]
+    origins: Mapping[int, int] = field(default_factory=dict)
+    base: Manifest | None = None
+
+    def base_of(self, partition: int) -> PartitionSnapshot | None:
+        """Return what an earlier day has of a partition."""
+        return next((p for p in self.base.partitions if p.partition == partition), None) if self.base else None
+
+
+@dataclass(frozen=True)
+class PartitionResult:
+    """What became of one partition.
+
+    :param snapshot: None if its state can't be told exactly.
+    :param read: records read.
+    """
+
+    unit: Unit
+    snapshot: PartitionSnapshot | None
+    read: int
+
+
+@dataclass
+class PartitionBuild:
+    """The snapshot of one partition.
+
+    :param read: records read so far.
+    """
+
+    connection: KafkaConnection
+    work: StoreWork
+    partition: int
+    read: int = 0
+
+    def build(self) -> PartitionResult:
+        """Write the partition's state, from an earlier day's where that is exact, else from the whole log."""
+        base = self.work.base_of(self.partition)
+        tail = None if base is None else self._exact_tail(base.position)
+        if tail is None:
+            base, tail = None, self._exact_tail(self._origin)
+        if tail is None:
+            moment = self.exact_from_ms()
+            if moment is None or moment > self.work.rule.end_ms:
+                return self._result(None)
+            tail = self._tail(self._origin)
+        return self._result(self._written(base, tail))
+
+    def exact_from_ms(self) -> int | None:
+        """Return the first moment as of which the whole log tells the state exactly; None is never."""
+        end = self.work.log_ends[self.partition]
+        return exact_from_ms(self._coverage(self._origin, end), self._counted(self._origin, end), self.work.rule)
+
+    def _exact_tail(self, start: int) -> Tail | None:
+        """Return what the log has from an offset on, or None if something of it was removed."""
+        tail = self._tail(start)
+        end = self._end_of(tail)
+        if self._begin <= start and tail.records == end - start:
+            return tail
+        return tail if self._coverage(start, end).is_whole else None
+
+    def _tail(self, start: int) -> Tail:
+        tail = Tail(self.work.rule)
+        for entry in self._entries(start, self.work.ends[self.partition]):
+            if not tail.add(entry):
+                break
+        self.read += tail.records
+        return tail
+
+    def _counted(self, start: int, end: int) -> Iterator[Entry]:
+        for entry in self._entries(start, end):
+            self.read += 1
+            yield entry
+
+    def _entries(self, start: int, end: int) -> Iterator[Entry]:
+        ranges = {self.partition: (max(start, self._begin), end)}
+        for message in read_ranges(self.connection, self.work.topic, ranges):
+            yield _entry(message, self.work.topic, self.partition)
+
+    def _coverage(self, start: int, end: int) -> Coverage:
+        batches = log_batches(self.connection, self.work.topic, self.partition, max(start, self._begin), end)
+        return coverage_of(batches, start, end, self._begin)
+
+    def _written(self, base: PartitionSnapshot | None, tail: Tail) -> PartitionSnapshot:
+        work, end = self.work, self._end_of(tail)
+        rows = state_after(self._base_rows(base), tail, self.partition, work.store)
+        return PartitionSnapshot(
+            partition=self.partition,
+            position=end if tail.position is None else tail.position,
+            end=end,
+            rows=rows.num_rows,
+            file=work.directory.write(work.draft, self.partition, rows) if rows.num_rows else "",
+        )
+
+    def _base_rows(self, base: PartitionSnapshot | None) -> Any | None:
+        known = self.work.base
+        if base is None or known is None or not base.file:
+            return None
+        rows = self.work.directory.read(known.day, base.file)
+        return rows if known.store == self.work.store else decoded(rows, self.work.store)
+
+    def _end_of(self, tail: Tail) -> int:
+        return self.work.ends[self.partition] if tail.closed_at is None else tail.closed_at
+
+    def _result(self, snapshot: PartitionSnapshot | None) -> PartitionResult:
+        return PartitionResult((self.work.store.name, self.partition), snapshot, self.read)
+
+    @property
+    def _origin(self) -> int:
+        return self.work.origins.get(self.partition, 0)
+
+    @property
+    def _begin(self) -> int:
+        return self.work.begins[self.partition]
+
+
+def _entry(message: Any, topic: str, partition: int) -> Entry:
+    key = message.key()
+    if key is None:
+        raise UnsafeState(
+            f"topic {topic!r} partition {partition}, offset {message.offset()}",
+            found="a record without a key",
+            expected="none in a changelog",
+            remedy="Something else writes to this topic; find it first.",
+        )
+    headers = tuple(message.headers() or ())
+    return Entry(key, message.value(), message.timestamp()[1], message.offset(), headers)

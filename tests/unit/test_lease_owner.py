@@ -1,0 +1,139 @@
+"""Whether the run that holds a lease has ended: known, deleted, another Airflow's, or not to be found out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk import DagRunState, Variable
+from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+from kafka_rescale.airflow.operators.admin import PlanOperator
+from kafka_rescale.airflow.runs import ID_VARIABLE, airflow_id, owner_is_finished
+from kafka_rescale.core.control_records import ControlState, Lease
+from kafka_rescale.core.errors import LeaseHeld
+from kafka_rescale.kafka import lease
+from kafka_rescale.operations import begin as beginning
+
+from tests.support.plans import plan_for
+
+OURS, THEIRS = "0a", "0b"
+DAY_MS = 24 * 3600 * 1000
+
+
+def held(owner: str = "expand_x/manual__a/b", airflow: str = OURS) -> Lease:
+    return Lease(owner=owner, epoch=1, target=8, expires_at_ms=DAY_MS, airflow=airflow)
+
+
+@pytest.fixture
+def variables(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Airflow's Variables."""
+    known = {ID_VARIABLE: OURS}
+    monkeypatch.setattr(Variable, "get", classmethod(lambda _, key, default: known.get(key, default)))
+    monkeypatch.setattr(
+        Variable, "set", classmethod(lambda _, key, value, description: known.update({key: value}))
+    )
+    return known
+
+
+@pytest.fixture
+def airflow(monkeypatch: pytest.MonkeyPatch, variables: dict[str, str]) -> Callable[[str], None]:
+    """Say what Airflow's API answers about the run: a state, ``deleted``, or ``no answer``."""
+
+    def answers(known: str) -> None:
+        def answer(dag_id: str, run_id: str) -> DagRunState:
+            assert (dag_id, run_id) == ("expand_x", "manual__a/b")
+            return DagRunState(known)
+
+        def count(dag_id: str, run_ids: list[str]) -> int:
+            if known == "no answer":
+                raise RuntimeError("API server unreachable")
+            return 0 if known == "deleted" else 1
+
+        monkeypatch.setattr(RuntimeTaskInstance, "get_dr_count", staticmethod(count))
+        monkeypatch.setattr(RuntimeTaskInstance, "get_dagrun_state", staticmethod(answer))
+
+    return answers
+
+
+@pytest.mark.parametrize(
+    ("known", "finished"),
+    [("success", True), ("failed", True), ("running", False), ("queued", False), ("deleted", True)],
+)
+def test_a_run_of_this_airflow_has_finished_when_it_has_ended_or_was_deleted(
+    airflow: Callable[[str], None], known: str, finished: bool
+) -> None:
+    airflow(known)
+    assert owner_is_finished(held()) is finished
+
+
+def test_an_api_that_does_not_answer_tells_nothing(airflow: Callable[[str], None]) -> None:
+    airflow("no answer")
+    assert owner_is_finished(held()) is None
+
+
+@pytest.mark.parametrize("other", [THEIRS, ""], ids=["another Airflow's", "taken by an older version"])
+def test_a_run_that_another_airflow_may_have_is_not_missed(airflow: Callable[[str], None], other: str) -> None:
+    airflow("deleted")
+    assert owner_is_finished(held(airflow=other)) is None
+
+
+def test_a_run_that_is_missing_tells_nothing_to_an_airflow_without_an_identity(
+    airflow: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreachable(*_: Any, **__: Any) -> None:
+        raise RuntimeError("API server unreachable")
+
+    airflow("deleted")
+    monkeypatch.setattr(Variable, "get", unreachable)
+    assert airflow_id() == ""
+    assert owner_is_finished(held()) is None
+    assert owner_is_finished(held(airflow="")) is None
+
+
+def test_a_shell_that_owns_the_lease_is_not_asked_for_in_airflow() -> None:
+    assert owner_is_finished(held("shell/host/123")) is None
+
+
+def test_an_airflow_gets_an_identity_once(variables: dict[str, str]) -> None:
+    assert airflow_id() == OURS
+    del variables[ID_VARIABLE]
+    made = airflow_id()
+    assert made not in {"", OURS}
+    assert airflow_id() == made == variables[ID_VARIABLE]
+
+
+def test_a_run_of_this_airflow_takes_the_lease_with_its_identity(
+    variables: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: dict[str, Any] = {}
+    monkeypatch.setattr(beginning, "begin", lambda *_, **arguments: told.update(arguments))
+    monkeypatch.setattr(PlanOperator, "application", lambda _: None)
+    monkeypatch.setattr(PlanOperator, "connection", lambda *_: None)
+    found = {"plan": plan_for("shop").model_dump(mode="json"), "noop": False, "messages": []}
+    ti = SimpleNamespace(xcom_pull=lambda task_ids: found, xcom_push=lambda **_: None)
+    run = SimpleNamespace(dag_id="expand_shop", run_id="r")
+    task = PlanOperator(task_id="plan", application_file="x.yaml", only_show=False)
+    task.execute({"ti": ti, "dag_run": run})  # type: ignore[arg-type]
+    assert (told["owner"], told["airflow"]) == ("expand_shop/r", OURS)
+
+
+def test_the_lease_of_a_deleted_run_is_free_at_once_and_of_an_unknown_one_after_its_end(
+    airflow: Callable[[str], None],
+) -> None:
+    def taken(now_ms: int) -> Lease | None:
+        states = [ControlState(lease=held())]
+
+        def update(change: Any) -> ControlState:
+            return states[0].model_copy(update={str(k): v for k, v in change(states[0]).items()})
+
+        control: Any = SimpleNamespace(application="shop", update=update)
+        return lease.acquire(control, "expand_x/c", 8, now_ms, DAY_MS, owner_is_finished, airflow=OURS).lease
+
+    airflow("deleted")
+    assert taken(now_ms=1) == Lease(owner="expand_x/c", epoch=2, target=8, expires_at_ms=DAY_MS + 1, airflow=OURS)
+    airflow("no answer")
+    with pytest.raises(LeaseHeld):
+        taken(now_ms=DAY_MS - 1)
+    assert taken(now_ms=DAY_MS) is not None
