@@ -121,7 +121,7 @@ def _autoscaling_failed(application: str, context: Context) -> Notice:
 
 def _complete(application: str, context: Context) -> Notice:
     result = _result(context)
-    return notices.complete(application, result["green"], result["timings"])
+    return notices.complete(application, result["green"], result["timings"], result.get("copies"))
 
 
 def _rolled_back(application: str, context: Context) -> Notice | None:

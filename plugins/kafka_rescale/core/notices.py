@@ -53,13 +53,17 @@ def approval(application: str, subject: str, body: str) -> Notice:
     return Notice(Event.APPROVAL, application, f"Approval wanted: {subject}", body, next_step)
 
 
-def complete(application: str, green: str, timings: Mapping[str, float]) -> Notice:
+def complete(
+    application: str, green: str, timings: Mapping[str, float], copies: Mapping[str, str] | None = None
+) -> Notice:
     """Tell that an expansion is verified and has ended.
 
     :param green: ``application.id`` that runs now.
     :param timings: seconds per part of the downtime.
+    :param copies: what jobs that began with a snapshot have read.
     """
     lines = [f"  {part.meaning}: {part.seconds:.1f} s" for part in parts_of(timings)]
+    lines += [f"{job}: {detail}" for job, detail in (copies or {}).items()]
     total = f"{timings[TOTAL]:.1f} s" if TOTAL in timings else "not measured"
     message = "\n".join((f"{green} runs, and its whole state was verified.", f"Downtime: {total}", *lines))
     next_step = f"Nothing has to be done. retire_{application} deletes what earlier generations have left."

@@ -91,15 +91,25 @@ class StoreDirectory:
         buffer = pa.BufferOutputStream()
         pq.write_table(rows, buffer, compression="zstd")
         content = buffer.getvalue()
-        name = f"part-{partition:05d}-{hashlib.sha256(content).hexdigest()[:16]}.parquet"
+        name = f"part-{partition:05d}-{_digest(content)}.parquet"
         with system.open_output_stream(f"{root}/{draft}/{name}") as stream:
             stream.write(content)
         return name
 
     def read(self, day: SnapshotDay, file: str) -> Any:
-        """Return the rows of one file of a day."""
+        """Return the rows of one file of a day.
+
+        :raises InvalidInput: it can't be read, or is not what was written: its name tells what its bytes were.
+        """
         system, root = self._place
-        return pq.ParquetFile(system.open_input_file(f"{root}/{_DAY}{day}/{file}")).read()
+        try:
+            with system.open_input_stream(f"{root}/{_DAY}{day}/{file}") as stream:
+                content = stream.read()
+        except OSError as error:
+            raise self._unusable(day, file, str(error)[:300]) from None
+        if _digest(content) not in file:
+            raise self._unusable(day, file, "other bytes than were written")
+        return pq.ParquetFile(pa.BufferReader(content)).read()
 
     def publish(self, draft: str, manifest: Manifest) -> None:
         """Put a draft in the place of its day."""
@@ -127,7 +137,19 @@ class StoreDirectory:
         if system.get_file_info(f"{root}/{draft}").type == fs.FileType.Directory:
             system.delete_dir(f"{root}/{draft}")
 
+    def _unusable(self, day: SnapshotDay, file: str, found: str) -> InvalidInput:
+        return InvalidInput(
+            f"snapshot {self.uri}/{_DAY}{day}/{file}",
+            found=found,
+            expected="the file as it was written, readable wherever a task runs",
+            remedy="Run that day's snapshot again with `from_scratch`: it is replaced as a whole.",
+        )
+
     def _children(self, prefix: str) -> Iterator[str]:
         system, root = self._place
         selector = fs.FileSelector(root, allow_not_found=True)
         yield from (i.base_name for i in system.get_file_info(selector) if i.base_name.startswith(prefix))
+
+
+def _digest(content: Any) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
