@@ -112,11 +112,11 @@ class StoreDirectory:
         return pq.ParquetFile(pa.BufferReader(content)).read()
 
     def publish(self, draft: str, manifest: Manifest) -> None:
-        """Put a draft in the place of its day."""
+        """Put a draft in the place of its day; on an object store the day is whole only with its manifest."""
         system, root = self._place
         place = f"{root}/{_DAY}{manifest.day}"
         self.forget(manifest.day)
-        system.move(f"{root}/{draft}", place)
+        _move_directory(system, f"{root}/{draft}", place)
         with system.open_output_stream(f"{place}/{MANIFEST}.new") as stream:
             stream.write(manifest.model_dump_json(indent=1).encode())
         system.move(f"{place}/{MANIFEST}.new", f"{place}/{MANIFEST}")
@@ -149,6 +149,17 @@ class StoreDirectory:
         system, root = self._place
         selector = fs.FileSelector(root, allow_not_found=True)
         yield from (i.base_name for i in system.get_file_info(selector) if i.base_name.startswith(prefix))
+
+
+def _move_directory(system: Any, source: str, target: str) -> None:
+    """Move a directory as a whole; where there are none (S3, GCS) its files, one by one."""
+    try:
+        system.move(source, target)
+    except OSError:
+        system.create_dir(target, recursive=True)
+        for file in system.get_file_info(fs.FileSelector(source)):
+            system.move(file.path, f"{target}/{file.base_name}")
+        system.delete_dir(source)
 
 
 def _digest(content: Any) -> str:
