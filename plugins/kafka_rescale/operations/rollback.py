@@ -34,7 +34,11 @@ def roll_back(
     rescale = Rescale.open(application, connection, owner)
     state = rescale.control.read()
     journal = state.journal
-    if journal is None or state.lease is None or not journal.in_progress:
+    if journal is None or state.lease is None:
+        return "nothing to roll back: no expansion is in progress"
+    if journal.phase is Phase.ROLLED_BACK and state.lease.owner == owner:
+        return f"rolled back before, by the task that failed; {_of_blue(journal)}"
+    if not journal.in_progress:
         return "nothing to roll back: no expansion is in progress"
     if journal.is_promoted:
         return _only_forward(journal)
@@ -60,7 +64,11 @@ def roll_back(
     if journal.plan.is_in_place:
         release_compaction(rescale, journal)
     rescale.advance(Phase.ROLLED_BACK)
-    return f"rolled back; {journal.plan.blue} {'was started again' if journal.stop_asked else 'was never touched'}"
+    return f"rolled back; {_of_blue(journal)}"
+
+
+def _of_blue(journal: Journal) -> str:
+    return f"{journal.plan.blue} {'was started again' if journal.stop_asked else 'was never touched'}"
 
 
 def _only_forward(journal: Journal) -> str:
