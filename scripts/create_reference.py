@@ -18,6 +18,7 @@ from kafka_rescale.core.autoscaling_record import Autoscaling
 from kafka_rescale.core.bridge import Bridge
 from kafka_rescale.core.control_records import CONTROL_TOPIC, Concern, Generations, JobResult, Lease
 from kafka_rescale.core.declared_lifecycles import ManualLifecycle, PythonLifecycle, ShellLifecycle
+from kafka_rescale.core.declared_notifications import Notification
 from kafka_rescale.core.declared_snapshots import Snapshots, StoreSnapshot
 from kafka_rescale.core.declared_stores import Store
 from kafka_rescale.core.declared_topics import Input, Output, Producers, Repartition, SubTopologySpec
@@ -37,6 +38,7 @@ SECTIONS = {
     "subtopologies": (SubTopologySpec,),
     "lifecycle": (ShellLifecycle, PythonLifecycle, ManualLifecycle),
     "autoscaling_bounds": (Bounds,),
+    "notifications": (Notification,),
     "snapshots": (Snapshots, StoreSnapshot),
 }
 RECORDS: dict[Concern, tuple[type, ...]] = {

@@ -6,13 +6,14 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from kafka_rescale.core.control_records import JobResult
 from kafka_rescale.core.journal import Captured, Journal, Phase
 from kafka_rescale.core.plan import Plan
+from kafka_rescale.embedded.jars import ensure_jars
 from kafka_rescale.embedded.processes import is_running, kill_process, wait_until
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
@@ -94,6 +95,30 @@ def submitted(
             if is_running(pid):
                 kill_process(pid)
         process.wait()
+
+
+def submit_verify(
+    client: Mapping[str, str], application: str, directory: Path, conf: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run the verification to its end.
+
+    :param client: librdkafka settings that it gets.
+    :param conf: Spark properties beside the usual ones.
+    """
+    jars = ",".join(str(jar) for jar in sorted(ensure_jars("connector").glob("*.jar")))
+    command = [str(Path(sys.executable).with_name("spark-submit")), "--master", "local[2]", "--jars", jars]
+    command += ["--py-files", str(build(directory)), "--driver-memory", "768m"]
+    for name, value in {"spark.ui.enabled": "false", **(conf or {})}.items():
+        command += ["--conf", f"{name}={value}"]
+    command += [str(ROOT / "spark_jobs" / "verify.py"), "--application", application]
+    command += ["--run", "test", "--attempt", "1"]
+    environment = {
+        **os.environ,
+        "KAFKA_RESCALE_KAFKA_CONFIG": json.dumps(dict(client)),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+    }
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False)
 
 
 def begin(connection: KafkaConnection, plan: Plan) -> ControlTopic:

@@ -24,7 +24,8 @@ from tests.support.token_issuer import token_issuer
 pytestmark = pytest.mark.integration
 
 PASSWORD = 'a "quoted" \\ s3cret'
-MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "certificate", "certificate and key")
+PASSWORDS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+MECHANISMS = (*PASSWORDS, "OAUTHBEARER", "certificate", "certificate and key")
 
 
 @dataclass(frozen=True)
@@ -43,9 +44,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
         with EmbeddedBroker(directory / "broker", heap="384m", security=security) as broker:
             servers = {"bootstrap.servers": broker.bootstrap_servers}
             authority = {"ssl.ca.location": str(security.certificates.authority)}
-            settings = {
-                name: {**servers, **security.login("alice", name)} for name in ("SCRAM-SHA-256", "SCRAM-SHA-512")
-            }
+            settings = {name: {**servers, **security.login("alice", name)} for name in PASSWORDS}
             settings["OAUTHBEARER"] = {**servers, **authority, **issuer.settings("us")}
             settings["certificate"] = broker.certified_config("alice")
             settings["certificate and key"] = {

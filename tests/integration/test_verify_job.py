@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import os
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -16,22 +13,20 @@ from kafka_rescale.core.oracles import Oracle
 from kafka_rescale.core.report import render
 from kafka_rescale.core.verification import StorePair
 from kafka_rescale.core.verification_report import Report, StoreReport
-from kafka_rescale.embedded.jars import ensure_jars
 from kafka_rescale.kafka.misrouted import look_for_misrouted
 from kafka_rescale.kafka.transactional_writer import TransactionalWriter
 from kafka_rescale.operations import verify as operation
 from kafka_rescale.operations.accept import accept
-from kafka_rescale.spark.package_zip import build
 from kafka_rescale.spark.verify import compare_store
 from pyspark.sql import SparkSession
 
+from tests.integration.spark_job_helpers import submit_verify
 from tests.support.changelogs import trim
 from tests.support.expanded import Expanded, with_other_value
 from tests.support.small_application import application
 
 pytestmark = pytest.mark.integration
 
-ROOT = Path(__file__).resolve().parents[2]
 HOUR_MS = 3_600_000
 
 
@@ -45,18 +40,7 @@ def report_of(expanded: Expanded) -> Report:
 
 
 def submit(expanded: Expanded, directory: Path) -> subprocess.CompletedProcess[str]:
-    jars = ",".join(str(jar) for jar in sorted(ensure_jars("connector").glob("*.jar")))
-    command = [str(Path(sys.executable).with_name("spark-submit")), "--master", "local[2]", "--jars", jars]
-    command += ["--py-files", str(build(directory)), "--conf", "spark.ui.enabled=false", "--driver-memory", "768m"]
-    command += [str(ROOT / "spark_jobs" / "verify.py"), "--application", expanded.application]
-    command += ["--run", "test", "--attempt", "1"]
-    environment = {
-        **os.environ,
-        "KAFKA_RESCALE_KAFKA_CONFIG": json.dumps(dict(expanded.client)),
-        "PYSPARK_PYTHON": sys.executable,
-        "PYSPARK_DRIVER_PYTHON": sys.executable,
-    }
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    return submit_verify(expanded.client, expanded.application, directory)
 
 
 def test_a_correct_expansion_exits_with_0_and_leaves_its_report(expanded: Expanded, tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ class World:
         named = f"{MODULE}:{self.callback}" if self.callback else None
         return SimpleNamespace(
             application=application("shop", on_partition_expansion=named),
-            control=SimpleNamespace(read=lambda: SimpleNamespace(report={})),
+            control=SimpleNamespace(read=lambda: SimpleNamespace(report={}, results={})),
             journal=lambda: self.journal,
             change=self.call(self._change),
             advance=self.call(lambda phase: self._change(lambda j: j.advanced(phase, now_ms=2))),

@@ -21,11 +21,14 @@ from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.operations.load import topology_of
 
 from tests.support.made_topics import commit, ends, make_topics
+from tests.support.recorded_notices import declared, told
 from tests.support.small_application import KEYS, application, topic_configs, write
+from tests.support.statsd_server import StatsdServer
 
 ROOT = Path(__file__).resolve().parents[2]
 PLAIN, GATED, SCHEDULED, NO_SPARK, BRIDGED = "plain", "gated", "scheduled", "sparkless", "bridged"
 SCALED, NOT_SCALED = "scaled", "not-scaled"
+NOTIFIED = "notified"
 REAL_RUN = {"dry_run": False, "approve_plan": True}
 LIMIT = 300
 CUSTOMERS = f"{BRIDGED}-customers"
@@ -53,6 +56,8 @@ class World:
 
     client: dict[str, str]
     airflow: AirflowClient
+    told: Path
+    stats: StatsdServer
 
     def control(self, application: str) -> ControlTopic:
         return ControlTopic(KafkaConnection(self.client), application)
@@ -71,20 +76,25 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     autoscaling = {"partition.autoscaling.enabled": True, "autoscaling_bounds": {"approval_above": 4}}
     write(applications, SCALED, **repartitioned(SCALED), **autoscaling)
     write(applications, NOT_SCALED)
+    told_file = directory / "told.jsonl"
+    write(applications, NOTIFIED, notifications=[declared(told_file)], pause_alert_seconds=1)
     dags = directory / "dags"
     shutil.copytree(ROOT / "dags", dags)
-    shutil.copy(ROOT / "tests/support/dags/gate_probe.py", dags)
-    with EmbeddedBroker(directory / "broker", heap="512m") as broker:
+    for probe in ("gate_probe.py", "pause_probe.py"):
+        shutil.copy(ROOT / "tests/support/dags" / probe, dags)
+    with EmbeddedBroker(directory / "broker", heap="512m") as broker, StatsdServer() as stats:
         client = broker.client_config()
-        for name in (PLAIN, GATED, SCHEDULED, NO_SPARK, BRIDGED, SCALED, NOT_SCALED):
+        for name in (PLAIN, GATED, SCHEDULED, NO_SPARK, BRIDGED, SCALED, NOT_SCALED, NOTIFIED):
             make_topics(client, name)
         connections = {
             "kafka_default": {"conn_type": "kafka", "extra": client},
             "spark_default": {"conn_type": "spark", "host": "local[1]"},
         }
-        env = {"KAFKA_RESCALE_APPLICATIONS": str(applications)}
+        # The notifier is found beside the tests.
+        path = f"{ROOT / 'plugins'}:{ROOT}"
+        env = {"KAFKA_RESCALE_APPLICATIONS": str(applications), "PYTHONPATH": path, **stats.settings()}
         with AirflowStandalone(directory / "airflow", dags=dags, connections=connections, env=env) as airflow:
-            yield World(client, airflow.client)
+            yield World(client, airflow.client, told_file, stats)
 
 
 def test_every_dag_is_parsed_without_an_error(world: World) -> None:
@@ -257,3 +267,41 @@ def test_switched_off_the_watch_fails_once_and_says_what_to_do(world: World) -> 
     assert f"Trigger expand_{NOT_SCALED} with target 8" in world.airflow.log(watch, failed[0], "watch")
     world.airflow.pause(watch)
     assert world.airflow.runs(f"expand_{NOT_SCALED}") == {}
+
+
+def test_notifiers_are_told_while_a_cutover_hangs_and_when_it_is_rolled_back(world: World) -> None:
+    """The pause is watched in the triggerer: the task that makes it does nothing more."""
+    dag = f"pause_probe_{NOTIFIED}"
+    run = world.airflow.trigger(dag, {"target": 8, "dry_run": False, "approve_cutover": True})
+
+    def wait_for(event: str) -> dict[str, str]:
+        found = lambda: [n for n in told(world.told) if n["event"] == event]  # noqa: E731
+        world.airflow.wait(found, f"the notice {event}", LIMIT)
+        return found()[0]
+
+    assert f"{NOTIFIED}-g2-totals-changelog" in wait_for("approval")["text"]
+    world.airflow.approve(dag, run, "approve_cutover")
+    late = wait_for("long_pause")
+    assert world.airflow.task_states(dag, run)["cutover"] == "running"
+    assert f"trigger rollback_{NOTIFIED}" in late["text"]
+    assert late["run"] == f"{dag}/{run}"
+    rollback = world.airflow.trigger(f"rollback_{NOTIFIED}")
+    assert world.airflow.wait_for_run(f"rollback_{NOTIFIED}", rollback, timeout=LIMIT) == "success"
+    assert wait_for("rolled_back")["run"] == f"rollback_{NOTIFIED}/{rollback}"
+    assert "found a rollback" in wait_for("failed")["text"]
+    assert world.airflow.wait_for_run(dag, run, timeout=LIMIT) == "failed"
+    assert world.stats.gauges[f"airflow.kafka-rescale.{NOTIFIED}.pause-seconds"] > 1
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        f"kafka-rescale.{GATED}.gate_all.largest-lag",
+        f"kafka-rescale.{GATED}.gate_all.partitions-behind",
+        f"stream-subtopology-metrics.{NOT_SCALED}.0.current-subtopology-parallelism",
+        f"stream-subtopology-metrics.{SCALED}.1.expected-subtopology-parallelism",
+        f"stream-client-metrics.{SCALED}.num-autoscaling-failures",
+    ],
+)
+def test_what_triggers_and_tasks_have_measured_has_arrived_at_the_statsd_server(world: World, name: str) -> None:
+    assert f"airflow.{name}" in world.stats.gauges

@@ -67,10 +67,10 @@ def asked_in_a_run(results: dict[str, Any]) -> Callable[[], OptionalApprovalOper
 def test_who_approves_sees_what_was_copied_and_the_way_to_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
     shown: dict[str, Any] = {}
     monkeypatch.setattr("airflow.providers.standard.operators.hitl.upsert_hitl_detail", shown.update)
-    copied = {"state": "done", "records": 12345, "bytes": 2_000_000, "seconds": 3.5}
+    copied = {"state": "done", "records": 12345, "seeded": 12000, "bytes": 2_000_000, "seconds": 3.5}
     with pytest.raises(TaskAwaitingInput):
         asked_in_a_run({"stage_1.restore": copied, "stage_1.expand": ["created a topic"]})()
-    assert "| stage_1.restore | done | 12,345 | 2.0 | 3.5 |" in shown["body"]
+    assert "| stage_1.restore | done | 12,345 | 12,000 | 2.0 | 3.5 |" in shown["body"]
     assert "stage_1.expand" not in shown["body"]
     assert "(/plugin/kafka-rescale/kafka-rescale/?application=orders)" in shown["body"]
 

@@ -118,6 +118,10 @@ def test_what_its_user_has_stopped_stays_so_after_a_rollback(
     assert world.journal.phase is Phase.ROLLED_BACK
     assert not world.running
     assert not world.journal.stop_asked
+    said = roll_back(APPLICATION, CONNECTION, owner=OWNER, reason="the run's own task, behind it")
+    assert said.startswith(f"rolled back before, by the task that failed; {NAME} was never touched; rolled_back")
+    another = roll_back(APPLICATION, CONNECTION, owner="rollback_x/another", reason="a test")
+    assert another.startswith("nothing to roll back: it was done before; rolled_back")
 
     again = use(GrowingWorld(running=False, members=True), monkeypatch)
     steps(again)

@@ -66,7 +66,10 @@ def test_a_cutover_that_failed_leaves_why_and_its_retry_says_it(unanswered: Grow
 
 def test_who_rolls_back_what_was_rolled_back_is_told_why(unanswered: GrowingWorld) -> None:
     said = roll_back(APPLICATION, CONNECTION, owner=OWNER, reason="a task has failed")
-    assert said == f"nothing to roll back: it was done before; rolled_back, because: {CAUSE}"
+    assert said.startswith("rolled back before, by the task that failed; ")
+    assert said.endswith(f"; rolled_back, because: {CAUSE}")
+    another = roll_back(APPLICATION, CONNECTION, owner="rollback_x/another", reason="a test")
+    assert another == f"nothing to roll back: it was done before; rolled_back, because: {CAUSE}"
     assert unanswered.journal.rollback_reason == CAUSE
 
 

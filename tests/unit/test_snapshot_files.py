@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,13 +17,7 @@ from kafka_rescale.core.snapshot_rows import Entry, SnapshotRule, Tail
 from kafka_rescale.spark.snapshot_columns import decoded, state_after, table_of
 from kafka_rescale.spark.snapshot_files import MANIFEST, StoreDirectory
 
-DAY = SnapshotDay.named("2026-01-05")
-STORE = StoreRequest(name="totals", store_type="timestamped-key-value", key="string", value="long")
-AT_MS = DAY.end_ms - 1_000
-ENTRIES = [
-    Entry(b"b", struct.pack(">q", 2), AT_MS, 7, (("trace", b"x"), ("empty", None))),
-    Entry(b"a", struct.pack(">q", 1), AT_MS + 5, 9),
-]
+from tests.support.snapshot_days import AT_MS, DAY, ENTRIES, STORE, manifest_of, written
 
 
 @pytest.fixture
@@ -34,29 +27,6 @@ def directory(tmp_path: Path) -> StoreDirectory:
 
 def place(directory: StoreDirectory) -> Path:
     return Path(directory.location) / "orders-app" / STORE.name
-
-
-def manifest_of(day: SnapshotDay, *partitions: PartitionSnapshot, store: StoreRequest = STORE) -> Manifest:
-    return Manifest(
-        application="orders-app",
-        generation="orders-app-g2",
-        date=str(day),
-        end_ms=day.end_ms,
-        grace_ms=0,
-        store=store,
-        topic="orders-app-g2-totals-changelog",
-        topic_id="x",
-        partitions=partitions,
-    )
-
-
-def written(directory: StoreDirectory, day: SnapshotDay, entries: Iterable[Entry], token: str = "1") -> Manifest:
-    draft = directory.begin(day, token)
-    rows = table_of(entries, 3, STORE)
-    file = directory.write(draft, 3, rows)
-    manifest = manifest_of(day, PartitionSnapshot(partition=3, position=10, end=10, rows=len(rows), file=file))
-    directory.publish(draft, manifest)
-    return manifest
 
 
 def test_pandas_reads_the_days_as_one_table(directory: StoreDirectory) -> None:

@@ -16,6 +16,7 @@ from airflow.sdk import DAG, TaskGroup, chain
 from kafka_rescale.airflow.expansion_tasks import AFTER_PREWARM, ExpansionTasks
 from kafka_rescale.airflow.in_place_dag import DOC as IN_PLACE_DOC
 from kafka_rescale.airflow.in_place_dag import build_in_place
+from kafka_rescale.airflow.notifications import attach
 from kafka_rescale.airflow.operators.invalid import InvalidApplicationOperator
 from kafka_rescale.airflow.params import expansion_params
 from kafka_rescale.airflow.retries import DEFAULT_ARGS
@@ -76,7 +77,7 @@ def build_expansion(make: ExpansionTasks, topology: Topology) -> None:
     # The gate comes after the pre-warming, in which nothing is copied.
     warmed >> [prewarm, catch_up, gate_all]
     prewarm >> [catch_up, gate_all]
-    chain(gate_all, consent, cutover)
+    chain(gate_all, consent, [cutover, *make.pause_alert()])
     verify = make.spark("verify")
     [catch_up, cutover] >> verify >> make.callback()
     # callback is a leaf too: where roll_back runs, callback is upstream_failed, and with it the whole run failed.
@@ -119,7 +120,9 @@ def build_dags(build: DagBuilder, kind: str) -> dict[str, DAG]:
     dag: DAG | None
     for file in application_files():
         try:
-            dag = build(load_application(file), file)
+            application = load_application(file)
+            if (dag := build(application, file)) is not None:
+                attach(dag, application)
         except Exception as error:
             dag = invalid_dag(f"{kind}_{file.stem}", file, str(error))
         if dag is not None:

@@ -21,6 +21,7 @@ from kafka_rescale.airflow.operators.approval import OptionalApprovalOperator
 from kafka_rescale.airflow.operators.closing import FinishOperator, RollBackOperator
 from kafka_rescale.airflow.operators.spark_submit import RescaleSparkSubmitOperator
 from kafka_rescale.airflow.sensors.lag_gate import LagGateSensor
+from kafka_rescale.airflow.sensors.pause_alert import PauseAlertSensor
 from kafka_rescale.core.acls import Role
 from kafka_rescale.core.application import Application
 
@@ -131,6 +132,18 @@ class ExpansionTasks:
     def cutover(self) -> CutoverOperator:
         """Stop, carry over, promote, start."""
         return CutoverOperator(task_id="cutover", application_file=self.file, max_pause_seconds=MAX_PAUSE)
+
+    def pause_alert(self) -> list[PauseAlertSensor]:
+        """Watch the pause beside the task that makes it; none where no limit is declared."""
+        if self.application.pause_alert_seconds is None:
+            return []
+        sensor = PauseAlertSensor(
+            task_id="pause_alert",
+            application_id=self.application.application_id,
+            kafka_config_id=self.application.kafka_conn_id_of(Role.PLAN),
+            limit_seconds=self.application.pause_alert_seconds,
+        )
+        return [sensor]
 
     def callback(self) -> FinishOperator:
         """Call back, complete, release."""

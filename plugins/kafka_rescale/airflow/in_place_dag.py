@@ -30,7 +30,7 @@ def build_in_place(make: ExpansionTasks, topology: Topology) -> None:
     """Put the tasks of an expansion in place into the open DAG."""
     approved, rehearse = make.approve_plan(), make.spark("rehearse")
     consent, stop = make.approve_stop(), make.stop()
-    chain(make.preflight(), make.plan(), approved, rehearse, consent, stop)
+    chain(make.preflight(), make.plan(), approved, rehearse, consent, [stop, *make.pause_alert()])
     last: DAGNode = stop
     for index, subtopology in enumerate(topology.downstream_first(), start=1):
         with TaskGroup(stage_name(index, subtopology), tooltip=_tooltip(subtopology)) as group:

@@ -48,11 +48,18 @@ def copied_markdown(results: Mapping[str, Mapping[str, Any]]) -> str:
     :param results: what each task has returned.
     """
     rows = [
-        (task, found.get("state"), f"{found.get('records', 0):,}", f"{found.get('bytes', 0) / 1e6:,.1f}", seconds)
+        (
+            task,
+            found.get("state"),
+            f"{found.get('records', 0):,}",
+            f"{found.get('seeded', 0):,}",
+            f"{found.get('bytes', 0) / 1e6:,.1f}",
+            seconds,
+        )
         for task, found in results.items()
         if (seconds := found.get("seconds")) is not None
     ]
-    return table(("task", "state", "records copied", "MB", "seconds"), rows) if rows else ""
+    return table(("task", "state", "records copied", "from snapshots", "MB", "seconds"), rows) if rows else ""
 
 
 def table(header: Iterable[object], rows: Iterable[Iterable[object]]) -> str:

@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 from kafka_rescale.core.acls import Role
 from kafka_rescale.core.autoscaling_bounds import Bounds
 from kafka_rescale.core.declared_lifecycles import Lifecycle
+from kafka_rescale.core.declared_notifications import Event, Notification
 from kafka_rescale.core.declared_snapshots import Snapshots
 from kafka_rescale.core.declared_stores import Store
 from kafka_rescale.core.declared_topics import Input, Output, Repartition, SubTopologySpec
@@ -49,6 +50,9 @@ class Application(Strict):
     :param schedule: cron expression or preset of its expansion DAG; without one only a person or another program
         starts an expansion, and it can't be backfilled.
     :param snapshots: of every store, one per day; without it there is no such DAG.
+    :param notifications: notifiers of Airflow, and what each of them is told.
+    :param pause_alert_seconds: from the stop of the running generation to the first output of the next one; past
+        them, notifiers of ``long_pause`` are told, also if the cutover hangs. Without it nobody is.
     """
 
     application_id: Name
@@ -79,6 +83,8 @@ class Application(Strict):
     autoscaling_bounds: Bounds = Bounds()
     schedule: str | None = None
     snapshots: Snapshots | None = None
+    notifications: tuple[Notification, ...] = ()
+    pause_alert_seconds: int | None = Field(default=None, ge=1)
     tags: tuple[str, ...] = ()
 
     @model_validator(mode="after")
@@ -86,6 +92,16 @@ class Application(Strict):
         if (self.topology is None) == (not self.subtopologies):
             raise ValueError("give either `topology:` (what Topology#describe() prints) or `subtopologies:`")
         return self
+
+    @model_validator(mode="after")
+    def _somebody_is_told(self) -> Application:
+        if self.pause_alert_seconds is not None and not self.notifications_of(Event.LONG_PAUSE):
+            raise ValueError("`pause_alert_seconds:` needs `notifications:` with a notifier of event long_pause")
+        return self
+
+    def notifications_of(self, event: Event) -> tuple[Notification, ...]:
+        """Return what is to be told of an event."""
+        return tuple(n for n in self.notifications if event in n.events)
 
     def kafka_conn_id_of(self, role: Role) -> str:
         """Return the id of the Airflow connection by which a role reaches the brokers."""

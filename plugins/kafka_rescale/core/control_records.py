@@ -108,6 +108,7 @@ class JobResult(Value):
         ``gate_all``; ``watch`` for a look of the watch.
     :param state: ``running``, ``ready`` (catch_up near the ends), ``done``, ``failed``; of gates their answer, and
         of a look its outcome.
+    :param seeded: of ``records``, those that were rows of a snapshot; the others were read from the log.
     :param as_of_ms: everything that was in the source then has been copied (for tombstone safety).
     :param lags: how the lags have changed over this attempt.
     """
@@ -117,6 +118,7 @@ class JobResult(Value):
     attempt: int
     state: str
     records: int = 0
+    seeded: int = 0
     bytes: int = 0
     seconds: float = 0.0
     as_of_ms: int = 0

@@ -58,7 +58,7 @@ def downtime(journal: Journal | None) -> Downtime:
         return Downtime()
     paused = journal.phase in {*BLUE_STOPPED, Phase.PROMOTED}
     return Downtime(
-        parts=_parts(journal.timings),
+        parts=parts_of(journal.timings),
         total=journal.timings.get(TOTAL),
         since_ms=journal.pause_started_ms if paused and journal.pause_started_ms else None,
         prewarmed=dict(journal.prewarmed),
@@ -66,7 +66,11 @@ def downtime(journal: Journal | None) -> Downtime:
     )
 
 
-def _parts(timings: Mapping[str, float]) -> tuple[Part, ...]:
+def parts_of(timings: Mapping[str, float]) -> tuple[Part, ...]:
+    """Return the parts of a pause in their order.
+
+    :param timings: seconds by part, as the journal has them.
+    """
     known = [name for name in PARTS if name in timings]
     others = [name for name in timings if name not in PARTS and name != TOTAL]
     parts = [Part(name=n, meaning=PARTS.get(n, n), seconds=timings[n]) for n in (*known, *others)]

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.autoscaling_bounds import Bounds
 from kafka_rescale.core.declared_lifecycles import ManualLifecycle, PythonLifecycle, ShellLifecycle
+from kafka_rescale.core.declared_notifications import Notification
 from kafka_rescale.core.declared_snapshots import Snapshots, StoreSnapshot
 from kafka_rescale.core.declared_stores import Store
 from kafka_rescale.core.declared_topics import Input, Output, Producers, Repartition, SubTopologySpec
@@ -25,6 +26,7 @@ _MODELS: dict[tuple[str, ...], type[BaseModel]] = {
     ("repartitions",): Repartition,
     ("subtopologies",): SubTopologySpec,
     ("autoscaling_bounds",): Bounds,
+    ("notifications",): Notification,
     ("snapshots",): Snapshots,
     ("snapshots", "stores"): StoreSnapshot,
     ("lifecycle", "shell"): ShellLifecycle,
@@ -58,8 +60,8 @@ def mistakes_of(error: ValidationError) -> list[Mistake]:
     """Return one mistake per error of a validation, in the order of the fields."""
     errors: list[dict[str, Any]] = [dict(e) for e in error.errors(include_url=False)]
     # A list whose entries are all wrong is also reported as empty.
-    inner: set[Location] = {e["loc"][:1] for e in errors if len(e["loc"]) > 1}
-    return [_mistake(e) for e in errors if e["type"] != "too_short" or e["loc"][:1] not in inner]
+    around: set[Location] = {e["loc"][:n] for e in errors for n in range(1, len(e["loc"]))}
+    return [_mistake(e) for e in errors if e["type"] != "too_short" or e["loc"] not in around]
 
 
 def _mistake(error: Mapping[str, Any]) -> Mistake:

@@ -1,4 +1,4 @@
-"""A broker that authorizes: TLS with SCRAM or OAUTHBEARER, mutual TLS, and the KRaft authorizer."""
+"""A broker that authorizes: TLS with PLAIN, SCRAM or OAUTHBEARER, mutual TLS, and the KRaft authorizer."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from confluent_kafka.admin import (
 
 from kafka_rescale.embedded.certificates import Certificates
 from kafka_rescale.embedded.processes import wait_until
+from kafka_rescale.kafka.sasl_settings import jaas_quoted
 
 MECHANISMS = {
     "SCRAM-SHA-256": ScramMechanism.SCRAM_SHA_256,
@@ -23,6 +24,7 @@ MECHANISMS = {
 ITERATIONS = 4096
 SECONDS = 30.0
 
+_PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
 _OAUTH = "org.apache.kafka.common.security.oauthbearer"
 
@@ -35,7 +37,7 @@ class BrokerSecurity:
     and for whoever has started the broker: nobody logs in there, so everybody is ``User:ANONYMOUS``, a super user.
 
     :param directory: of the certificates.
-    :param users: name to password, by both SCRAM mechanisms.
+    :param users: name to password, by PLAIN and both SCRAM mechanisms.
     :param jwks_url: where the keys of an OAUTHBEARER token issuer are; without it there is no OAUTHBEARER.
     """
 
@@ -63,6 +65,7 @@ class BrokerSecurity:
             "listener.name.mtls.ssl.client.auth": "required",
             "listener.name.client.sasl.enabled.mechanisms": ",".join(self._mechanisms()),
             **scram,
+            **self._plain(),
             **self._oauth(),
         }
 
@@ -114,7 +117,13 @@ class BrokerSecurity:
         }
 
     def _mechanisms(self) -> tuple[str, ...]:
-        return (*MECHANISMS, *(("OAUTHBEARER",) if self.jwks_url else ()))
+        return (*MECHANISMS, *(("PLAIN",) if self.users else ()), *(("OAUTHBEARER",) if self.jwks_url else ()))
+
+    def _plain(self) -> dict[str, str]:
+        if not self.users:
+            return {}
+        users = " ".join(f"user_{name}={jaas_quoted(password)}" for name, password in self.users.items())
+        return {"listener.name.client.plain.sasl.jaas.config": f"{_PLAIN} required {users};"}
 
     def _oauth(self) -> dict[str, str]:
         if not self.jwks_url:

@@ -37,7 +37,7 @@ def java_sasl(config: Mapping[str, str]) -> dict[str, str]:
         java["sasl.oauthbearer.token.endpoint.url"] = credentials.endpoint
     else:
         options = {"username": config.get("sasl.username", ""), "password": config.get("sasl.password", "")}
-    written = " ".join(f"{name}={_jaas_quoted(value)}" for name, value in options.items())
+    written = " ".join(f"{name}={jaas_quoted(value)}" for name, value in options.items())
     return {**java, "sasl.jaas.config": f"{_LOGIN_MODULES[mechanism]} required {written};"}
 
 
@@ -74,6 +74,7 @@ def mechanism_of(config: Mapping[str, str]) -> str:
     return mechanism
 
 
-def _jaas_quoted(text: str) -> str:
+def jaas_quoted(text: str) -> str:
+    """Return a text as the value of an option of a JAAS line."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'

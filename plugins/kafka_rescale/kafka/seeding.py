@@ -71,15 +71,28 @@ class Seeding:
     """Seeds that may be used, and how old the copies are then.
 
     :param as_of_ms: wall clock before it was seen that all of the logs behind the positions is there.
+    :param refused: why others may not, for a person.
     """
 
     seeds: dict[tuple[str, int], Seed]
     as_of_ms: int
+    refused: tuple[str, ...] = ()
 
     def fits(self, source: tuple[str, int], committed: Position | None, log: LogRange) -> bool:
         """Return whether a copy can begin with its seed: nothing has been copied, and the log goes on from it."""
         seed = self.seeds.get(source)
         return seed is not None and is_fresh(committed, log) and log.begin <= seed.position <= log.end
+
+
+class Begun(NamedTuple):
+    """How copies were begun.
+
+    :param rows: of snapshots; all else is read from the log.
+    :param refused: why snapshots were not used.
+    """
+
+    rows: int = 0
+    refused: tuple[str, ...] = ()
 
 
 def is_fresh(committed: Position | None, log: LogRange) -> bool:

@@ -26,7 +26,8 @@ def finish(application: Application, connection: KafkaConnection, *, owner: str)
     """Close a verified expansion.
 
     :param owner: the run that holds the lease.
-    :returns: the report, the downtime in its parts, and what pre-warming has saved or would have.
+    :returns: the report, the downtime in its parts, what pre-warming has saved or would have, and of copies that
+        began with a snapshot what they have read.
     :raises UnsafeState: verify has not passed, blue has written after it was proven gone, records of a grown
         input lie in partitions of its old count, or ``on_partition_expansion`` may have been called already.
     """
@@ -53,6 +54,7 @@ def finish(application: Application, connection: KafkaConnection, *, owner: str)
         "green": journal.plan.green,
         "timings": dict(journal.timings),
         "prewarming": "" if journal.plan.is_in_place else remark(journal.timings, journal.prewarmed),
+        "copies": {job: r.detail for job, r in state.results.items() if r.run == owner and r.seeded},
         "report": rescale.control.read().report,
     }
 

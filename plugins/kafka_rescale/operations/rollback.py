@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 from kafka_rescale.core.application import Application
+from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.health import failed_jobs
 from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.kafka import lease
@@ -35,12 +36,8 @@ def roll_back(
     rescale = Rescale.open(application, connection, owner)
     state = rescale.control.read()
     journal = state.journal
-    if journal is not None and journal.phase is Phase.ROLLED_BACK:
-        return f"nothing to roll back: it was done before; {journal.told}"
-    if journal is not None and journal.phase is Phase.COMPLETE and not journal.plan.is_in_place:
-        return f"nothing to roll back: the expansion is complete. {_way_back(journal)}"
     if journal is None or state.lease is None or not journal.in_progress:
-        return "nothing to roll back: no expansion is in progress"
+        return _nothing_to_do(state, owner)
     if journal.is_promoted:
         return _only_forward(journal)
     if state.lease.owner != owner and not take_over:
@@ -67,7 +64,23 @@ def roll_back(
     if journal.plan.is_in_place:
         release_compaction(rescale, journal)
     rescale.advance(Phase.ROLLED_BACK)
-    return f"rolled back; {journal.plan.blue} {'was started again' if journal.stop_asked else 'was never touched'}"
+    return f"rolled back; {_of_blue(journal)}"
+
+
+def _nothing_to_do(state: ControlState, owner: str) -> str:
+    journal = state.journal
+    if journal is not None and journal.phase is Phase.ROLLED_BACK:
+        # The beginning tells whoever watches the run whether this run's own cutover has done it.
+        mine = state.lease is not None and state.lease.owner == owner
+        done = f"rolled back before, by the task that failed; {_of_blue(journal)}"
+        return f"{done if mine else 'nothing to roll back: it was done before'}; {journal.told}"
+    if journal is not None and journal.phase is Phase.COMPLETE and not journal.plan.is_in_place:
+        return f"nothing to roll back: the expansion is complete. {_way_back(journal)}"
+    return "nothing to roll back: no expansion is in progress"
+
+
+def _of_blue(journal: Journal) -> str:
+    return f"{journal.plan.blue} {'was started again' if journal.stop_asked else 'was never touched'}"
 
 
 def _only_forward(journal: Journal) -> str:

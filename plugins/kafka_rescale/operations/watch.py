@@ -22,10 +22,14 @@ JOB = "watch"
 
 @dataclass(frozen=True)
 class Watched:
-    """What was seen, and what comes of it."""
+    """What was seen, and what comes of it.
+
+    :param just_gave_up: whether this look is the one that has given up; later ones only say so again.
+    """
 
     observed: Observed
     decision: Decision
+    just_gave_up: bool = False
 
 
 def watch(
@@ -64,7 +68,7 @@ def watch(
             job=JOB, run=by, attempt=attempt, state=decision.outcome, as_of_ms=now_ms, detail=decision.reason
         )
         control.put_result(result, {Concern.AUTOSCALING: decision.record})
-    return Watched(observed, decision)
+    return Watched(observed, decision, just_gave_up=decision.record.failures > known.failures)
 
 
 def _situation(

@@ -15,7 +15,7 @@ from kafka_rescale.kafka.copy_loop import CopyWorker
 from kafka_rescale.kafka.copy_settings import BULK, LIVE
 from kafka_rescale.kafka.copy_units import CopyUnit
 from kafka_rescale.kafka.journal_follower import JournalFollower
-from kafka_rescale.kafka.seeding import Seeding
+from kafka_rescale.kafka.seeding import Begun, Seeding
 from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.spark.journal_task import JournalTask
 from kafka_rescale.spark.snapshot_seed import SnapshotSeed, seeding_of
@@ -34,7 +34,7 @@ class CopyToEnds:
     :param asked_ms: wall clock before the ends were captured.
     :param starts: where records in flight begin; see ``CopyWorker.begin``.
     :param exactly: copy nothing behind the ends.
-    :param seeds: snapshots that copies which have not begun may begin with.
+    :param seeds: snapshots that copies which have not begun may begin with, the newest first.
     """
 
     connection: KafkaConnection
@@ -43,21 +43,22 @@ class CopyToEnds:
     asked_ms: int
     starts: Mapping[TopicPartition, int] = field(default_factory=dict)
     exactly: bool = False
-    seeds: Mapping[TopicPartition, SnapshotSeed] = field(default_factory=dict)
+    seeds: Mapping[TopicPartition, Sequence[SnapshotSeed]] = field(default_factory=dict)
 
-    def __call__(self, lists: Iterable[list[CopyUnit]]) -> Iterator[int]:
-        """Yield per list how many rows of snapshots it began with, when it is done."""
+    def __call__(self, lists: Iterable[list[CopyUnit]]) -> Iterator[Begun]:
+        """Yield per list how it was begun, when it is done."""
         exit_with_parent()
         for units in lists:
             with as_text():
                 worker = CopyWorker(self.connection, self.plan, units, BULK)
                 try:
-                    seeded = worker.begin(self.starts, self._seeding(units))
+                    seeding = self._seeding(units)
+                    seeded = worker.begin(self.starts, seeding)
                     ends = {u.source: self.ends[u.source] for u in units}
                     worker.run_to(ends, self.asked_ms, exactly=self.exactly)
                 finally:
                     worker.close()
-            yield sum(seeded.values())
+            yield Begun(sum(seeded.values()), seeding.refused if seeding else ())
 
     def _seeding(self, units: Sequence[CopyUnit]) -> Seeding | None:
         ours = {u.source: self.seeds[u.source] for u in units if u.source in self.seeds}

@@ -79,11 +79,18 @@ class Job:
         return self.arguments.parallelism or int(spark.sparkContext.defaultParallelism)
 
     def put(
-        self, state: str, snapshot: Snapshot | None = None, detail: str = "", records: Change | None = None
+        self,
+        state: str,
+        snapshot: Snapshot | None = None,
+        detail: str = "",
+        records: Change | None = None,
+        *,
+        seeded: int = 0,
     ) -> None:
         """Leave a result; without a snapshot, that of the last call stays.
 
         :param records: of a concern that is this job's own, written with it.
+        :param seeded: of what was copied, the rows of snapshots.
         :raises Fenced: a newer attempt has begun.
         """
         self._snapshot = snapshot or self._snapshot
@@ -97,6 +104,7 @@ class Job:
                 attempt=self.arguments.attempt,
                 state=state,
                 records=known.records,
+                seeded=seeded,
                 bytes=known.bytes,
                 seconds=round(known.seconds, 3),
                 as_of_ms=known.as_of_ms,

@@ -9,7 +9,8 @@ from kafka_rescale.spark.stage_copy import StageCopy
 def restore(job: Job) -> None:
     """Copy every changelog of a stage: one task per source partition, as many at a time as Spark has cores.
 
-    A copy that has not begun begins with the newest snapshot that fits, and reads only the log behind it.
+    A copy that has not begun begins with the newest snapshot that can be used, and reads only the log behind it;
+    where none can, everything is read, and the result says why.
 
     :raises RescaleError: what stopped it; the next attempt goes on from the committed positions.
     """
@@ -20,8 +21,13 @@ def restore(job: Job) -> None:
     job.report(progress, lambda _: "running")
     context = job.spark().sparkContext
     lists = context.parallelize([[unit] for unit in units], len(units))
-    seeded = sum(job.run_reported(lambda: lists.mapPartitions(task).collect(), progress))
-    snapshot = progress.read()
-    detail = f"{snapshot.records - seeded} records read, {seeded} rows of snapshots"
+    begun = job.run_reported(lambda: lists.mapPartitions(task).collect(), progress)
+    refused = [line for each in begun for line in each.refused]
+    for line in refused:
+        say(line)
+    snapshot, seeded = progress.read(), sum(each.rows for each in begun)
+    detail = f"{snapshot.records - seeded:,} records read, {seeded:,} rows of snapshots"
+    if refused:
+        detail += f"; {len(refused)} snapshots not used, the first: {refused[0]}"
     say(f"{job.key} done: {snapshot}; {detail}")
-    job.put("done", snapshot, detail)
+    job.put("done", snapshot, detail, seeded=seeded)

@@ -91,22 +91,32 @@ class StoreDirectory:
         buffer = pa.BufferOutputStream()
         pq.write_table(rows, buffer, compression="zstd")
         content = buffer.getvalue()
-        name = f"part-{partition:05d}-{hashlib.sha256(content).hexdigest()[:16]}.parquet"
+        name = f"part-{partition:05d}-{_digest(content)}.parquet"
         with system.open_output_stream(f"{root}/{draft}/{name}") as stream:
             stream.write(content)
         return name
 
     def read(self, day: SnapshotDay, file: str) -> Any:
-        """Return the rows of one file of a day."""
+        """Return the rows of one file of a day.
+
+        :raises InvalidInput: it can't be read, or is not what was written: its name tells what its bytes were.
+        """
         system, root = self._place
-        return pq.ParquetFile(system.open_input_file(f"{root}/{_DAY}{day}/{file}")).read()
+        try:
+            with system.open_input_stream(f"{root}/{_DAY}{day}/{file}") as stream:
+                content = stream.read()
+        except OSError as error:
+            raise self._unusable(day, file, str(error)[:300]) from None
+        if _digest(content) not in file:
+            raise self._unusable(day, file, "other bytes than were written")
+        return pq.ParquetFile(pa.BufferReader(content)).read()
 
     def publish(self, draft: str, manifest: Manifest) -> None:
-        """Put a draft in the place of its day."""
+        """Put a draft in the place of its day; on an object store the day is whole only with its manifest."""
         system, root = self._place
         place = f"{root}/{_DAY}{manifest.day}"
         self.forget(manifest.day)
-        system.move(f"{root}/{draft}", place)
+        _move_directory(system, f"{root}/{draft}", place)
         with system.open_output_stream(f"{place}/{MANIFEST}.new") as stream:
             stream.write(manifest.model_dump_json(indent=1).encode())
         system.move(f"{place}/{MANIFEST}.new", f"{place}/{MANIFEST}")
@@ -127,7 +137,30 @@ class StoreDirectory:
         if system.get_file_info(f"{root}/{draft}").type == fs.FileType.Directory:
             system.delete_dir(f"{root}/{draft}")
 
+    def _unusable(self, day: SnapshotDay, file: str, found: str) -> InvalidInput:
+        return InvalidInput(
+            f"snapshot {self.uri}/{_DAY}{day}/{file}",
+            found=found,
+            expected="the file as it was written, readable wherever a task runs",
+            remedy="Run that day's snapshot again with `from_scratch`: it is replaced as a whole.",
+        )
+
     def _children(self, prefix: str) -> Iterator[str]:
         system, root = self._place
         selector = fs.FileSelector(root, allow_not_found=True)
         yield from (i.base_name for i in system.get_file_info(selector) if i.base_name.startswith(prefix))
+
+
+def _move_directory(system: Any, source: str, target: str) -> None:
+    """Move a directory as a whole; where there are none (S3, GCS) its files, one by one."""
+    try:
+        system.move(source, target)
+    except OSError:
+        system.create_dir(target, recursive=True)
+        for file in system.get_file_info(fs.FileSelector(source)):
+            system.move(file.path, f"{target}/{file.base_name}")
+        system.delete_dir(source)
+
+
+def _digest(content: Any) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 from kafka_rescale.core.changelog_formats import Content, format_of
 from kafka_rescale.core.cluster import TopicDescription, TopicPartition
+from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.plan import Move
 from kafka_rescale.core.snapshot_exactness import coverage_of
 from kafka_rescale.core.snapshot_manifest import Manifest
@@ -18,6 +21,8 @@ from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.spark.snapshot_files import StoreDirectory
 
 BATCH_ROWS = 2_000
+CANDIDATES = 3
+"""Days that are tried before everything is read: of one that is damaged, the day before is nearly as good."""
 
 
 @dataclass(frozen=True)
@@ -32,12 +37,19 @@ class SnapshotSeed:
     file: str
     position: int
 
+    @cached_property
+    def table(self) -> Any | None:
+        """All rows; None if there are none.
+
+        :raises InvalidInput: they are not what was written.
+        """
+        return self.directory.read(self.manifest.day, self.file) if self.file else None
+
     def batches(self) -> Iterator[Sequence[SeedRow]]:
         """Yield the rows whose last record lies before the position: the others are in the tail of the log."""
-        if not self.file:
+        if self.table is None:
             return
-        table = self.directory.read(self.manifest.day, self.file)
-        columns = table.select(["key", "value", "timestamp", "headers", "offset"])
+        columns = self.table.select(["key", "value", "timestamp", "headers", "offset"])
         for batch in columns.to_batches(max_chunksize=BATCH_ROWS):
             rows = [
                 SeedRow(
@@ -54,53 +66,98 @@ class SnapshotSeed:
                 yield rows
 
 
-def seeds_for(
+@dataclass
+class Candidates:
+    """Snapshots that fit the running changelogs, the newest first, and why a store has none.
+
+    :param remarks: for a person, one per store without any.
+    """
+
+    by_source: dict[TopicPartition, tuple[SnapshotSeed, ...]] = field(default_factory=dict)
+    remarks: list[str] = field(default_factory=list)
+
+
+def candidates_for(
     connection: KafkaConnection, location: str, application: str, moves: Sequence[Move]
-) -> dict[TopicPartition, SnapshotSeed]:
-    """Return the newest snapshot of every source partition that has one which fits the running changelog.
+) -> Candidates:
+    """Return the newest snapshots of every source partition that has some which fit the running changelog.
 
     Stores of which more than the last record of a key counts, or whose changelogs delete by age, have none: the
     copy of such a log holds more than its snapshot.
 
     :param location: of the application file; empty for no snapshots.
     """
-    formats = {m.source: format_of(m.store_type, m.partitioning_key) for m in moves}
-    wanted = {m.source: m for m in moves if location and not formats[m.source].has(Content.VERSIONS)}
-    topics = ClusterAdmin(connection).describe_topics(wanted)
-    found: dict[TopicPartition, SnapshotSeed] = {}
-    for name, topic in topics.items():
-        if topic.cleanup_policy == ("compact",):
-            found |= _newest(StoreDirectory(location, application, wanted[name].store), topic, wanted[name])
+    found = Candidates()
+    if not location:
+        return found
+    topics = ClusterAdmin(connection).describe_topics([m.source for m in moves])
+    for move in moves:
+        topic, layout = topics.get(move.source), format_of(move.store_type, move.partitioning_key)
+        if topic is None:
+            continue
+        if layout.has(Content.VERSIONS) or topic.cleanup_policy != ("compact",):
+            found.remarks.append(f"{move.source}: read as a whole, as it holds more than a snapshot does")
+            continue
+        directory = StoreDirectory(location, application, move.store)
+        if days := _fitting(directory, topic, move):
+            found.by_source |= {
+                (topic.name, p): tuple(_seed(directory, day, p) for day in days) for p in range(topic.partitions)
+            }
+        else:
+            found.remarks.append(f"{move.source}: read as a whole, as none of its snapshots is of this topic")
     return found
 
 
-def _newest(directory: StoreDirectory, topic: TopicDescription, move: Move) -> dict[TopicPartition, SnapshotSeed]:
+def _fitting(directory: StoreDirectory, topic: TopicDescription, move: Move) -> list[Manifest]:
+    """Return the newest days of this very topic: one that was made anew, or of another generation, is another."""
+    found: list[Manifest] = []
     for day in directory.days():
         manifest = directory.manifest(day)
         if manifest is None or (manifest.topic, manifest.topic_id) != (topic.name, topic.topic_id):
             continue
         if manifest.store.store_type == move.store_type and len(manifest.partitions) == topic.partitions:
-            return {
-                (topic.name, p.partition): SnapshotSeed(directory, manifest, p.file, p.position)
-                for p in manifest.partitions
-            }
-    return {}
+            found.append(manifest)
+        if len(found) == CANDIDATES:
+            break
+    return found
+
+
+def _seed(directory: StoreDirectory, manifest: Manifest, partition: int) -> SnapshotSeed:
+    of_partition = next(p for p in manifest.partitions if p.partition == partition)
+    return SnapshotSeed(directory, manifest, of_partition.file, of_partition.position)
 
 
 def seeding_of(
-    connection: KafkaConnection, seeds: Mapping[TopicPartition, SnapshotSeed], ends: Mapping[TopicPartition, int]
+    connection: KafkaConnection,
+    candidates: Mapping[TopicPartition, Sequence[SnapshotSeed]],
+    ends: Mapping[TopicPartition, int],
 ) -> Seeding:
-    """Return the seeds behind whose positions nothing has been removed: else deletions may be missing.
+    """Return the newest seed of each source that can be used, found out before anything is written.
 
     :param ends: exclusive, up to which the copies are to go.
     """
     as_of_ms = now_ms()
-    whole: dict[TopicPartition, Seed] = {
-        s: seed for s, seed in seeds.items() if _is_whole(connection, s, seed, ends[s])
-    }
-    return Seeding(whole, as_of_ms)
+    usable: dict[TopicPartition, Seed] = {}
+    refused: list[str] = []
+    for source, seeds in candidates.items():
+        for seed in seeds:
+            if not (why := _obstacle(connection, source, seed, ends[source])):
+                usable[source] = seed
+                break
+            refused.append(f"{source[0]}-{source[1]}: not begun with {seed.manifest.day}: {why}")
+    return Seeding(usable, as_of_ms, tuple(refused))
 
 
-def _is_whole(connection: KafkaConnection, source: TopicPartition, seed: SnapshotSeed, end: int) -> bool:
+def _obstacle(connection: KafkaConnection, source: TopicPartition, seed: SnapshotSeed, end: int) -> str:
+    """Return why a copy can't begin with a seed; empty if it can."""
+    if seed.position > end:
+        return f"its position {seed.position} lies behind the end of the log, {end}"
     batches = log_batches(connection, *source, seed.position, end)
-    return coverage_of(batches, seed.position, end, begin=0).is_whole
+    if not coverage_of(batches, seed.position, end, begin=0).is_whole:
+        # A deletion may be among what was removed.
+        return f"records behind its position {seed.position} were removed"
+    try:
+        seed.table  # noqa: B018
+    except InvalidInput as error:
+        return str(error)
+    return ""

@@ -14,7 +14,7 @@ from kafka_rescale.kafka.copy_units import CopyUnit, units_of
 from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.spark.copy_tasks import CopyToEnds
 from kafka_rescale.spark.job import Job, say
-from kafka_rescale.spark.snapshot_seed import seeds_for
+from kafka_rescale.spark.snapshot_seed import candidates_for
 
 
 @dataclass(frozen=True)
@@ -54,5 +54,8 @@ class StageCopy:
         """
         asked_ms = now_ms()
         moves = list(dict.fromkeys(unit.move for unit in self.units))
-        seeds = seeds_for(self.connection, snapshots, self.plan.application, moves)
-        return CopyToEnds(self.connection, self.plan, self.progress.ends(), asked_ms, seeds=seeds)
+        found = candidates_for(self.connection, snapshots, self.plan.application, moves)
+        for line in found.remarks:
+            say(line)
+        ends = self.progress.ends()
+        return CopyToEnds(self.connection, self.plan, ends, asked_ms, seeds=found.by_source)

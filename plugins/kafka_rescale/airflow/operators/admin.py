@@ -10,6 +10,7 @@ from airflow.sdk.bases.skipmixin import SkipMixin
 from airflow.sdk.exceptions import AirflowSkipException
 
 from kafka_rescale.airflow.markdown import plan_markdown
+from kafka_rescale.airflow.metrics import report_downtime
 from kafka_rescale.airflow.operators.base import RescaleOperator
 from kafka_rescale.airflow.runs import (
     PLAN_TABLE_KEY,
@@ -183,7 +184,9 @@ class StartOperator(RescaleOperator):
         """Return the parts of the pause in seconds."""
         from kafka_rescale.operations.in_place import start
 
-        return self.run_owned(start, context)
+        timings = self.run_owned(start, context)
+        report_downtime(self.application().application_id, timings)
+        return timings
 
 
 class CutoverOperator(PausingOperator):
@@ -195,4 +198,6 @@ class CutoverOperator(PausingOperator):
         """Return the parts of the pause in seconds."""
         from kafka_rescale.operations.cutover import run_cutover
 
-        return self.run_owned(run_cutover, context)
+        timings = self.run_owned(run_cutover, context)
+        report_downtime(self.application().application_id, timings)
+        return timings

@@ -40,6 +40,8 @@ class WatchOperator(RescaleOperator, SkipMixin):
         log = self.log.info if decision.outcome.is_quiet else self.log.warning
         log("%s: %s", decision.outcome, decision.reason)
         found: dict[str, Any] = {"outcome": str(decision.outcome), "reason": decision.reason}
+        if watched.just_gave_up:
+            found["just_gave_up"] = True
         if decision.trigger is None:
             context["ti"].xcom_push(key="return_value", value=found)  # skip() leaves by an exception
             self.skip(ti=context["ti"], tasks=context["task"].get_flat_relatives(upstream=False))

@@ -12,6 +12,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from kafka_rescale.airflow.gate import Gate, GateReason, Reading, look
 from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
+from kafka_rescale.airflow.metrics import report_lag
 from kafka_rescale.core.errors import Outage, RescaleError
 
 if TYPE_CHECKING:
@@ -61,6 +62,8 @@ class LagGateTrigger(BaseTrigger):
             if passed or last:
                 await asyncio.sleep(self.poll_seconds)
             reading = await self._look()
+            if reading.decision.lags:
+                report_lag(self.gate.application, self.gate.job, reading.decision)
             if (text := str(reading)) != last:
                 log.info("gate of %s: %s", self.gate.application, text)
             last = text

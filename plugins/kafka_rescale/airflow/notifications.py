@@ -1,0 +1,165 @@
+"""From the events of an expansion to the notifiers that its application file names."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from airflow.configuration import conf
+from airflow.sdk import BaseNotifier, BaseOperator, Context
+
+from kafka_rescale.airflow.operators.approval import OptionalApprovalOperator
+from kafka_rescale.airflow.operators.closing import FinishOperator, RollBackOperator
+from kafka_rescale.airflow.operators.watch import WatchOperator
+from kafka_rescale.airflow.sensors.pause_alert import PauseAlertSensor
+from kafka_rescale.core import notices
+from kafka_rescale.core.application import Application
+from kafka_rescale.core.callables import named
+from kafka_rescale.core.declared_notifications import Notification
+from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.notices import Notice
+from kafka_rescale.web.plugin import page_path
+
+if TYPE_CHECKING:
+    from airflow.sdk import DAG
+
+log = logging.getLogger(__name__)
+
+NoticeOf = Callable[[str, Context], Notice | None]
+"""From an application's name and the context of a task to what is to be told; None for nothing."""
+
+
+class RescaleNotifier(BaseNotifier):
+    """
+    Tell every notifier that an application file names for an event.
+
+    Each gets the context of the task, and ``rescale`` in it: the parts of the notice. One that fails is logged,
+    and keeps neither the others nor the task from going on.
+
+    :param application: as parsed
+    :param notice_of: makes the notice; an event that is none makes nothing
+    """
+
+    def __init__(self, *, application: Application, notice_of: NoticeOf) -> None:
+        super().__init__()
+        self.application = application
+        self.notice_of = notice_of
+
+    def notify(self, context: Context) -> None:
+        """Make the notice and hand it on."""
+        notice = self.notice_of(self.application.application_id, context)
+        if notice is None:
+            return
+        notice = replace(notice, run=_run_of(context), url=_url(notice.application))
+        for declared in self.application.notifications_of(notice.event):
+            try:
+                # Made anew each time: a notifier renders its templates in place.
+                notifier_of(declared)({**context, "rescale": notice.fields()})
+            except Exception:
+                log.exception("notifier %s was not told of %s", declared.notifier, notice.event)
+            else:
+                log.info("notifier %s was told of %s", declared.notifier, notice.event)
+
+
+def notifier_of(declared: Notification) -> BaseNotifier:
+    """Return the notifier that an application file names.
+
+    :raises InvalidInput: it can't be imported, is none, or doesn't take these arguments.
+    """
+    expected = "an importable notifier of Airflow (BaseNotifier) that takes these arguments"
+    kind = named("notifier", declared.notifier, expected)
+    found = ""
+    if not (isinstance(kind, type) and issubclass(kind, BaseNotifier)):
+        found = "something that is no BaseNotifier"
+    else:
+        try:
+            return kind(**declared.arguments)
+        except Exception as error:
+            found = f"{type(error).__name__}: {error}"
+    raise InvalidInput(
+        f"notifier {declared.notifier!r}",
+        found=found,
+        expected=expected,
+        remedy="Correct `notifications:` of the application file.",
+    )
+
+
+def attach(dag: DAG, application: Application) -> None:
+    """Give the tasks of a DAG the callbacks that an application file asks for.
+
+    :raises InvalidInput: a notifier can't be used: that shall be seen now, not when it is needed.
+    """
+    if not application.notifications:
+        return
+    for declared in application.notifications:
+        notifier_of(declared)
+    for task in dag.tasks:
+        failure: NoticeOf = _autoscaling_failed if dag.dag_id.startswith("watch_") else _failed
+        task.on_failure_callback = [RescaleNotifier(application=application, notice_of=failure)]
+        if isinstance(task, OptionalApprovalOperator):
+            task.notifiers = [RescaleNotifier(application=application, notice_of=_approval)]
+        for kind, notice_of in _ON_SUCCESS:
+            if isinstance(task, kind):
+                task.on_success_callback = [RescaleNotifier(application=application, notice_of=notice_of)]
+
+
+def _approval(application: str, context: Context) -> Notice:
+    task: Any = context["task"]
+    return notices.approval(application, task.subject, task.body or "")
+
+
+def _failed(application: str, context: Context) -> Notice:
+    return notices.failed(application, context["task"].task_id, context.get("exception"))
+
+
+def _autoscaling_failed(application: str, context: Context) -> Notice:
+    return notices.autoscaling_failed(application, context["task"].task_id, context.get("exception"))
+
+
+def _complete(application: str, context: Context) -> Notice:
+    result = _result(context)
+    return notices.complete(application, result["green"], result["timings"], result.get("copies"))
+
+
+def _rolled_back(application: str, context: Context) -> Notice | None:
+    done = str(_result(context))
+    return notices.rolled_back(application, done) if done.startswith("rolled back") else None
+
+
+def _gave_up(application: str, context: Context) -> Notice | None:
+    result = _result(context)
+    return notices.gave_up(application, result["reason"]) if result.get("just_gave_up") else None
+
+
+def _long_pause(application: str, context: Context) -> Notice | None:
+    event, task = _result(context), context["task"]
+    if not event["late"]:
+        return None
+    assert isinstance(task, PauseAlertSensor)
+    return notices.long_pause(application, event["seconds"], event["phase"], task.limit_seconds)
+
+
+_ON_SUCCESS: Sequence[tuple[type[BaseOperator], NoticeOf]] = (
+    (FinishOperator, _complete),
+    (RollBackOperator, _rolled_back),
+    (WatchOperator, _gave_up),
+    (PauseAlertSensor, _long_pause),
+)
+
+
+def _result(context: Context) -> Any:
+    """Return what the task itself has returned."""
+    return context["ti"].xcom_pull(task_ids=context["task"].task_id)
+
+
+def _run_of(context: Context) -> str:
+    run = context.get("dag_run")
+    return f"{run.dag_id}/{run.run_id}" if run is not None else ""
+
+
+def _url(application: str) -> str:
+    base = urlsplit(conf.get("api", "base_url", fallback="") or "")
+    return f"{base.scheme}://{base.netloc}{page_path(application)}" if base.netloc else ""

@@ -1,0 +1,95 @@
+"""Watches the length of a pause from the triggerer, whatever becomes of the task that makes it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any
+
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
+from kafka_rescale.airflow.metrics import report_pause_so_far
+from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.pause_alert import PauseReading, PauseState, read_pause
+
+if TYPE_CHECKING:
+    from kafka_rescale.kafka.connection import KafkaConnection
+
+log = logging.getLogger(__name__)
+
+
+class PauseAlertTrigger(BaseTrigger):
+    """
+    Fire when the pause of a run's expansion has become too long, or is over.
+
+    What was read last is kept: brokers that don't answer make a pause longer, not shorter.
+
+    :param kafka_config_id: id of the Airflow connection; the trigger's stored arguments hold no secrets
+    :param application_id: base name of the application
+    :param owner: the run that holds the lease
+    :param limit_seconds: the longest pause that nobody is told of
+    :param poll_seconds: pause between two readings
+    """
+
+    def __init__(
+        self,
+        *,
+        kafka_config_id: str,
+        application_id: str,
+        owner: str,
+        limit_seconds: float,
+        poll_seconds: float = 1.0,
+    ) -> None:
+        super().__init__()
+        self.kafka_config_id = kafka_config_id
+        self.application_id = application_id
+        self.owner = owner
+        self.limit_seconds = limit_seconds
+        self.poll_seconds = poll_seconds
+        self._known: ControlState | None = None
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Return the import path and the arguments."""
+        arguments = {
+            "kafka_config_id": self.kafka_config_id,
+            "application_id": self.application_id,
+            "owner": self.owner,
+            "limit_seconds": self.limit_seconds,
+            "poll_seconds": self.poll_seconds,
+        }
+        return f"{type(self).__module__}.{type(self).__qualname__}", arguments
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Yield one event, when there is nothing more to watch."""
+        reading, said = PauseReading(PauseState.WAITING), ""
+        while not reading.state.is_final:
+            reading = await self._look()
+            report_pause_so_far(self.application_id, reading.seconds)
+            if (text := f"{reading.state} {reading.phase}") != said:
+                log.info("pause of %s: %s", self.application_id, text)
+            said = text
+            if not reading.state.is_final:
+                await asyncio.sleep(self.poll_seconds)
+        late = reading.state is PauseState.LATE
+        yield TriggerEvent({"late": late, "seconds": reading.seconds, "phase": reading.phase})
+
+    async def _look(self) -> PauseReading:
+        from kafka_rescale.kafka.waiting import now_ms
+
+        try:
+            connection = await KafkaRescaleHook(kafka_config_id=self.kafka_config_id).aconnection()
+            self._known = await asyncio.to_thread(_read, connection, self.application_id)
+        except Exception as error:
+            # Nothing may end this watch but the end of the pause.
+            log.warning("pause of %s: %s", self.application_id, error)
+        if self._known is None:
+            return PauseReading(PauseState.WAITING)
+        return read_pause(self._known, self.owner, self.limit_seconds, now_ms())
+
+
+def _read(connection: KafkaConnection, application: str) -> ControlState:
+    from kafka_rescale.kafka.control_topic import ControlTopic
+
+    return ControlTopic(connection, application).read()

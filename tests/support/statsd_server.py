@@ -1,0 +1,54 @@
+"""A StatsD server as far as a test needs one: a UDP socket that keeps what has arrived."""
+
+from __future__ import annotations
+
+import socket
+from threading import Thread
+from types import TracebackType
+
+
+class StatsdServer:
+    """Listens on a free port of 127.0.0.1 while it is open.
+
+    :ivar gauges: newest value by name, of gauges.
+    """
+
+    def __init__(self) -> None:
+        self.gauges: dict[str, float] = {}
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket.bind(("127.0.0.1", 0))
+        self._thread = Thread(target=self._receive, daemon=True)
+
+    @property
+    def port(self) -> int:
+        """UDP port."""
+        return int(self._socket.getsockname()[1])
+
+    def settings(self, prefix: str = "airflow") -> dict[str, str]:
+        """Return the environment of an Airflow that reports here."""
+        return {
+            "AIRFLOW__METRICS__STATSD_ON": "True",
+            "AIRFLOW__METRICS__STATSD_HOST": "127.0.0.1",
+            "AIRFLOW__METRICS__STATSD_PORT": str(self.port),
+            "AIRFLOW__METRICS__STATSD_PREFIX": prefix,
+        }
+
+    def __enter__(self) -> StatsdServer:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as last:
+            last.sendto(b"", ("127.0.0.1", self.port))
+        self._thread.join()
+        self._socket.close()
+
+    def _receive(self) -> None:
+        while packet := self._socket.recv(65_536):
+            for line in packet.decode().splitlines():
+                name, _, rest = line.partition(":")
+                value, _, kind = rest.partition("|")
+                if kind == "g":
+                    self.gauges[name] = float(value)

@@ -1,0 +1,121 @@
+"""``verify`` reads by a Java client, which gets its secrets as options of Spark: nowhere may they be seen.
+
+One broker, one small expansion, and a run of the job per mechanism. ``test_security.py`` shows a whole expansion,
+with one mechanism per role.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
+from kafka_rescale.embedded.broker import EmbeddedBroker
+from kafka_rescale.embedded.broker_security import BrokerSecurity
+from kafka_rescale.embedded.processes import free_ports
+
+from tests.integration.spark_job_helpers import submit_verify
+from tests.support.canary import key_material, shown_in, shown_in_files, watching
+from tests.support.expanded import Expanded
+from tests.support.secured import CANARY
+from tests.support.token_issuer import TokenIssuer, token_issuer
+
+pytestmark = [pytest.mark.system, pytest.mark.slow]
+
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "certificate", "OAUTHBEARER")
+USER = "verify"
+PASSWORD = f'{USER} "{CANARY}"'
+CLIENT_SECRET = f"client-{CANARY}"
+HOUR_MS = 3_600_000
+
+
+@dataclass(frozen=True)
+class World:
+    """An expansion to verify, and how to log in for it.
+
+    :param secrets: by what they are; tokens are added as they are given out.
+    """
+
+    expanded: Expanded
+    settings: Mapping[str, dict[str, str]]
+    secrets: Mapping[str, str]
+    issuer: TokenIssuer
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    directory = tmp_path_factory.mktemp("verify-secrets")
+    with token_issuer({USER: CLIENT_SECRET}) as issuer:
+        security = BrokerSecurity(directory / "certificates", {USER: PASSWORD}, issuer.jwks_url)
+        with EmbeddedBroker(directory / "broker", heap="384m", security=security) as broker:
+            _allow(broker, f"User:{USER}", f"User:CN={USER}")
+            expanded = Expanded(broker.internal_config, "shop", int(time.time() * 1000) - HOUR_MS)
+            expanded.write()
+            key = key_material(security.certificates.issue(USER))
+            secrets = {"password": PASSWORD, "canary": CANARY, "key": key, "client secret": CLIENT_SECRET}
+            yield World(expanded, _settings(broker, security, issuer), secrets, issuer)
+
+
+def _settings(broker: EmbeddedBroker, security: BrokerSecurity, issuer: TokenIssuer) -> dict[str, dict[str, str]]:
+    servers = {"bootstrap.servers": broker.bootstrap_servers}
+    authority = {"ssl.ca.location": str(security.certificates.authority)}
+    by_password = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+    return {
+        **{name: {**servers, **security.login(USER, name)} for name in by_password},
+        "certificate": broker.certified_config(USER),
+        "OAUTHBEARER": {**servers, **authority, **issuer.settings(USER)},
+    }
+
+
+def _allow(broker: EmbeddedBroker, *principals: str) -> None:
+    """Let them do everything: what they need is the business of other tests."""
+    kinds = (ResourceType.TOPIC, ResourceType.GROUP, ResourceType.TRANSACTIONAL_ID)
+    every = (ResourcePatternType.LITERAL, "*", AclOperation.ALL, AclPermissionType.ALLOW)
+    pattern, host, operation, permission = every
+    asked = [
+        AclBinding(kind, "*", pattern, principal, host, operation, permission)
+        for kind in kinds
+        for principal in principals
+    ]
+    owner = AdminClient(broker.internal_config)
+    for future in owner.create_acls(asked).values():
+        future.result(30)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_verify_shows_no_secret_whatever_it_logs_in_by(world: World, tmp_path: Path, mechanism: str) -> None:
+    (ui_port,) = free_ports(1)
+    events = tmp_path / "events"
+    events.mkdir()
+    conf = {
+        "spark.ui.enabled": "true",
+        "spark.ui.port": str(ui_port),
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": events.as_uri(),
+    }
+    with watching(world.secrets, ui_port) as watch:
+        done = submit_verify(world.settings[mechanism], world.expanded.application, tmp_path, conf)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "PASSED" in done.stdout
+
+    assert any("SparkSubmit" in program for program in watch.programs)
+    assert any("verify" in name for name in watch.applications), "its UI was looked at"
+    assert watch.found == set()
+    secrets = {**world.secrets, **{f"token {n}": token for n, token in enumerate(world.issuer.given)}}
+    said = f"{done.stdout}{done.stderr}{json.dumps(world.expanded.control.read().report)}"
+    assert shown_in(said.encode(), secrets) == set()
+    assert any(events.rglob("*")), "there is an event log"
+    assert shown_in_files([events], secrets) == set()
+    if mechanism == "OAUTHBEARER":
+        assert world.issuer.given

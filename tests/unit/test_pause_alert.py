@@ -1,0 +1,142 @@
+"""The deadline on a pause: when it is over or late; no hanging task and no outage keeps it quiet."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from kafka_rescale.airflow.sensors.pause_alert import PauseAlertSensor
+from kafka_rescale.airflow.triggers import pause_alert as trigger_module
+from kafka_rescale.airflow.triggers.pause_alert import PauseAlertTrigger
+from kafka_rescale.core.control_records import ControlState, Lease
+from kafka_rescale.core.errors import Outage
+from kafka_rescale.core.journal import Journal, Phase
+from kafka_rescale.core.pause_alert import PauseState, read_pause
+
+from tests.support.plans import plan_for
+
+OWNER, NOW, LIMIT = "expand_x/r", 1_000_000_000, 60.0
+
+
+def state_of(phase: Phase, began_ago: float = 0.0, *, owner: str = OWNER, **changes: Any) -> ControlState:
+    """A run's expansion whose pause began some seconds ago; 0 for none."""
+    started = NOW - round(began_ago * 1000) if began_ago else 0
+    lease = Lease(owner=owner, epoch=1, target=8, expires_at_ms=0)
+    journal = Journal(plan=plan_for("x"), phase=phase, pause_started_ms=started, **changes)
+    return ControlState(lease=lease, journal=journal)
+
+
+def read(state: ControlState) -> PauseState:
+    return read_pause(state, OWNER, LIMIT, NOW).state
+
+
+PAUSED = [Phase.QUIESCING, Phase.QUIESCED, Phase.CAUGHT_UP, Phase.PROMOTED]
+
+
+@pytest.mark.parametrize("phase", PAUSED)
+def test_it_is_late_once_the_pause_is_longer_than_declared_in_whatever_phase(phase: Phase) -> None:
+    assert read(state_of(phase, 60.0)) is PauseState.PAUSED
+    assert read(state_of(phase, 60.1)) is PauseState.LATE
+    assert read_pause(state_of(phase, 75.0), OWNER, LIMIT, NOW).seconds == 75.0
+
+
+def test_copying_is_no_pause_however_long_it_takes() -> None:
+    assert read(state_of(Phase.WARMING)) is PauseState.WAITING
+
+
+@pytest.mark.parametrize("phase", [Phase.STARTED, Phase.VERIFIED, Phase.COMPLETE, Phase.ROLLED_BACK])
+def test_it_is_over_when_somebody_runs_again(phase: Phase) -> None:
+    assert read(state_of(phase, 3600.0)) is PauseState.OVER
+
+
+def test_a_rollback_is_part_of_the_pause_if_anything_was_stopped() -> None:
+    assert read(state_of(Phase.ROLLING_BACK, 61.0, stop_asked=True)) is PauseState.LATE
+    assert read(state_of(Phase.ROLLING_BACK, 61.0)) is PauseState.WAITING
+
+
+def test_another_run_that_takes_over_is_watched_by_itself_unless_nobody_runs() -> None:
+    assert read(state_of(Phase.WARMING, owner="expand_x/other")) is PauseState.LOST
+    assert read(state_of(Phase.QUIESCED, 61.0, owner="rollback_x/other")) is PauseState.LATE
+    assert read(ControlState()) is PauseState.LOST
+
+
+@pytest.fixture
+def watched(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Run the trigger over what the control topic says at each look, an exception standing for no answer."""
+
+    def run(looks: list[ControlState | Exception]) -> tuple[dict[str, Any], list[float]]:
+        answers: Iterator[ControlState | Exception] = iter(looks)
+        reported: list[float] = []
+
+        def answer(*_: object) -> ControlState:
+            found = next(answers)
+            if isinstance(found, Exception):
+                raise found
+            return found
+
+        async def connected(_: object) -> None:
+            return None
+
+        monkeypatch.setattr(trigger_module, "_read", answer)
+        monkeypatch.setattr(trigger_module.KafkaRescaleHook, "aconnection", connected)
+        monkeypatch.setattr(trigger_module, "report_pause_so_far", lambda _, seconds: reported.append(seconds))
+        monkeypatch.setattr("kafka_rescale.kafka.waiting.now_ms", lambda: NOW)
+        trigger = PauseAlertTrigger(
+            kafka_config_id="k", application_id="x", owner=OWNER, limit_seconds=LIMIT, poll_seconds=0
+        )
+
+        async def first() -> dict[str, Any]:
+            async for event in trigger.run():
+                return dict(event.payload)
+            raise AssertionError("no event")
+
+        return asyncio.run(first()), reported
+
+    return run
+
+
+def test_a_cutover_that_hangs_is_told_of(watched: Any) -> None:
+    """Nothing in the control topic changes any more: the clock alone makes it late."""
+    stopped = state_of(Phase.QUIESCING, 61.0)
+    event, reported = watched([state_of(Phase.WARMING), state_of(Phase.QUIESCING, 59.0), stopped])
+    assert event == {"late": True, "seconds": 61.0, "phase": "quiescing"}
+    assert reported == [0, 59.0, 61.0]
+
+
+def test_a_pause_that_ends_in_time_is_not(watched: Any) -> None:
+    event, _ = watched([state_of(Phase.QUIESCING, 5.0), state_of(Phase.STARTED, 9.0)])
+    assert event == {"late": False, "seconds": 0.0, "phase": "started"}
+
+
+def test_brokers_that_do_not_answer_make_no_pause_shorter(watched: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    outage = Outage("broker", found="no answer", expected="one", remedy="Wait.")
+    clock = iter([NOW, NOW + 2_000])
+
+    def run() -> dict[str, Any]:
+        event, _ = watched([state_of(Phase.QUIESCED, 59.0), outage])
+        return dict(event)
+
+    monkeypatch.setattr(trigger_module, "read_pause", lambda s, o, m, _: read_pause(s, o, m, next(clock)))
+    assert run() == {"late": True, "seconds": 61.0, "phase": "quiesced"}
+
+
+def test_an_outage_before_the_first_answer_is_waited_out(watched: Any) -> None:
+    event, _ = watched([OSError("no route"), state_of(Phase.COMPLETE, 9.0)])
+    assert event["late"] is False
+
+
+def test_the_trigger_is_made_again_from_what_is_stored_of_it() -> None:
+    trigger = PauseAlertTrigger(kafka_config_id="k", application_id="x", owner=OWNER, limit_seconds=60)
+    path, arguments = trigger.serialize()
+    assert path == "kafka_rescale.airflow.triggers.pause_alert.PauseAlertTrigger"
+    assert PauseAlertTrigger(**arguments).serialize() == (path, arguments)
+
+
+@pytest.mark.parametrize("late", [True, False])
+def test_the_task_succeeds_either_way(late: bool) -> None:
+    """It is a leaf of the run, whose success it must not decide."""
+    task = PauseAlertSensor(task_id="t", application_id="x", kafka_config_id="k", limit_seconds=60)
+    event = {"late": late, "seconds": 61.0, "phase": "quiescing"}
+    assert task.execute_complete({}, event) == event  # type: ignore[typeddict-item]

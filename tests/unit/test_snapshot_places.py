@@ -1,0 +1,78 @@
+"""A day on other file systems than a local path: by a URI, in memory, and where no directory can be moved."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fsspec.implementations.memory import MemoryFileSystem
+from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.spark.snapshot_files import StoreDirectory
+from pyarrow import fs
+
+from tests.support.snapshot_days import DAY, ENTRIES, STORE, written
+
+
+class ObjectStoreHandler(fs.FSSpecHandler):  # type: ignore[misc]
+    """Moves files alone, as Arrow's S3 does."""
+
+    def move(self, src: str, dest: str) -> None:
+        """Move a file."""
+        if self.fs.isdir(src):
+            raise OSError(f"{src} is no object")
+        super().move(src, dest)
+
+
+def in_memory(system: Any, root: str) -> StoreDirectory:
+    """The snapshots of a store on a file system that has no URI of its own."""
+    directory = StoreDirectory("memory:/x", "orders-app", STORE.name)
+    directory.__dict__["_place"] = (system, root)
+    return directory
+
+
+@pytest.fixture(params=["file", "mock", "object store"])
+def directory(request: pytest.FixtureRequest, tmp_path: Path) -> StoreDirectory:
+    if request.param == "file":
+        return StoreDirectory(tmp_path.as_uri(), "orders-app", STORE.name)
+    if request.param == "mock":
+        return in_memory(fs._MockFileSystem(), "bucket/orders-app/totals")
+    return in_memory(
+        fs.PyFileSystem(ObjectStoreHandler(MemoryFileSystem())), f"/{tmp_path.name}/orders-app/totals"
+    )
+
+
+def test_a_day_is_written_found_and_read(directory: StoreDirectory) -> None:
+    manifest = written(directory, DAY, ENTRIES)
+    written(directory, DAY.minus(1), ENTRIES[:1])
+    assert directory.days() == [DAY, DAY.minus(1)]
+    assert directory.manifest(DAY) == manifest
+    assert directory.read(DAY, manifest.partitions[0].file).num_rows == len(ENTRIES)
+
+
+def test_a_day_that_is_written_again_is_replaced(directory: StoreDirectory) -> None:
+    written(directory, DAY, ENTRIES[:1])
+    manifest = written(directory, DAY, ENTRIES, token="2")
+    assert directory.manifest(DAY) == manifest
+    assert directory.read(DAY, manifest.partitions[0].file).num_rows == len(ENTRIES)
+    directory.forget(DAY)
+    assert directory.days() == []
+
+
+def test_an_attempt_that_was_killed_is_no_day(directory: StoreDirectory) -> None:
+    directory.begin(DAY, "killed")
+    assert directory.days() == []
+    written(directory, DAY, ENTRIES, token="next")
+    assert directory.days() == [DAY]
+
+
+def test_a_file_that_is_not_what_was_written_is_refused(directory: StoreDirectory) -> None:
+    file = written(directory, DAY, ENTRIES).partitions[0].file
+    system, root = directory._place
+    with system.open_output_stream(f"{root}/date={DAY}/{file}") as stream:
+        stream.write(b"PAR1")
+    with pytest.raises(InvalidInput, match="other bytes than were written"):
+        directory.read(DAY, file)
+    system.delete_file(f"{root}/date={DAY}/{file}")
+    with pytest.raises(InvalidInput, match="from_scratch"):
+        directory.read(DAY, file)
