@@ -1,6 +1,6 @@
 """What a pipeline and the runner of its tasks promise each other.
 
-Names of internal topics are those of ``Topology#describe()`` everywhere here, so **without the application id**: the
+Names of internal topics are those of ``Topology#describe()`` everywhere here, **without the application id**: the
 runner puts ``<application.id>-`` in front of repartition and changelog topics, and takes it off again before
 it hands over a record. The runner promises to
 
@@ -48,8 +48,10 @@ class Emitted:
     """A record for a sink.
 
     :param topic: an output, or a repartition topic without the application id.
-    :param partition: where it has to go; ``None`` leaves it to murmur2 of the key, and to the producer where the
-        key is ``None``.
+    :param partition: where it has to go; ``None`` leaves it to the application's partitioner (murmur2 of the
+        partitioning key), and to the producer where there is no key.
+    :param partition_key: what the partitioner sees if it isn't the key: of a windowed key, the key without its
+        window (``WindowedStreamPartitioner``).
     """
 
     topic: str
@@ -58,6 +60,12 @@ class Emitted:
     timestamp_ms: int
     headers: Headers = ()
     partition: int | None = None
+    partition_key: bytes | None = None
+
+    @property
+    def partitioning_key(self) -> bytes | None:
+        """The bytes that decide the partition."""
+        return self.key if self.partition_key is None else self.partition_key
 
 
 class Entry(NamedTuple):
@@ -79,7 +87,7 @@ class StoreView(Protocol):
         ...
 
     def range(self, first: bytes, last: bytes) -> Iterator[tuple[bytes, Entry]]:
-        """Yield entries in the order of their key bytes, both ends inclusive; ``put`` during it changes nothing."""
+        """Yield entries in the order of their key bytes, both ends inclusive, unmoved by a ``put``."""
         ...
 
 
@@ -116,11 +124,15 @@ class TaskProcessor(Protocol):
         ...
 
     def process_batch(self, records: Sequence[Record]) -> list[Emitted]:
-        """Return what ``process`` returns for each of them, one after the other; vectorised functions see them all."""
+        """Return what ``process`` returns for each of them, in order; vectorised functions see many at once."""
         ...
 
     def stream_time(self) -> int:
         """Return the highest timestamp in ms of any record processed so far, -1 before the first."""
+        ...
+
+    def dropped_records(self) -> int:
+        """Return how many records this processor has passed over: late ones, and those without the key they need."""
         ...
 
     def checkpoint(self) -> str:
