@@ -7,7 +7,7 @@ from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.pipeline import LONG, STRING, Pipeline, StreamsBuilder
 from kafka_rescale.core.pipeline.task import Emitted, Record
 
-from tests.support.pipelines import PipelineDriver
+from tests.support.pipelines import PipelineDriver, Written
 
 
 def first_words() -> Pipeline:
@@ -46,7 +46,11 @@ def test_every_record_updates_count_changelog_and_output() -> None:
     assert driver.pipe("lines", b"k", b"a", 4, (("h", b"1"),)) == [
         Emitted("totals", b"a", number(2), 5, (("h", b"1"),))
     ]
-    assert driver.changelog("counts") == [(b"a", number(1), 5), (b"c", number(1), 6), (b"a", number(2), 5)]
+    assert driver.changelog("counts") == [
+        Written(b"a", number(1), 5),
+        Written(b"c", number(1), 6),
+        Written(b"a", number(2), 5),
+    ]
 
 
 def test_stream_time_survives_a_restart() -> None:

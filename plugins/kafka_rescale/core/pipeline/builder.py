@@ -29,7 +29,7 @@ class StreamsBuilder:
 
         :param key: how keys are written; they stay bytes where it is left out; likewise ``value``.
         """
-        name = name or self._graph.new_name("KSTREAM-SOURCE-")
+        name = self._graph.new_name("KSTREAM-SOURCE-", name)
 
         def write(nodes: Nodes, parents: tuple[str, ...]) -> None:
             nodes.add(Node(name, Kind.SOURCE, lambda context: stateless.Source(key, value), topics=topics))

@@ -22,6 +22,7 @@ class GraphNode:
     """One operation of the program.
 
     :param topics: of a source, what decides whether another source is the same.
+    :param takes_null_keys: of a left or outer join: repartition topics before it carry records without a key.
     """
 
     name: str
@@ -29,6 +30,7 @@ class GraphNode:
     topics: tuple[str, ...] = ()
     parents: dict[int, GraphNode] = field(default_factory=dict)
     children: dict[int, GraphNode] = field(default_factory=dict)
+    takes_null_keys: bool = False
     priority: int = -1
     is_written: bool = False
 
@@ -36,6 +38,10 @@ class GraphNode:
         """Become a parent of a node."""
         self.children[id(child)] = child
         child.parents[id(self)] = self
+
+    def leads_to_null_keys(self) -> bool:
+        """Whether anything behind this node takes records without a key (KIP-962)."""
+        return any(c.takes_null_keys or c.leads_to_null_keys() for c in self.children.values())
 
     def move_children_to(self, other: GraphNode) -> None:
         """Give all children away."""
@@ -53,10 +59,13 @@ class Graph:
         self._priority = 0
         self._root = GraphNode("root", lambda nodes, parents: None)
 
-    def new_name(self, prefix: str) -> str:
-        """Return a generated name: the prefix with the next index, of ten digits."""
+    def new_name(self, prefix: str, chosen: str = "") -> str:
+        """Return the prefix with the next index, of ten digits.
+
+        :param chosen: the user's own name, which is returned; the index is used up all the same.
+        """
         self._index += 1
-        return f"{prefix}{self._index - 1:010d}"
+        return chosen or f"{prefix}{self._index - 1:010d}"
 
     def new_store_name(self, prefix: str) -> str:
         """Return a generated name of a store."""

@@ -62,7 +62,7 @@ class KGroupedStream:
 
     def _aggregated(self, prefix: str, how: Aggregation, store: str, value: Serde | None, name: str) -> KTable:
         definition = StoreDefinition(store or self.graph.new_store_name(prefix), "timestamped-key-value")
-        name = name or self.graph.new_name(prefix)
+        name = self.graph.new_name(prefix, name)
         logic = StreamTable(definition, StoreSerdes(definition.name, self.key, value), how)
         node, sources = self.added(name, definition, logic.processor)
         return KTable(self.graph, node, self.key, value, sources, logic)

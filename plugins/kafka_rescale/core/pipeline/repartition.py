@@ -7,6 +7,7 @@ import re
 from kafka_rescale.core.pipeline import stateless
 from kafka_rescale.core.pipeline.graph import Graph, GraphNode
 from kafka_rescale.core.pipeline.nodes import Kind, Node, Nodes, SinkTarget
+from kafka_rescale.core.pipeline.processor import Processor, TaskContext
 from kafka_rescale.core.pipeline.serdes import Serde
 from kafka_rescale.core.topology import REPARTITION_SUFFIX
 
@@ -23,7 +24,7 @@ def repartitioned(
 ) -> GraphNode:
     """Add a repartition topic behind an operation and return the node that reads it.
 
-    As ``KStreamImpl#createRepartitionedSource``: three indexes are used up, also where names derive from the prefix.
+    As ``KStreamImpl#createRepartitionedSource``: three indexes are used up, also if names derive from the prefix.
 
     :param prefix: of the topic's name.
     :param partitions: that the program asks for.
@@ -47,8 +48,13 @@ def repartition_node(
 
     def write(nodes: Nodes, parents: tuple[str, ...]) -> None:
         nodes.add_repartition(topic, partitions)
-        nodes.add(Node(null_filter, Kind.PROCESSOR, lambda context: stateless.PassThrough(), parents))
+        nodes.add(Node(null_filter, Kind.PROCESSOR, null_keys, parents))
         nodes.add(Node(sink, Kind.SINK, lambda c: stateless.Sink(c, target), (null_filter,), (topic,)))
         nodes.add(Node(source, Kind.SOURCE, lambda context: stateless.Source(key, value), topics=(topic,)))
 
-    return GraphNode(source, write)
+    node = GraphNode(source, write)
+
+    def null_keys(context: TaskContext) -> Processor:
+        return stateless.PassThrough() if node.leads_to_null_keys() else stateless.WithKey()
+
+    return node

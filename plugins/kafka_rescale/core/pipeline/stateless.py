@@ -88,6 +88,14 @@ class SelectKey(Processor):
         self.forward(self._mapper(key, value), value, timestamp, headers)
 
 
+class WithKey(Processor):
+    """What is before a repartition topic: records without a key would go to any partition."""
+
+    def process(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+        if key is not None:
+            self.forward(key, value, timestamp, headers)
+
+
 class PassThrough(Processor):
     """``PassThrough``: where several inputs meet."""
 

@@ -33,7 +33,7 @@ class KStream:
 
     def filter(self, predicate: Callable[[Any, Any], object], *, name: str = "") -> KStream:
         """Keep the records for which ``predicate(key, value)`` is true."""
-        name = name or self.graph.new_name("KSTREAM-FILTER-")
+        name = self.graph.new_name("KSTREAM-FILTER-", name)
         return self._then(name, lambda context: stateless.Filter(predicate))
 
     def map_values(
@@ -43,7 +43,7 @@ class KStream:
 
         :param value: how the new values are written, unless the operation that writes them says so.
         """
-        name = name or self.graph.new_name("KSTREAM-MAPVALUES-")
+        name = self.graph.new_name("KSTREAM-MAPVALUES-", name)
         with_both = mapper if with_key else lambda key, value: mapper(value)
         return replace(self._then(name, lambda context: stateless.MapValues(with_both)), value=value)
 
@@ -54,7 +54,7 @@ class KStream:
 
         :param key: how the new keys are written, unless the operation that writes them says so.
         """
-        name = name or self.graph.new_name("KSTREAM-KEY-SELECT-")
+        name = self.graph.new_name("KSTREAM-KEY-SELECT-", name)
         stream = self._then(name, lambda context: stateless.SelectKey(mapper))
         return replace(stream, key=key, repartition_required=True)
 
@@ -95,7 +95,7 @@ class KStream:
 
     def to(self, topic: str, *, key: Serde | None = None, value: Serde | None = None, name: str = "") -> None:
         """Write the stream to an output topic."""
-        name = name or self.graph.new_name("KSTREAM-SINK-")
+        name = self.graph.new_name("KSTREAM-SINK-", name)
         target = SinkTarget(topic, key or self.key, value or self.value)
         self.graph.add(GraphNode(name, partial(_write_sink, name, target)), self.node)
 

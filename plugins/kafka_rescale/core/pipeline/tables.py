@@ -40,7 +40,7 @@ class KTable:
         """Return the stream of the table's updates."""
         from kafka_rescale.core.pipeline.streams import KStream
 
-        name = name or self.graph.new_name("KTABLE-TOSTREAM-")
+        name = self.graph.new_name("KTABLE-TOSTREAM-", name)
         node = GraphNode(name, partial(_write_to_stream, name))
         self.graph.add(node, self.node)
         return KStream(self.graph, node, self.key, self.value, self.sources)
