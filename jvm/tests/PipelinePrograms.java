@@ -36,6 +36,11 @@ final class PipelinePrograms {
         ALL.put("count", PipelinePrograms::count);
         ALL.put("reduce", PipelinePrograms::reduce);
         ALL.put("aggregate", PipelinePrograms::aggregate);
+        ALL.put("tables", PipelinePrograms::tables);
+        ALL.put("stream_table_joins", PipelinePrograms::streamTableJoins);
+        ALL.put("stream_table_join_of_keyed_only", PipelinePrograms::streamTableJoinOfKeyedOnly);
+        ALL.put("table_table_joins", PipelinePrograms::tableTableJoins);
+        ALL.put("joins_of_joins", PipelinePrograms::joinsOfJoins);
     }
 
     private PipelinePrograms() {
@@ -89,5 +94,73 @@ final class PipelinePrograms {
             .toStream(Named.as("stream")).to("out");
         grouped.aggregate(() -> 0L, (k, v, a) -> a + v.length(), Named.as("lengths"), Materialized.with(STRING, LONG))
             .toStream().to("out-2");
+    }
+
+    private static KTable<String, String> table(final StreamsBuilder builder, final String topic) {
+        return builder.table(topic, Consumed.with(STRING, STRING));
+    }
+
+    private static Materialized<String, String, KeyValueStore<Bytes, byte[]>> strings(final String store) {
+        return Materialized.<String, String, KeyValueStore<Bytes, byte[]>>as(store).withKeySerde(STRING).withValueSerde(STRING);
+    }
+
+    private static String both(final Object one, final Object two) {
+        return (one == null ? "-" : one) + "|" + (two == null ? "-" : two);
+    }
+
+    private static void tables(final StreamsBuilder builder) {
+        final KTable<String, String> table = table(builder, "left");
+        table.toStream().to("out");
+        table.filter((k, v) -> v.contains("a"), strings("only-filtered")).toStream().to("out-5");
+        final KTable<String, String> kept = builder.table("right",
+            Consumed.with(STRING, STRING).withName("kept-table"), strings("kept"));
+        kept.filter((k, v) -> v.contains("a")).mapValues(v -> v + "?").toStream().to("out-2");
+        kept.filter((k, v) -> v.contains("b"), Named.as("bs"), strings("filtered"))
+            .toStream(Named.as("b-stream")).to("out-3");
+        kept.mapValues((k, v) -> k + v, strings("mapped")).filter((k, v) -> v.contains("c")).toStream().to("out-4");
+    }
+
+    private static void streamTableJoins(final StreamsBuilder builder) {
+        final KTable<String, String> table = table(builder, "right");
+        final KStream<String, String> stream = left(builder);
+        stream.join(table, PipelinePrograms::both).to("out");
+        stream.leftJoin(table.filter((k, v) -> v.contains("a")), PipelinePrograms::both,
+            Joined.<String, String, String>as("lefty")).to("out-2");
+        final KStream<String, String> keyed = stream.selectKey((k, v) -> first(v));
+        keyed.join(table, PipelinePrograms::both, Joined.keySerde(STRING)).mapValues(v -> (long) v.length())
+            .to("out-3", Produced.with(STRING, LONG));
+        keyed.leftJoin(table, PipelinePrograms::both, Joined.<String, String, String>as("named").withKeySerde(STRING))
+            .to("out-4");
+        keyed.join(table.mapValues(v -> v + "!"), PipelinePrograms::both, Joined.keySerde(STRING)).to("out-5");
+    }
+
+    private static void streamTableJoinOfKeyedOnly(final StreamsBuilder builder) {
+        final KTable<String, Long> counts = left(builder).groupByKey().count(Materialized.as("counts"));
+        left(builder).join(counts, (v, n) -> n, Joined.<String, String, Long>as("own")).to("out", Produced.with(STRING, LONG));
+        right(builder).selectKey((k, v) -> first(v)).join(counts, (v, n) -> n, Joined.keySerde(STRING))
+            .to("out-2", Produced.with(STRING, LONG));
+    }
+
+    private static void tableTableJoins(final StreamsBuilder builder) {
+        final KTable<String, String> one = table(builder, "left");
+        final KTable<String, String> two = table(builder, "right");
+        one.join(two, PipelinePrograms::both).toStream().to("out");
+        one.leftJoin(two, PipelinePrograms::both, strings("left-joined")).toStream().to("out-2");
+        one.outerJoin(two, PipelinePrograms::both, Named.as("outer"), strings("outer-joined")).toStream().to("out-3");
+        one.leftJoin(two, PipelinePrograms::both).toStream().to("out-4");
+        one.outerJoin(two, PipelinePrograms::both).toStream().to("out-5");
+    }
+
+    private static void joinsOfJoins(final StreamsBuilder builder) {
+        final KTable<String, String> one = table(builder, "left");
+        final KTable<String, String> two = table(builder, "right");
+        final KTable<String, String> three = table(builder, "third").filter((k, v) -> !v.contains("z"));
+        one.join(two, PipelinePrograms::both).leftJoin(three, PipelinePrograms::both).toStream().to("out");
+        one.leftJoin(two, PipelinePrograms::both).outerJoin(three, PipelinePrograms::both, strings("all")).toStream()
+            .to("out-2");
+        one.outerJoin(two, PipelinePrograms::both).join(three, PipelinePrograms::both, Named.as("last"))
+            .filter((k, v) -> v.contains("a")).toStream().to("out-3");
+        builder.stream("fourth", Consumed.with(STRING, STRING)).groupByKey().count().filter((k, n) -> n % 2 == 1)
+            .leftJoin(one, (n, v) -> both(n, v)).toStream().to("out-4");
     }
 }

@@ -5,16 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from kafka_rescale.core.pipeline.changes import Change
 from kafka_rescale.core.pipeline.processor import Processor, TaskContext
 from kafka_rescale.core.pipeline.stores import TimestampedKeyValueStore
 from kafka_rescale.core.pipeline.task import Headers
-
-
-class Change(NamedTuple):
-    """A table's update: ``old`` only where somebody has asked for old values."""
-
-    new: Any
-    old: Any
 
 
 class Aggregation(NamedTuple):
@@ -63,10 +57,3 @@ class StreamAggregate(Processor):
         new = self._how.add(key, value, old)
         self._store.put(key, new, newest, timestamp)
         self.forward(key, Change(new, old if self._sends_old else None), newest, headers)
-
-
-class ToStream(Processor):
-    """``KTable#toStream``: only the new values, tombstones among them."""
-
-    def process(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
-        self.forward(key, value.new, timestamp, headers)

@@ -10,8 +10,12 @@ from kafka_rescale.core.pipeline.describe import described
 from kafka_rescale.core.pipeline.graph import Graph, GraphNode
 from kafka_rescale.core.pipeline.nodes import Kind, Node, Nodes
 from kafka_rescale.core.pipeline.serdes import Serde
+from kafka_rescale.core.pipeline.stores import StoreSerdes
 from kafka_rescale.core.pipeline.streams import KStream
 from kafka_rescale.core.pipeline.sub_topology import BuiltSubTopology
+from kafka_rescale.core.pipeline.table_logic import SourceTable
+from kafka_rescale.core.pipeline.tables import KTable
+from kafka_rescale.core.pipeline.task import StoreDefinition
 from kafka_rescale.core.topology import Topology
 from kafka_rescale.core.topology_describe import parse_describe
 
@@ -37,6 +41,35 @@ class StreamsBuilder:
         node = GraphNode(name, write, topics)
         self._graph.add(node)
         return KStream(self._graph, node, key, value, frozenset({name}))
+
+    def table(
+        self,
+        topic: str,
+        *,
+        key: Serde | None = None,
+        value: Serde | None = None,
+        store: str = "",
+        name: str = "",
+    ) -> KTable:
+        """Read an input topic as a table: every record is the new value of its key, a tombstone deletes it.
+
+        :param store: where it is kept; without a name it is only kept if something needs it.
+        """
+        graph = self._graph
+        definition = StoreDefinition(store or graph.new_store_name(f"{topic}-"), "timestamped-key-value")
+        source = graph.new_name("KSTREAM-SOURCE-", name and f"{name}-source")
+        name = graph.new_name("KTABLE-SOURCE-", name)
+        logic = SourceTable(definition, StoreSerdes(definition.name, key, value), bool(store))
+
+        def write(nodes: Nodes, parents: tuple[str, ...]) -> None:
+            nodes.add(Node(source, Kind.SOURCE, lambda context: stateless.Source(key, value), topics=(topic,)))
+            nodes.add(Node(name, Kind.PROCESSOR, logic.processor, (source,)))
+            if logic.is_materialized:
+                nodes.add_store(definition, (name,))
+
+        node = GraphNode(name, write)
+        graph.add(node)
+        return KTable(graph, node, key, value, frozenset({source}), logic)
 
     def build(self) -> Pipeline:
         """Return the pipeline.

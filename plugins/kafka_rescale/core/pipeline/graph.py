@@ -58,6 +58,7 @@ class Graph:
         self._index = 0
         self._priority = 0
         self._root = GraphNode("root", lambda nodes, parents: None)
+        self.copartitioned: list[frozenset[str]] = []
 
     def new_name(self, prefix: str, chosen: str = "") -> str:
         """Return the prefix with the next index, of ten digits.
@@ -70,6 +71,11 @@ class Graph:
     def new_store_name(self, prefix: str) -> str:
         """Return a generated name of a store."""
         return self.new_name(f"{prefix}STATE-STORE-")
+
+    def copartition(self, *sources: frozenset[str]) -> frozenset[str]:
+        """Note that what these sources read has to have equally many partitions, and return all of them."""
+        self.copartitioned.append(frozenset().union(*sources))
+        return self.copartitioned[-1]
 
     def add(self, node: GraphNode, *parents: GraphNode) -> None:
         """Add an operation behind others; behind none, it reads a topic."""

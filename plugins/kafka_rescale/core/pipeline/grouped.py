@@ -12,8 +12,9 @@ from kafka_rescale.core.pipeline.nodes import Kind, Node, Nodes, Supplier
 from kafka_rescale.core.pipeline.processor import Processor, TaskContext
 from kafka_rescale.core.pipeline.repartition import repartition_node
 from kafka_rescale.core.pipeline.serdes import LONG, Serde
-from kafka_rescale.core.pipeline.stores import StoreSerdes, TimestampedKeyValueStore
-from kafka_rescale.core.pipeline.tables import KTable, TableLogic
+from kafka_rescale.core.pipeline.stores import StoreSerdes
+from kafka_rescale.core.pipeline.table_logic import MaterializedTable
+from kafka_rescale.core.pipeline.tables import KTable
 from kafka_rescale.core.pipeline.task import StoreDefinition
 
 AGGREGATE, REDUCE = "KSTREAM-AGGREGATE-", "KSTREAM-REDUCE-"
@@ -91,7 +92,7 @@ class KGroupedStream:
         return node, sources
 
 
-class StreamTable(TableLogic):
+class StreamTable(MaterializedTable):
     """The table that an aggregation without windows makes: it is always in its store."""
 
     def __init__(self, store: StoreDefinition, serdes: StoreSerdes, how: Aggregation) -> None:
@@ -100,5 +101,4 @@ class StreamTable(TableLogic):
 
     def processor(self, context: TaskContext) -> Processor:
         """Return the aggregation of a task."""
-        store = TimestampedKeyValueStore(context.views[self.store.name], self.serdes)
-        return StreamAggregate(context, store, self._how, self.sends_old)
+        return StreamAggregate(context, self.open(context), self._how, self.sends_old)

@@ -52,15 +52,19 @@ class Nodes:
         self.by_name: dict[str, Node] = {}
         self.stores: dict[str, StoreDefinition] = {}
         self.repartitions: dict[str, int | None] = {}
-        self.copartitioned: list[frozenset[str]] = []
+        self._readers: dict[str, str] = {}
 
     def add(self, node: Node) -> None:
         """Add a node behind its predecessors.
 
-        :raises InvalidInput: there is a node of this name.
+        :raises InvalidInput: there is a node of this name, or its topic is read already.
         """
         if node.name in self.by_name:
             raise _named_twice("node", node.name)
+        if node.kind is Kind.SOURCE:
+            for topic in node.topics:
+                if self._readers.setdefault(topic, node.name) != node.name:
+                    raise _read_twice(topic)
         self.by_name[node.name] = node
 
     def add_store(self, store: StoreDefinition, users: Iterable[str]) -> None:
@@ -114,6 +118,15 @@ def _named_twice(what: str, name: str) -> InvalidInput:
         found="two of this name",
         expected="a name of its own for each",
         remedy="Give one of them another name, or none: then a name is generated.",
+    )
+
+
+def _read_twice(topic: str) -> InvalidInput:
+    return InvalidInput(
+        f"topic {topic!r}",
+        found="two sources that read it, one of them as a table",
+        expected="one source",
+        remedy="Read it once; make the stream from the table by to_stream().",
     )
 
 
