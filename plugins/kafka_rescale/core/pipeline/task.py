@@ -132,7 +132,7 @@ class TaskProcessor(Protocol):
         ...
 
     def dropped_records(self) -> int:
-        """Return how many records this processor has passed over: late ones, and those without the key they need."""
+        """Return how many records it has passed over: late ones, and those without the key that they need."""
         ...
 
     def checkpoint(self) -> str:

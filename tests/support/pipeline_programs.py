@@ -1,0 +1,156 @@
+"""Pipelines that have a twin in ``jvm/tests/PipelinePrograms.java``, by the same name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kafka_rescale.core.pipeline import LONG, STRING, Pipeline, StreamsBuilder
+from kafka_rescale.core.pipeline.streams import KStream
+from kafka_rescale.core.pipeline.tables import KTable
+
+Program = Callable[[StreamsBuilder], None]
+
+
+def left(builder: StreamsBuilder) -> KStream:
+    return builder.stream("left", key=STRING, value=STRING)
+
+
+def right(builder: StreamsBuilder) -> KStream:
+    return builder.stream("right", key=STRING, value=STRING)
+
+
+def first(key: str | None, value: str | None) -> str | None:
+    return None if value is None else value[:1]
+
+
+def stateless(builder: StreamsBuilder) -> None:
+    stream = left(builder)
+    (
+        stream.filter(lambda k, v: v is not None and "a" not in v)
+        .map_values(lambda v: f"{v}!", value=STRING)
+        .to("out")
+    )
+    (
+        stream.filter(lambda k, v: k is not None, name="keyed")
+        .map_values(lambda k, v: k + ("null" if v is None else v), with_key=True, name="joined")
+        .to("out-2", key=STRING, value=STRING, name="sink")
+    )
+    builder.stream("right", "third", key=STRING, value=STRING).select_key(first).to("out", key=STRING)
+    left(builder).filter(lambda k, v: k is None).to("out-3")
+
+
+def repartition(builder: StreamsBuilder) -> None:
+    left(builder).select_key(first).repartition(key=STRING).to("out")
+    left(builder).repartition(name="again", partitions=3).to("out-2")
+
+
+def count(builder: StreamsBuilder) -> None:
+    (
+        left(builder)
+        .filter(lambda k, v: v is not None)
+        .select_key(first)
+        .group_by_key(key=STRING)
+        .count(store="counts")
+        .to_stream()
+        .to("out")
+    )
+    left(builder).group_by_key().count().to_stream().to("out-2")
+    left(builder).select_key(first).group_by_key(key=STRING).count().to_stream().to("out-3")
+
+
+def reduce(builder: StreamsBuilder) -> None:
+    grouped = left(builder).group_by_key()
+    grouped.reduce(lambda a, v: None if v == "zz" else a + v).to_stream().to("out")
+    grouped.reduce(lambda a, v: v, store="last").to_stream().to("out-2")
+
+
+def aggregate(builder: StreamsBuilder) -> None:
+    grouped = left(builder).select_key(first, name="by-first").group_by_key(name="grouping", key=STRING)
+    grouped.aggregate(
+        lambda: "", lambda k, v, a: None if len(a) > 20 else a + k + v, store="all", value=STRING
+    ).to_stream(name="stream").to("out")
+    grouped.aggregate(lambda: 0, lambda k, v, a: a + len(v), value=LONG, name="lengths").to_stream().to("out-2")
+
+
+def tables(builder: StreamsBuilder) -> None:
+    table = left_table(builder)
+    table.to_stream().to("out")
+    table.filter(lambda k, v: "a" in v, store="only-filtered").to_stream().to("out-5")
+    kept = builder.table("right", key=STRING, value=STRING, store="kept", name="kept-table")
+    kept.filter(lambda k, v: "a" in v).map_values(lambda v: f"{v}?", value=STRING).to_stream().to("out-2")
+    kept.filter(lambda k, v: "b" in v, store="filtered", name="bs").to_stream(name="b-stream").to("out-3")
+    mapped = kept.map_values(lambda k, v: k + v, with_key=True, store="mapped", value=STRING)
+    mapped.filter(lambda k, v: "c" in v).to_stream().to("out-4")
+
+
+def left_table(builder: StreamsBuilder) -> KTable:
+    return builder.table("left", key=STRING, value=STRING)
+
+
+def both(one: str | None, two: str | None) -> str:
+    return f"{one or '-'}|{two or '-'}"
+
+
+def stream_table_joins(builder: StreamsBuilder) -> None:
+    table = builder.table("right", key=STRING, value=STRING)
+    stream = left(builder)
+    stream.join(table, both).to("out", value=STRING)
+    stream.left_join(table.filter(lambda k, v: "a" in v), both, name="lefty").to("out-2", value=STRING)
+    keyed = stream.select_key(first)
+    keyed.join(table, both, key=STRING).map_values(len, value=LONG).to("out-3")
+    keyed.left_join(table, both, key=STRING, name="named").to("out-4", value=STRING)
+    keyed.join(table.map_values(lambda v: f"{v}!"), both, key=STRING).to("out-5", value=STRING)
+
+
+def stream_table_join_of_keyed_only(builder: StreamsBuilder) -> None:
+    counts = left(builder).group_by_key().count(store="counts")
+    left(builder).join(counts, lambda v, n: n, name="own").to("out", value=LONG)
+    right(builder).select_key(first).join(counts, lambda v, n: n, key=STRING).to("out-2", value=LONG)
+
+
+def table_table_joins(builder: StreamsBuilder) -> None:
+    one, two = left_table(builder), builder.table("right", key=STRING, value=STRING)
+    inner = one.join(two, both)
+    inner.to_stream().to("out", value=STRING)
+    one.left_join(two, both, store="left-joined", value=STRING).to_stream().to("out-2")
+    one.outer_join(two, both, name="outer", store="outer-joined", value=STRING).to_stream().to("out-3")
+    one.left_join(two, both).to_stream().to("out-4", value=STRING)
+    one.outer_join(two, both).to_stream().to("out-5", value=STRING)
+
+
+def joins_of_joins(builder: StreamsBuilder) -> None:
+    one, two = left_table(builder), builder.table("right", key=STRING, value=STRING)
+    three = builder.table("third", key=STRING, value=STRING).filter(lambda k, v: "z" not in v)
+    one.join(two, both).left_join(three, both).to_stream().to("out", value=STRING)
+    one.left_join(two, both).outer_join(three, both, store="all", value=STRING).to_stream().to("out-2")
+    one.outer_join(two, both).join(three, both, name="last").filter(lambda k, v: "a" in v).to_stream().to(
+        "out-3", value=STRING
+    )
+    counts = builder.stream("fourth", key=STRING, value=STRING).group_by_key().count()
+    counts.filter(lambda k, n: n % 2).left_join(one, lambda n, v: both(str(n), v)).to_stream().to(
+        "out-4", value=STRING
+    )
+
+
+PROGRAMS: dict[str, Program] = {
+    each.__name__: each
+    for each in (
+        stateless,
+        repartition,
+        count,
+        reduce,
+        aggregate,
+        tables,
+        stream_table_joins,
+        stream_table_join_of_keyed_only,
+        table_table_joins,
+        joins_of_joins,
+    )
+}
+
+
+def built(name: str) -> Pipeline:
+    """Return the pipeline of a program."""
+    builder = StreamsBuilder()
+    PROGRAMS[name](builder)
+    return builder.build()
