@@ -9,6 +9,9 @@ from kafka_rescale.core.assignment.tasks import TaskId
 from kafka_rescale.core.cluster import TopicDescription, TopicPartition
 from kafka_rescale.core.pipeline.task import StoreDefinition
 
+RENEW_MS = 24 * 3600 * 1000
+"""Offsets of a group without members expire, a week after their commit if the brokers' default was kept."""
+
 
 @dataclass(frozen=True)
 class TaskLimits:
@@ -23,7 +26,7 @@ class TaskLimits:
     batch_records: int = 1_000
     records: int = 20_000
     seconds: float = 5.0
-    renew_ms: int = 3_600_000
+    renew_ms: int = RENEW_MS
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from kafka_rescale.core.acls import Role
 
 if TYPE_CHECKING:
     from kafka_rescale.core.application import Application
+    from kafka_rescale.core.pipeline_application import PipelineApplication
     from kafka_rescale.kafka.connection import KafkaConnection
 
 
@@ -39,7 +40,9 @@ class RescaleOperator(BaseOperator):
 
         return load_application(self.application_file)
 
-    def connection(self, application: Application, role: Role | None = None) -> KafkaConnection:
+    def connection(
+        self, application: Application | PipelineApplication, role: Role | None = None
+    ) -> KafkaConnection:
         """Return the application's Kafka connection of a role, by default the one that this task has."""
         return KafkaRescaleHook(kafka_config_id=application.kafka_conn_id_of(role or self.role)).connection()
 
