@@ -1,162 +1,38 @@
-"""Runs pipelines in memory, and lets Kafka Streams run the same programs on the same records."""
+"""Pipelines that application files of the tests name."""
 
 from __future__ import annotations
 
-import base64
-import json
-import subprocess
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
-from kafka_rescale.core.pipeline import Pipeline
-from kafka_rescale.core.pipeline.task import Emitted, Entry, Headers, Record
-from kafka_rescale.embedded.jars import require_java
+import yaml
+from kafka_rescale.core.pipeline import STRING, Pipeline, StreamsBuilder
 
-from tests.support.jvm_tests import class_path
-
-
-class Written(NamedTuple):
-    """A record of a topic that a pipeline writes."""
-
-    key: bytes | None
-    value: bytes | None
-    timestamp: int
-    headers: Headers = ()
+NOT_A_PIPELINE = "something else"
 
 
-class Piped(NamedTuple):
-    """A record of an input; ``h`` is its only header."""
-
-    topic: str
-    key: bytes | None
-    value: bytes | None
-    timestamp: int
-    header: bytes = b""
-
-
-@dataclass
-class MemoryStore:
-    """A store view over a dict that remembers what its changelog would hold."""
-
-    changelog: list[Written]
-    entries: dict[bytes, Entry] = field(default_factory=dict)
-
-    def get(self, key: bytes) -> Entry | None:
-        return self.entries.get(key)
-
-    def put(self, key: bytes, value: bytes | None, timestamp_ms: int) -> None:
-        self.changelog.append(Written(key, value, timestamp_ms))
-        if value is None:
-            self.entries.pop(key, None)
-        else:
-            self.entries[key] = Entry(value, timestamp_ms)
-
-    def range(self, first: bytes, last: bytes) -> Iterator[tuple[bytes, Entry]]:
-        return iter(sorted((k, e) for k, e in self.entries.items() if first <= k <= last))
+def words() -> Pipeline:
+    """Two levels: re-keyed by word, counted per word."""
+    builder = StreamsBuilder()
+    lines = builder.stream("lines", key=STRING, value=STRING)
+    by_word = lines.select_key(lambda key, value: value, key=STRING)
+    counts = by_word.group_by_key(name="by-word").count(store="counts")
+    counts.to_stream().to("counted")
+    return builder.build()
 
 
-class PipelineDriver:
-    """Pipes records through all tasks of partition 0 until nothing is left to do.
-
-    ``written`` has all records by topic, internal ones without the application id.
-    """
-
-    def __init__(self, pipeline: Pipeline) -> None:
-        self.written: dict[str, list[Written]] = {}
-        self._subs = pipeline.sub_topologies()
-        definitions = [store for sub in self._subs for store in sub.stores]
-        self.stores = {
-            s.name: MemoryStore(self.written.setdefault(f"{s.name}-changelog", [])) for s in definitions
-        }
-        self.tasks = {sub.id: sub.processor(self.stores, 0) for sub in self._subs}
-        self._readers = {topic: sub.id for sub in self._subs for topic in sub.sources}
-        self._offset = 0
-
-    def pipe(
-        self, topic: str, key: bytes | None, value: bytes | None, timestamp: int = 0, headers: Headers = ()
-    ) -> list[Emitted]:
-        """Process one record, and what it causes in other tasks; returns what the outputs have got from it."""
-        waiting, outputs = self._process(Emitted(topic, key, value, timestamp, headers)), []
-        while waiting:
-            each = waiting.pop(0)
-            written = Written(each.key, each.value, each.timestamp_ms, each.headers)
-            self.written.setdefault(each.topic, []).append(written)
-            if each.topic in self._readers:
-                waiting += self._process(each)
-            else:
-                outputs.append(each)
-        return outputs
-
-    def pipe_all(self, records: Iterable[Piped]) -> dict[str, list[Written]]:
-        """Process many records, and return all that has been written, by topic."""
-        for each in records:
-            self.pipe(each.topic, each.key, each.value, each.timestamp, (("h", each.header),))
-        return {topic: written for topic, written in self.written.items() if written}
-
-    def restart(self) -> None:
-        """Make all tasks anew from their stores and checkpoints."""
-        for sub in self._subs:
-            checkpoint = self.tasks[sub.id].checkpoint()
-            self.tasks[sub.id] = sub.processor(self.stores, 0)
-            self.tasks[sub.id].restore(checkpoint)
-
-    def changelog(self, store: str) -> list[Written]:
-        """Return the records of a store's changelog."""
-        return self.stores[store].changelog
-
-    def _process(self, each: Emitted) -> list[Emitted]:
-        self._offset += 1
-        record = Record(each.topic, 0, self._offset, each.timestamp_ms, each.key, each.value, each.headers)
-        return self.tasks[self._readers[each.topic]].process(record)
-
-
-@dataclass(frozen=True)
-class Ran:
-    """What Kafka Streams has made of a program.
-
-    :param written: all records of all topics, internal ones without the application id.
-    """
-
-    describe: str
-    written: dict[str, list[Written]]
-
-
-def run_by_kafka_streams(scenarios: Mapping[str, Sequence[Piped]], directory: Path) -> dict[str, Ran]:
-    """Let Kafka Streams run programs in one JVM.
-
-    :param scenarios: the records by the name of the program.
-    :param directory: for local state.
-    """
-    lines = [json.dumps({"program": name, "records": list(map(_json, s))}) for name, s in scenarios.items()]
-    options = ["-Xmx512m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"]
-    command = [require_java(), *options, "-cp", class_path(), "PipelineOracle", str(directory)]
-    done = subprocess.run(
-        command, input="\n".join(lines), capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return dict(zip(scenarios, map(_ran, done.stdout.splitlines()), strict=True))
-
-
-def _json(record: Piped) -> list[object]:
-    header = base64.b64encode(record.header).decode()
-    return [record.topic, _text(record.key), _text(record.value), record.timestamp, header]
-
-
-def _ran(line: str) -> Ran:
-    found = json.loads(line)
-    written = {topic: [_written(*fields) for fields in rows] for topic, rows in found["topics"].items()}
-    return Ran(found["describe"], {topic: rows for topic, rows in written.items() if rows})
-
-
-def _written(key: str | None, value: str | None, timestamp: int, headers: list[list[str]]) -> Written:
-    return Written(_bytes(key), _bytes(value), timestamp, tuple((k, _bytes(v)) for k, v in headers))
-
-
-def _text(data: bytes | None) -> str | None:
-    return None if data is None else base64.b64encode(data).decode()
-
-
-def _bytes(text: str | None) -> bytes | None:
-    return None if text is None else base64.b64decode(text)
+def write_pipeline(directory: Path, **changes: Any) -> Path:
+    """Write an application file; what is changed to None is left out."""
+    declared: dict[str, Any] = {
+        "application_id": "words",
+        "runtime": "spark",
+        "pipeline": "tests.support.pipelines:words",
+        "num.stream.threads": 2,
+        "state.dir": str(directory / "state"),
+        **changes,
+    }
+    directory.mkdir(parents=True, exist_ok=True)
+    file = directory / f"{declared['application_id']}.yaml"
+    kept = {name: value for name, value in declared.items() if value is not None}
+    file.write_text(yaml.safe_dump(kept, sort_keys=False))
+    return file

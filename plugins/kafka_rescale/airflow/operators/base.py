@@ -28,7 +28,7 @@ class RescaleOperator(BaseOperator):
     template_fields: Sequence[str] = ("application_file",)
     ui_color = "#dbe7f5"
     role = Role.ADMIN
-    operator_extra_links = (ApplicationPageLink(),)
+    operator_extra_links: tuple[ApplicationPageLink, ...] = (ApplicationPageLink(),)
 
     def __init__(self, *, application_file: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)

@@ -34,7 +34,7 @@ class AssignOperator(RescaleOperator):
 
 class ProcessOperator(RescaleSparkSubmitOperator):
     """
-    Run what one stream thread was assigned of one level of a pipeline; no driver is started where there is nothing.
+    Run what one stream thread was assigned of one level of a pipeline, if there is anything to read.
 
     :param application_file: path of the application file, read again when the task runs (templated)
     :param level: counting from 1 at the sub-topologies that no other one feeds
