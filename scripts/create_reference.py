@@ -24,6 +24,9 @@ from kafka_rescale.core.declared_snapshots import Snapshots, StoreSnapshot
 from kafka_rescale.core.declared_stores import Store
 from kafka_rescale.core.declared_topics import Input, Output, Producers, Repartition, SubTopologySpec
 from kafka_rescale.core.journal import Captured, Journal
+from kafka_rescale.core.pipeline import STRING, Pipeline, StreamsBuilder
+from kafka_rescale.core.pipeline_application import PipelineApplication
+from kafka_rescale.core.processing.record import Processing, ThreadRecord
 from kafka_rescale.core.verification_report import Report
 from kafka_rescale.operations.load import DIRECTORY_VARIABLE
 
@@ -50,6 +53,7 @@ RECORDS: dict[Concern, tuple[type, ...]] = {
     Concern.GENERATIONS: (Generations,),
     Concern.BRIDGE: (Bridge,),
     Concern.AUTOSCALING: (Autoscaling,),
+    Concern.PROCESSING: (Processing, ThreadRecord),
     Concern.RESULT: (JobResult,),
     Concern.REPORT: (Report,),
 }
@@ -65,10 +69,26 @@ EXAMPLE: dict[str, Any] = {
 }
 
 
+PIPELINE_EXAMPLE = {
+    "application_id": "APPLICATION",
+    "runtime": "spark",
+    "pipeline": "scripts.create_reference:example_pipeline",
+    "state.dir": "/data/state",
+}
+
+
+def example_pipeline() -> Pipeline:
+    """Return a pipeline of two levels."""
+    builder = StreamsBuilder()
+    records = builder.stream("orders", key=STRING, value=STRING)
+    records.select_key(lambda key, value: value).group_by_key().count(store="totals").to_stream().to("counted")
+    return builder.build()
+
+
 def pages() -> dict[str, str]:
     """Return the text of every page by its file's name; the same for the same code."""
     made = {
-        "reference.md": ["# Reference\n", MADE, *_application(), *_commands(), *_dags()],
+        "reference.md": ["# Reference\n", MADE, *_application(), *_pipeline(), *_commands(), *_dags()],
         "reference-internals.md": ["# Reference: operators and records\n", MADE, *_operators(), *_records()],
     }
     return {name: "\n".join(parts).rstrip() + "\n" for name, parts in made.items()}
@@ -83,6 +103,12 @@ def _application() -> Iterator[str]:
         for model in models:
             yield f"`{model.__name__}`: {documented(model).summary}\n"
             yield fields(model)
+
+
+def _pipeline() -> Iterator[str]:
+    yield "## The application file of a pipeline\n"
+    yield "With `runtime: spark`; see [runtime-spark.md](runtime-spark.md).\n"
+    yield fields(PipelineApplication)
 
 
 def _commands() -> Iterator[str]:
@@ -136,6 +162,7 @@ def _example_dags() -> list[tuple[str, DAG]]:
     from kafka_rescale.airflow.bridge_dag import bridge_dag
     from kafka_rescale.airflow.dag_factory import expansion_dag
     from kafka_rescale.airflow.maintenance_dags import retire_dag, roll_back_dag
+    from kafka_rescale.airflow.process_dag import process_dag
     from kafka_rescale.airflow.snapshot_dag import snapshot_dag
     from kafka_rescale.airflow.watch_dag import watch_dag
 
@@ -144,6 +171,7 @@ def _example_dags() -> list[tuple[str, DAG]]:
     in_place = Application.model_validate(EXAMPLE | {"mode": Mode.IN_PLACE, "inputs": inputs})
     kinds = (expansion_dag, roll_back_dag, retire_dag, bridge_dag, watch_dag, snapshot_dag)
     made = [dag for kind in kinds if (dag := kind(application, file)) is not None]
+    made.append(process_dag(PipelineApplication.model_validate(PIPELINE_EXAMPLE), file))
     first, *others = [(f"`{dag.dag_id}`", dag) for dag in [*made, *_chain_dags()]]
     return [first, (f"{first[0]} with `mode: in_place`", expansion_dag(in_place, file)), *others]
 

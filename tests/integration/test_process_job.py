@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from kafka_rescale.core.errors import Refused
+from kafka_rescale.core.errors import Outage, Refused
 from kafka_rescale.core.pipeline import LONG
 from kafka_rescale.core.pipeline_application import PipelineApplication
 from kafka_rescale.core.processing.request import ProcessRequest
@@ -18,6 +18,7 @@ from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.kafka.range_reader import read_ranges
 from kafka_rescale.operations.load import load_pipeline_application
 from kafka_rescale.operations.processing import is_idle, prepare
+from kafka_rescale.operations.stream_threads import add_stream_thread, remove_stream_thread
 
 from tests.integration.spark_job_helpers import ROOT, RUN, submitted
 from tests.support.pipelines import write_pipeline
@@ -99,3 +100,21 @@ def test_what_another_run_was_assigned_is_refused(
         "A newer run has begun"
         in ControlTopic(connection, unique).read().results[request(application, 1).key].detail
     )
+
+
+def test_threads_are_added_and_removed_between_runs(
+    connection: KafkaConnection, unique: str, tmp_path: Path
+) -> None:
+    admin, application = ClusterAdmin(connection), declared(tmp_path, unique)
+    assert add_stream_thread(unique, connection) is None, "a pipeline that has never run has no threads"
+    for topic in ("lines", "counted"):
+        admin.ensure_topic(topic, 2, 1, {})
+    prepare(application, connection, "process/1")
+    assert add_stream_thread(unique, connection) == f"{unique}-StreamThread-2"
+    second = prepare(application, connection, "process/2").processing
+    assert [(t.name[-1], len(t.tasks)) for t in second.threads] == [("1", 2), ("2", 2)]
+    with pytest.raises(Outage, match="PENDING_SHUTDOWN"):
+        remove_stream_thread(unique, connection, timeout_seconds=0)
+    third = prepare(application, connection, "process/3").processing
+    assert [(t.name[-1], len(t.tasks)) for t in third.threads] == [("2", 4)]
+    assert add_stream_thread(unique, connection) == f"{unique}-StreamThread-1", "the lowest index that is free"

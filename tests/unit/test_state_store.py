@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kafka_rescale.core.errors import InvalidInput
-from kafka_rescale.core.pipeline.task import Entry
+from kafka_rescale.core.pipeline.task import Entry, StoreDefinition
 from kafka_rescale.core.processing import task_state
+from kafka_rescale.core.processing.expiry import Expiry
 from kafka_rescale.core.processing.task_state import SavedState
 from kafka_rescale.spark.state_files import StateFiles
 from kafka_rescale.spark.state_store import TaskStore
@@ -105,6 +106,26 @@ def test_only_what_the_two_newest_manifests_name_is_kept(
     store = TaskStore(nothing)
     assert files.load(last, store) == ""
     assert [store.get(b"%03d" % n) for n in (0, 8, 9)] == [Entry(b"0", 2), Entry(b"8", 2), Entry(b"0", 1)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "key_of"),
+    [
+        ("timestamped-window", lambda at: b"key" + at.to_bytes(8, "big") + bytes(4)),
+        ("session", lambda at: b"key" + at.to_bytes(8, "big") + bytes(8)),
+    ],
+)
+def test_a_base_leaves_out_what_is_gone_by_its_time(kind: str, key_of: Callable[[int], bytes]) -> None:
+    store = TaskStore(nothing, Expiry.of(StoreDefinition("s", kind, retention_ms=100)))
+    for at in (1000, 900, 899, 5):
+        store.put(key_of(at), b"v", 7)
+    assert store.all_rows()["key"].to_pylist() == [key_of(900), key_of(1000)]
+    assert store.get(key_of(5)) is not None, "the pipeline decides what it still sees"
+
+
+def test_a_store_without_times_keeps_everything() -> None:
+    assert Expiry.of(StoreDefinition("s", "timestamped-key-value", retention_ms=1)) is None
+    assert Expiry.of(StoreDefinition("s", "timestamped-window")) is None
 
 
 def test_a_process_that_was_thought_dead_takes_nothing_from_a_newer_one(files: StateFiles) -> None:

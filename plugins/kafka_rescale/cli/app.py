@@ -16,6 +16,7 @@ from kafka_rescale.cli.acls_view import acls_view
 from kafka_rescale.cli.advice import with_advice
 from kafka_rescale.cli.connections import connection_for
 from kafka_rescale.cli.output import Document, failed, show
+from kafka_rescale.cli.threads import added, removed
 from kafka_rescale.cli.views import application_view, cluster_view, plan_view, status_view
 from kafka_rescale.core.acls import Role
 from kafka_rescale.core.application import Application
@@ -36,7 +37,8 @@ from kafka_rescale.operations.stages import lags
 PASSED, FINDINGS, REFUSED, OUTAGE = 0, 1, 2, 3
 
 app = typer.Typer(
-    help="Look at applications and change nothing; only verify leaves a report in the control topic.",
+    help="Look at applications and change nothing; only verify leaves a report in the control topic, and "
+    "add-stream-thread and remove-stream-thread change a pipeline.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -151,6 +153,23 @@ def verify(
     show(Document(data=report.model_dump(mode="json"), text=render(report)), as_json)
     if not report.passed:
         raise typer.Exit(FINDINGS)
+
+
+@app.command()
+def add_stream_thread(file: File, config: Config = None, as_json: AsJson = False) -> None:
+    """Add a stream thread to a pipeline of runtime spark."""
+    show(added(file, config), as_json)
+
+
+@app.command()
+def remove_stream_thread(
+    file: File,
+    timeout: Annotated[float | None, typer.Option(min=0, help="Seconds to wait until it has ended.")] = None,
+    config: Config = None,
+    as_json: AsJson = False,
+) -> None:
+    """Remove a stream thread of a pipeline of runtime spark."""
+    show(removed(file, config, timeout), as_json)
 
 
 def _opened(file: Path, config: Path | None, role: Role = Role.PLAN) -> tuple[Application, KafkaConnection]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from kafka_rescale.core.processing.expiry import Expiry
 from kafka_rescale.core.processing.task_state import Changelog, SavedState, newest
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.range_reader import read_ranges
@@ -35,6 +36,7 @@ class LoggedStore:
 
     :param changelog: as it is now that every older attempt has been fenced.
     :param clock: wall clock in ms.
+    :param expiry: of the store's entries.
     """
 
     def __init__(
@@ -44,12 +46,13 @@ class LoggedStore:
         files: StateFiles,
         producer: TaskProducer,
         clock: Callable[[], int],
+        expiry: Expiry | None = None,
     ) -> None:
         self._connection, self._changelog, self._files = connection, changelog, files
         self._producer, self._clock = producer, clock
         self._saved: SavedState | None = None
         self._restored_to = changelog.end
-        self.store = TaskStore(self._write)
+        self.store = TaskStore(self._write, expiry)
 
     def restore(self) -> Restored:
         """Make the store what its changelog says, from the nearest saved state that can be used.

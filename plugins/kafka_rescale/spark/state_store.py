@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_rescale.core.pipeline.task import Entry
+from kafka_rescale.core.processing.expiry import Expiry
 from kafka_rescale.core.processing.sorted_keys import SortedKeys
 
 SCHEMA = pa.schema([("key", pa.large_binary()), ("value", pa.large_binary()), ("timestamp", pa.int64())])
@@ -54,10 +55,11 @@ class TaskStore:
     """The entries of a store; what is put is handed to the changelog.
 
     :param log: where changelog records go.
+    :param expiry: of entries that no file has to keep.
     """
 
-    def __init__(self, log: Log) -> None:
-        self._log = log
+    def __init__(self, log: Log, expiry: Expiry | None = None) -> None:
+        self._log, self._expiry = log, expiry
         self._base = SortedRows(SCHEMA.empty_table())
         self._changed: dict[bytes, Entry | None] = {}
         self._sorted: SortedKeys | None = None
@@ -107,7 +109,14 @@ class TaskStore:
         return _rows({key: self._changed[key] for key in self._unsaved})
 
     def all_rows(self) -> Any:
-        """Return all live rows, sorted."""
+        """Return all live rows, sorted, without those that are gone by their time."""
+        rows = self._live_rows()
+        if self._expiry is None or not rows.num_rows:
+            return rows
+        times = np.fromiter(map(self._expiry.time_of, rows["key"].to_pylist()), np.int64, rows.num_rows)
+        return rows.filter(pa.array(times >= times.max() - self._expiry.retention_ms))
+
+    def _live_rows(self) -> Any:
         if not self._changed:
             return self._base.table
         changed = _rows(self._changed)

@@ -21,6 +21,7 @@ from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.errors import Outage
 from kafka_rescale.core.partitioners import partitioner_named
 from kafka_rescale.core.pipeline.task import Emitted, Record, StoreView, SubTopology, TaskProcessor
+from kafka_rescale.core.processing.expiry import Expiry
 from kafka_rescale.core.processing.task_start import SourceRange, task_start
 from kafka_rescale.core.processing.task_state import Changelog, TaskMark
 from kafka_rescale.kafka.connection import KafkaConnection
@@ -96,8 +97,11 @@ class StreamTask:
         self._start = self._started(changelogs)
         self._positions: Mapping[TopicPartition, int] = self._start
         self._stores = {
-            name: LoggedStore(connection, changelog, self._files(name), producer, clock)
-            for name, changelog in changelogs.items()
+            store.name: LoggedStore(
+                connection, changelogs[store.name], self._files(store.name), producer, clock, Expiry.of(store)
+            )
+            for store in subtopology.stores
+            if store.is_logged
         }
         self._restored: list[Restored] = []
         self._records = self._emitted = self._transactions = self._dropped = 0
