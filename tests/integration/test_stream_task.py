@@ -12,6 +12,7 @@ from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.partitioners import partitioner_named
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.task_producer import TaskProducer
 
 from tests.support.counted import SMALL, T0, Counted, write
 
@@ -152,3 +153,12 @@ def test_input_that_was_deleted_before_it_was_processed_is_refused(counted: Coun
     counted.admin.delete_records(ends)
     with pytest.raises(UnsafeState, match="deleted before they were processed"):
         counted.run()
+
+
+def test_a_record_without_a_real_timestamp_is_not_given_another_one(counted: Counted) -> None:
+    write(counted.connection, counted.name, [*made(0, 20), ("left", 0, b"k0", b"v", 1 - T0)])
+    assert [d.records for d in counted.run()] == [11, 10]
+    producer = TaskProducer(counted.connection, f"{counted.name}-0_0")
+    with pytest.raises(UnsafeState, match="timestamp 0"), producer.transaction():
+        producer.produce(counted.names["out"], b"v", b"k", 0, timestamp=0)
+    producer.abort()

@@ -16,7 +16,7 @@ from kafka_rescale.kafka.failures import TRANSIENT, UNKNOWN_OUTCOME, typed
 from kafka_rescale.kafka.range_reader import STALL_SECONDS
 
 POLL_RECORDS = 2_000
-POLL_SECONDS = 0.05
+POLL_SECONDS = 0.02
 FULL, LOW = 10_000, 1_000
 """Records of one partition that wait for those of others; the brokers are asked for no more until few are left."""
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_producer import CALL_SECONDS, UnitProducer
 from kafka_rescale.kafka.copy_settings import BATCH_BYTES
@@ -56,6 +58,22 @@ class TaskProducer(UnitProducer):
             if self._producer.flush(CALL_SECONDS):
                 raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
         super().commit(offsets, consumer)
+
+    def produce(
+        self, topic: str, value: Any, key: Any, partition: int, *, timestamp: int, headers: Any = None
+    ) -> None:
+        """Hand a record to the client.
+
+        :raises UnsafeState: its timestamp can't be written.
+        """
+        if timestamp <= 0:
+            raise UnsafeState(
+                f"a record for topic {topic!r}",
+                found=f"timestamp {timestamp}, which the client library would replace by the present time",
+                expected="a timestamp of at least 1 ms",
+                remedy="Let the producers of the inputs set real timestamps.",
+            )
+        super().produce(topic, value, key, partition, timestamp=timestamp, headers=headers)
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
         super()._delivered(error, message)
