@@ -11,7 +11,7 @@ from tests.support.pipelines import Piped, PipelineDriver, Ran, run_by_kafka_str
 
 pytestmark = pytest.mark.integration
 
-RECORDS = 600
+RECORDS = 300
 SECOND = 1000
 
 

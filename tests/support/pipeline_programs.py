@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 
-from kafka_rescale.core.pipeline import LONG, STRING, Pipeline, StreamsBuilder
+from kafka_rescale.core.pipeline import (
+    LONG,
+    STRING,
+    JoinWindows,
+    Pipeline,
+    SessionWindows,
+    StreamsBuilder,
+    TimeWindows,
+)
 from kafka_rescale.core.pipeline.streams import KStream
 from kafka_rescale.core.pipeline.tables import KTable
 
@@ -132,6 +141,66 @@ def joins_of_joins(builder: StreamsBuilder) -> None:
     )
 
 
+def seconds(number: float) -> timedelta:
+    return timedelta(seconds=number)
+
+
+def windows(builder: StreamsBuilder) -> None:
+    grouped = left(builder).group_by_key()
+    tumbling = grouped.windowed_by(TimeWindows(seconds(10), grace=seconds(15)))
+    tumbling.count(store="tumbling").to_stream().to("out")
+    hopping = grouped.windowed_by(TimeWindows(seconds(30), advance=seconds(7)))
+    hopping.reduce(lambda a, v: f"{a or 'null'}{v or 'null'}"[-20:]).to_stream().to("out-2")
+    hopping.aggregate(
+        lambda: "",
+        lambda k, v, a: f"{k}{a}{v or 'null'}"[:30],
+        store="joined",
+        retention=seconds(100),
+        value=STRING,
+    ).filter(lambda k, v: k.start % 2 == 0 and "b" in v).to_stream().to("out-3")
+    keyed = left(builder).select_key(first).group_by_key(key=STRING)
+    keyed.windowed_by(TimeWindows(seconds(5))).count(name="by-five").map_values(str, value=STRING).to_stream().to(
+        "out-4"
+    )
+
+
+def sessions(builder: StreamsBuilder) -> None:
+    grouped = left(builder).filter(lambda k, v: v is not None).group_by_key()
+    short = grouped.windowed_by(SessionWindows(seconds(8), grace=seconds(10)))
+    short.count(store="visits").to_stream().to("out")
+    short.reduce(lambda a, v: a + v).to_stream().to("out-2")
+    grouped.windowed_by(SessionWindows(seconds(20))).aggregate(
+        lambda: "", lambda k, v, a: a + v, lambda k, one, two: f"{one}+{two}", store="long", value=STRING
+    ).filter(lambda k, v: "a" in v).to_stream().to("out-3")
+
+
+def stream_stream_joins(builder: StreamsBuilder) -> None:
+    one, two = left(builder), right(builder)
+    near = JoinWindows.of(seconds(5), grace=seconds(20))
+    one.join(two, both, near).to("out", value=STRING)
+    one.left_join(two, both, near, name="lefty").to("out-2", value=STRING)
+    one.outer_join(two, both, near, store="kept").to("out-3", value=STRING)
+
+
+def narrow_stream_stream_joins(builder: StreamsBuilder) -> None:
+    one, two = left(builder), right(builder)
+    earlier = JoinWindows(before=seconds(12), after=seconds(0))
+    one.join(two, both, earlier, name="named", store="named-store").to("out", value=STRING)
+    one.left_join(two, both, earlier).to("out-2", value=STRING)
+    one.outer_join(two, both, JoinWindows(before=seconds(1), after=seconds(9), grace=seconds(3))).to(
+        "out-3", value=STRING
+    )
+    one.join(one, both, JoinWindows.of(seconds(2))).to("out-4", value=STRING)
+
+
+def repartitioned_joins(builder: StreamsBuilder) -> None:
+    one, two = left(builder).select_key(first), right(builder)
+    near = JoinWindows.of(seconds(5))
+    one.join(two, both, near, key=STRING).to("out", value=STRING)
+    one.left_join(two, both, near, key=STRING, name="lefty", store="kept").to("out-2", value=STRING)
+    two.outer_join(one, both, near, key=STRING).to("out-3", value=STRING)
+
+
 PROGRAMS: dict[str, Program] = {
     each.__name__: each
     for each in (
@@ -145,6 +214,11 @@ PROGRAMS: dict[str, Program] = {
         stream_table_join_of_keyed_only,
         table_table_joins,
         joins_of_joins,
+        windows,
+        sessions,
+        stream_stream_joins,
+        narrow_stream_stream_joins,
+        repartitioned_joins,
     )
 }
 

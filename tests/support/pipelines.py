@@ -46,8 +46,8 @@ class MemoryStore:
     def get(self, key: bytes) -> Entry | None:
         return self.entries.get(key)
 
-    def put(self, key: bytes, value: bytes | None, timestamp_ms: int) -> None:
-        self.changelog.append(Written(key, value, timestamp_ms))
+    def put(self, key: bytes, value: bytes | None, timestamp_ms: int, headers: Headers = ()) -> None:
+        self.changelog.append(Written(key, value, timestamp_ms, headers))
         if value is None:
             self.entries.pop(key, None)
         else:
@@ -133,7 +133,7 @@ def run_by_kafka_streams(scenarios: Mapping[str, Sequence[Piped]], directory: Pa
     options = ["-Xmx512m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"]
     command = [require_java(), *options, "-cp", class_path(), "PipelineOracle", str(directory)]
     done = subprocess.run(
-        command, input="\n".join(lines), capture_output=True, text=True, timeout=120, check=False
+        command, input="\n".join(lines), capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return dict(zip(scenarios, map(_ran, done.stdout.splitlines()), strict=True))

@@ -82,8 +82,12 @@ class StoreView(Protocol):
         """Return the entry of a key."""
         ...
 
-    def put(self, key: bytes, value: bytes | None, timestamp_ms: int) -> None:
-        """Set an entry, or delete it (``None``), and log that with this timestamp, also where nothing changes."""
+    def put(self, key: bytes, value: bytes | None, timestamp_ms: int, headers: Headers = ()) -> None:
+        """Set an entry, or delete it (``None``), and log that with this timestamp, also where nothing changes.
+
+        :param headers: of the changelog record; Kafka Streams 4.3 logs those of the input record in the window
+            stores of stream-stream joins, and none elsewhere. The entry itself doesn't keep them.
+        """
         ...
 
     def range(self, first: bytes, last: bytes) -> Iterator[tuple[bytes, Entry]]:
