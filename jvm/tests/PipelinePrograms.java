@@ -65,6 +65,10 @@ final class PipelinePrograms {
         return value == null ? null : value.substring(0, 1);
     }
 
+    private static String moved(final String key, final String value) {
+        return "zz".equals(value) ? "m" : key;
+    }
+
     private static void stateless(final StreamsBuilder builder) {
         final KStream<String, String> stream = left(builder);
         stream.filter((k, v) -> v != null && !v.contains("a")).mapValues(v -> v + "!").to("out");
@@ -133,7 +137,7 @@ final class PipelinePrograms {
         stream.join(table, PipelinePrograms::both).to("out");
         stream.leftJoin(table.filter((k, v) -> v.contains("a")), PipelinePrograms::both,
             Joined.<String, String, String>as("lefty")).to("out-2");
-        final KStream<String, String> keyed = stream.selectKey((k, v) -> first(v));
+        final KStream<String, String> keyed = stream.selectKey((k, v) -> moved(k, v));
         keyed.join(table, PipelinePrograms::both, Joined.keySerde(STRING)).mapValues(v -> (long) v.length())
             .to("out-3", Produced.with(STRING, LONG));
         keyed.leftJoin(table, PipelinePrograms::both, Joined.<String, String, String>as("named").withKeySerde(STRING))
@@ -144,7 +148,7 @@ final class PipelinePrograms {
     private static void streamTableJoinOfKeyedOnly(final StreamsBuilder builder) {
         final KTable<String, Long> counts = left(builder).groupByKey().count(Materialized.as("counts"));
         left(builder).join(counts, (v, n) -> n, Joined.<String, String, Long>as("own")).to("out", Produced.with(STRING, LONG));
-        right(builder).selectKey((k, v) -> first(v)).join(counts, (v, n) -> n, Joined.keySerde(STRING))
+        right(builder).selectKey((k, v) -> moved(k, v)).join(counts, (v, n) -> n, Joined.keySerde(STRING))
             .to("out-2", Produced.with(STRING, LONG));
     }
 
@@ -235,7 +239,7 @@ final class PipelinePrograms {
     }
 
     private static void repartitionedJoins(final StreamsBuilder builder) {
-        final KStream<String, String> one = left(builder).selectKey((k, v) -> first(v));
+        final KStream<String, String> one = left(builder).selectKey((k, v) -> moved(k, v));
         final KStream<String, String> two = right(builder);
         final JoinWindows near = JoinWindows.ofTimeDifferenceWithNoGrace(seconds(5));
         one.join(two, PipelinePrograms::both, near, joined()).to("out");

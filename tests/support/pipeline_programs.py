@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -17,7 +18,10 @@ from kafka_rescale.core.pipeline import (
 from kafka_rescale.core.pipeline.streams import KStream
 from kafka_rescale.core.pipeline.tables import KTable
 
+from tests.support.pipelines import Piped
+
 Program = Callable[[StreamsBuilder], None]
+SECOND_MS = 1000
 
 
 def left(builder: StreamsBuilder) -> KStream:
@@ -30,6 +34,10 @@ def right(builder: StreamsBuilder) -> KStream:
 
 def first(key: str | None, value: str | None) -> str | None:
     return None if value is None else value[:1]
+
+
+def moved(key: str | None, value: str | None) -> str | None:
+    return "m" if value == "zz" else key
 
 
 def stateless(builder: StreamsBuilder) -> None:
@@ -105,7 +113,7 @@ def stream_table_joins(builder: StreamsBuilder) -> None:
     stream = left(builder)
     stream.join(table, both).to("out", value=STRING)
     stream.left_join(table.filter(lambda k, v: "a" in v), both, name="lefty").to("out-2", value=STRING)
-    keyed = stream.select_key(first)
+    keyed = stream.select_key(moved)
     keyed.join(table, both, key=STRING).map_values(len, value=LONG).to("out-3")
     keyed.left_join(table, both, key=STRING, name="named").to("out-4", value=STRING)
     keyed.join(table.map_values(lambda v: f"{v}!"), both, key=STRING).to("out-5", value=STRING)
@@ -114,7 +122,7 @@ def stream_table_joins(builder: StreamsBuilder) -> None:
 def stream_table_join_of_keyed_only(builder: StreamsBuilder) -> None:
     counts = left(builder).group_by_key().count(store="counts")
     left(builder).join(counts, lambda v, n: n, name="own").to("out", value=LONG)
-    right(builder).select_key(first).join(counts, lambda v, n: n, key=STRING).to("out-2", value=LONG)
+    right(builder).select_key(moved).join(counts, lambda v, n: n, key=STRING).to("out-2", value=LONG)
 
 
 def table_table_joins(builder: StreamsBuilder) -> None:
@@ -194,7 +202,7 @@ def narrow_stream_stream_joins(builder: StreamsBuilder) -> None:
 
 
 def repartitioned_joins(builder: StreamsBuilder) -> None:
-    one, two = left(builder).select_key(first), right(builder)
+    one, two = left(builder).select_key(moved), right(builder)
     near = JoinWindows.of(seconds(5))
     one.join(two, both, near, key=STRING).to("out", value=STRING)
     one.left_join(two, both, near, key=STRING, name="lefty", store="kept").to("out-2", value=STRING)
@@ -228,3 +236,18 @@ def built(name: str) -> Pipeline:
     builder = StreamsBuilder()
     PROGRAMS[name](builder)
     return builder.build()
+
+
+def program_records(program: str, number: int) -> list[Piped]:
+    """Return records of a program's inputs: few keys, some without one, tombstones, times with steps back."""
+    chance = random.Random(program)
+    topics = built(program).topology.inputs
+    now, found = 1_600_000_000_000, []
+    for index in range(number):
+        now += chance.choice((0, 1, SECOND_MS, 2 * SECOND_MS, 5 * SECOND_MS))
+        late = chance.choice((0, 0, 0, 1, SECOND_MS, 5 * SECOND_MS, 20 * SECOND_MS, 60 * SECOND_MS))
+        key = chance.choice((None, b"k", b"kk", b"k\0", b"l", b"m", b"m", b"m"))
+        value = chance.choice((None, b"a", b"ab", b"b", b"bc", b"cc", b"zz"))
+        topic = chance.choice(topics)
+        found.append(Piped(topic, key, value, now - late, str(index).encode()))
+    return found

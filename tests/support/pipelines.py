@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kafka_rescale.core.pipeline import Pipeline
-from kafka_rescale.core.pipeline.task import Emitted, Entry, Headers, Record
+from kafka_rescale.core.pipeline.task import Emitted, Entry, Headers, Record, TaskProcessor
 from kafka_rescale.embedded.jars import require_java
 
 from tests.support.jvm_tests import class_path
@@ -70,7 +70,7 @@ class PipelineDriver:
         self.stores = {
             s.name: MemoryStore(self.written.setdefault(f"{s.name}-changelog", [])) for s in definitions
         }
-        self.tasks = {sub.id: sub.processor(self.stores, 0) for sub in self._subs}
+        self.tasks: dict[int, TaskProcessor] = {sub.id: sub.processor(self.stores, 0) for sub in self._subs}
         self._readers = {topic: sub.id for sub in self._subs for topic in sub.sources}
         self._offset = 0
 
@@ -102,6 +102,10 @@ class PipelineDriver:
             self.tasks[sub.id] = sub.processor(self.stores, 0)
             self.tasks[sub.id].restore(checkpoint)
 
+    def task_of(self, topic: str) -> TaskProcessor:
+        """Return the task that reads a topic."""
+        return self.tasks[self._readers[topic]]
+
     def changelog(self, store: str) -> list[Written]:
         """Return the records of a store's changelog."""
         return self.stores[store].changelog
@@ -109,7 +113,7 @@ class PipelineDriver:
     def _process(self, each: Emitted) -> list[Emitted]:
         self._offset += 1
         record = Record(each.topic, 0, self._offset, each.timestamp_ms, each.key, each.value, each.headers)
-        return self.tasks[self._readers[each.topic]].process(record)
+        return self.task_of(each.topic).process(record)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from kafka_rescale.core.pipeline.nodes import SinkTarget
 from kafka_rescale.core.pipeline.processor import Processor, TaskContext
 from kafka_rescale.core.pipeline.serdes import Serde
 from kafka_rescale.core.pipeline.task import Emitted, Headers, Record
+from kafka_rescale.core.pipeline.vectorized import Batch, applied
 from kafka_rescale.core.pipeline.windows import Windowed
 
 
@@ -57,35 +58,60 @@ class Sink(Processor):
         )
 
 
-class Filter(Processor):
+class Columnar(Processor):
+    """An operation that a whole batch can go through."""
+
+    function: Callable[..., Any] | None = None
+
+    def apply(self, batch: Batch) -> None:
+        """Do what ``process`` does, to all records of a batch."""
+        raise NotImplementedError
+
+
+class Filter(Columnar):
     """``KStreamFilter``."""
 
     def __init__(self, predicate: Callable[[Any, Any], object]) -> None:
-        self._predicate = predicate
+        self.function = self._predicate = predicate
 
     def process(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
         if self._predicate(key, value):
             self.forward(key, value, timestamp, headers)
 
+    def apply(self, batch: Batch) -> None:
+        batch.keep(applied(self._predicate, batch.keys, batch.values))
 
-class MapValues(Processor):
-    """``KStreamMapValues``."""
 
-    def __init__(self, mapper: Callable[[Any, Any], Any]) -> None:
-        self._mapper = mapper
+class MapValues(Columnar):
+    """``KStreamMapValues``.
+
+    :param mapper: of a value, or of key and value.
+    """
+
+    def __init__(self, mapper: Callable[..., Any], with_key: bool) -> None:
+        self.function = self._mapper = mapper
+        self._with_key = with_key
 
     def process(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
-        self.forward(key, self._mapper(key, value), timestamp, headers)
+        mapped = self._mapper(key, value) if self._with_key else self._mapper(value)
+        self.forward(key, mapped, timestamp, headers)
+
+    def apply(self, batch: Batch) -> None:
+        columns = (batch.keys, batch.values) if self._with_key else (batch.values,)
+        batch.values = applied(self._mapper, *columns)
 
 
-class SelectKey(Processor):
+class SelectKey(Columnar):
     """``KStreamMap`` as ``selectKey`` makes it."""
 
     def __init__(self, mapper: Callable[[Any, Any], Any]) -> None:
-        self._mapper = mapper
+        self.function = self._mapper = mapper
 
     def process(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
         self.forward(self._mapper(key, value), value, timestamp, headers)
+
+    def apply(self, batch: Batch) -> None:
+        batch.keys = applied(self._mapper, batch.keys, batch.values)
 
 
 class WithKey(Processor):

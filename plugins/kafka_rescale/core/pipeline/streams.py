@@ -59,7 +59,10 @@ class KStream:
     _repartitioned: list[GraphNode] = field(default_factory=list, init=False)
 
     def filter(self, predicate: Callable[[Any, Any], object], *, name: str = "") -> KStream:
-        """Keep the records for which ``predicate(key, value)`` is true."""
+        """Keep the records for which ``predicate(key, value)`` is true.
+
+        :param predicate: may be vectorised, as the functions of ``map_values`` and ``select_key``.
+        """
         name = self.graph.new_name("KSTREAM-FILTER-", name)
         return self._then(name, lambda context: stateless.Filter(predicate))
 
@@ -71,8 +74,7 @@ class KStream:
         :param value: how the new values are written, unless the operation that writes them says so.
         """
         name = self.graph.new_name("KSTREAM-MAPVALUES-", name)
-        with_both = mapper if with_key else lambda key, value: mapper(value)
-        return replace(self._then(name, lambda context: stateless.MapValues(with_both)), value=value)
+        return replace(self._then(name, lambda context: stateless.MapValues(mapper, with_key)), value=value)
 
     def select_key(
         self, mapper: Callable[[Any, Any], Any], *, key: Serde | None = None, name: str = ""
