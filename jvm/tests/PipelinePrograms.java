@@ -45,6 +45,7 @@ final class PipelinePrograms {
         ALL.put("joins_of_joins", PipelinePrograms::joinsOfJoins);
         ALL.put("windows", PipelinePrograms::windows);
         ALL.put("sessions", PipelinePrograms::sessions);
+        ALL.put("windowed_tables", PipelinePrograms::windowedTables);
         ALL.put("stream_stream_joins", PipelinePrograms::streamStreamJoins);
         ALL.put("narrow_stream_stream_joins", PipelinePrograms::narrowStreamStreamJoins);
         ALL.put("repartitioned_joins", PipelinePrograms::repartitionedJoins);
@@ -212,6 +213,17 @@ final class PipelinePrograms {
                 Materialized.<String, String, SessionStore<Bytes, byte[]>>as("long").withKeySerde(STRING)
                     .withValueSerde(STRING))
             .filter((k, v) -> v.contains("a")).toStream().to("out-3");
+    }
+
+    private static void windowedTables(final StreamsBuilder builder) {
+        final TimeWindows near = TimeWindows.ofSizeAndGrace(seconds(20), seconds(30)).advanceBy(seconds(10));
+        final var one = left(builder).groupByKey().windowedBy(near).count(Materialized.as("lefts"));
+        final var two = right(builder).groupByKey().windowedBy(near).count(Materialized.as("rights"));
+        one.join(two, PipelinePrograms::both).toStream().to("out");
+        final SessionWindows visits = SessionWindows.ofInactivityGapAndGrace(seconds(30), seconds(30));
+        final var three = left(builder).groupByKey().windowedBy(visits).count(Materialized.as("left-visits"));
+        final var four = right(builder).groupByKey().windowedBy(visits).count(Materialized.as("right-visits"));
+        three.leftJoin(four, PipelinePrograms::both).toStream().to("out-2");
     }
 
     private static StreamJoined<String, String, String> joined() {

@@ -182,6 +182,17 @@ def sessions(builder: StreamsBuilder) -> None:
     ).filter(lambda k, v: "a" in v).to_stream().to("out-3")
 
 
+def windowed_tables(builder: StreamsBuilder) -> None:
+    near = TimeWindows(seconds(20), advance=seconds(10), grace=seconds(30))
+    one = left(builder).group_by_key().windowed_by(near).count(store="lefts")
+    two = right(builder).group_by_key().windowed_by(near).count(store="rights")
+    one.join(two, lambda m, n: both(str(m), str(n)), value=STRING).to_stream().to("out", value=STRING)
+    visits = SessionWindows(seconds(30), grace=seconds(30))
+    three = left(builder).group_by_key().windowed_by(visits).count(store="left-visits")
+    four = right(builder).group_by_key().windowed_by(visits).count(store="right-visits")
+    three.left_join(four, lambda m, n: both(str(m), n and str(n))).to_stream().to("out-2", value=STRING)
+
+
 def stream_stream_joins(builder: StreamsBuilder) -> None:
     one, two = left(builder), right(builder)
     near = JoinWindows.of(seconds(5), grace=seconds(20))
@@ -224,6 +235,7 @@ PROGRAMS: dict[str, Program] = {
         joins_of_joins,
         windows,
         sessions,
+        windowed_tables,
         stream_stream_joins,
         narrow_stream_stream_joins,
         repartitioned_joins,

@@ -135,8 +135,10 @@ class SinkTarget:
     """What a sink writes.
 
     :param key: ``None`` where nobody has said how keys are written; likewise ``value``.
+    :param is_output: only to outputs do windowed keys go by the key without the window (``StreamSinkNode``).
     """
 
     topic: str
     key: Serde | None
     value: Serde | None
+    is_output: bool = True

@@ -44,7 +44,7 @@ def repartition_node(
     source = graph.new_name("KSTREAM-SOURCE-")
     if not _GENERATED.fullmatch(prefix):
         sink, null_filter, source = f"{topic}-sink", f"{topic}-filter", f"{topic}-source"
-    target = SinkTarget(topic, key, value)
+    target = SinkTarget(topic, key, value, is_output=False)
 
     def write(nodes: Nodes, parents: tuple[str, ...]) -> None:
         nodes.add_repartition(topic, partitions)

@@ -43,9 +43,9 @@ class Sink(Processor):
     def process(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
         target = self._target
         encoded = _encoded(target, "key", target.key, key)
-        partitioned_by = None
-        if isinstance(key, Windowed):
-            partitioned_by = _encoded(target, "key", getattr(target.key, "inner", None), key.key)
+        partitioned_by, inner = None, getattr(target.key, "inner", None)
+        if target.is_output and inner is not None and isinstance(key, Windowed):
+            partitioned_by = _encoded(target, "key", inner, key.key)
         self._context.emitted.append(
             Emitted(
                 target.topic,
@@ -134,7 +134,7 @@ def _decoded(record: Record, part: str, serde: Serde | None, data: bytes | None)
         return data
     try:
         return serde.decode(data)
-    except ValueError as error:
+    except Exception as error:
         raise InvalidInput(
             f"{part} of {record.topic}-{record.partition} at offset {record.offset}",
             found=f"bytes that its serde can't read: {error}"[:200],

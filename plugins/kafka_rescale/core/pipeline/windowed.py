@@ -40,8 +40,7 @@ class WindowedKStream:
         self, *, store: str = "", value: Serde = LONG, retention: timedelta | None = None, name: str = ""
     ) -> KTable:
         """Count the records of every key and window."""
-        merged: Merger = lambda key, one, two: one + two  # noqa: E731
-        return self._aggregated(AGGREGATE, counting(), merged, store, value, retention, name)
+        return self._aggregated(AGGREGATE, counting(), _sum, store, value, retention, name)
 
     def reduce(
         self,
@@ -54,8 +53,11 @@ class WindowedKStream:
     ) -> KTable:
         """Combine the values of every key and window by ``reducer(aggregate, value)``."""
         how = reducing(reducer)
-        merged: Merger = lambda key, one, two: how.add(key, two, one)  # noqa: E731
-        return self._aggregated(REDUCE, how, merged, store, value or self.grouped.value, retention, name)
+
+        def merger(key: Any, one: Any, two: Any) -> Any:
+            return how.add(key, two, one)
+
+        return self._aggregated(REDUCE, how, merger, store, value or self.grouped.value, retention, name)
 
     def aggregate(
         self,
@@ -160,6 +162,10 @@ class SessionTable(TableLogic):
         store = SessionStore(context, self.store, self.serdes)
         observed = context.mark(self.name)
         return SessionAggregate(context, store, self.windows, self.how, self.merger, self.sends_old, observed)
+
+
+def _sum(key: Any, one: int, two: int) -> int:
+    return one + two
 
 
 def _retention(windows: TimeWindows | SessionWindows, retention: timedelta | None) -> int:

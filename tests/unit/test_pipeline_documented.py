@@ -1,0 +1,37 @@
+"""The pipeline in the documentation is one that can be built, and describes itself as it says there."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from kafka_rescale.core.pipeline.builder import StreamsBuilder
+from kafka_rescale.core.pipeline.grouped import KGroupedStream
+from kafka_rescale.core.pipeline.streams import KStream
+from kafka_rescale.core.pipeline.tables import KTable
+
+from tests.support.documents import ROOT
+
+TEXT = (ROOT / "docs" / "runtime-spark.md").read_text()
+
+
+def block(language: str) -> str:
+    found = re.search(rf"^```{language}\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
+    assert found is not None
+    return found[1]
+
+
+def test_the_documented_pipeline_describes_itself_as_documented() -> None:
+    names: dict[str, Any] = {}
+    exec(compile(block("python"), "runtime-spark.md", "exec"), names)
+    assert names["pipeline"].describe() == block("text")
+
+
+def test_every_operation_is_documented() -> None:
+    operations = {
+        name
+        for words in (StreamsBuilder, KStream, KTable, KGroupedStream)
+        for name, value in vars(words).items()
+        if callable(value) and not name.startswith("_") and name != "added"
+    }
+    assert {name for name in operations if f"`{name}" not in TEXT} == set()
