@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.pipeline_driver import Piped, PipelineDriver
+from tests.support.pipeline_oracle import Ran, run_by_kafka_streams
 from tests.support.pipeline_programs import PROGRAMS, built, program_records
-from tests.support.pipelines import Piped, PipelineDriver, Ran, run_by_kafka_streams
 
 pytestmark = pytest.mark.integration
 

@@ -18,7 +18,7 @@ from kafka_rescale.core.pipeline import (
 from kafka_rescale.core.pipeline.streams import KStream
 from kafka_rescale.core.pipeline.tables import KTable
 
-from tests.support.pipelines import Piped
+from tests.support.pipeline_driver import Piped
 
 Program = Callable[[StreamsBuilder], None]
 SECOND_MS = 1000

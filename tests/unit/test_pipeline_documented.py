@@ -10,9 +10,9 @@ from kafka_rescale.core.pipeline.grouped import KGroupedStream
 from kafka_rescale.core.pipeline.streams import KStream
 from kafka_rescale.core.pipeline.tables import KTable
 
-from tests.support.documents import ROOT
+from tests.support.documents import ROOT, collected, missing, named_tests
 
-TEXT = (ROOT / "docs" / "runtime-spark.md").read_text()
+TEXT = (ROOT / "docs" / "pipelines.md").read_text()
 
 
 def block(language: str) -> str:
@@ -23,8 +23,14 @@ def block(language: str) -> str:
 
 def test_the_documented_pipeline_describes_itself_as_documented() -> None:
     names: dict[str, Any] = {}
-    exec(compile(block("python"), "runtime-spark.md", "exec"), names)
+    exec(compile(block("python"), "pipelines.md", "exec"), names)
     assert names["pipeline"].describe() == block("text")
+
+
+def test_the_tests_that_are_named_exist() -> None:
+    names = named_tests(TEXT.partition("## How they are held")[2])
+    assert len(names) > 4
+    assert missing(names, collected(names)) == []
 
 
 def test_every_operation_is_documented() -> None:

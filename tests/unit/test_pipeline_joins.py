@@ -14,7 +14,7 @@ from kafka_rescale.core.pipeline import JSON, STRING, JoinWindows, StreamsBuilde
 from kafka_rescale.core.pipeline.streams import KStream
 from kafka_rescale.core.pipeline.tables import KTable
 
-from tests.support.pipelines import PipelineDriver
+from tests.support.pipeline_driver import PipelineDriver
 
 Records = list[tuple[str, str, int]]
 """Side, key, time; the value is the index."""

@@ -9,8 +9,8 @@ from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.pipeline import STRING, JoinWindows, StreamsBuilder
 from kafka_rescale.core.pipeline.task import CHECKPOINT_CHARACTERS
 
+from tests.support.pipeline_driver import PipelineDriver
 from tests.support.pipeline_programs import PROGRAMS, built, program_records, seconds
-from tests.support.pipelines import PipelineDriver
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

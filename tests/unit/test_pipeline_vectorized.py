@@ -13,7 +13,7 @@ from kafka_rescale.core.pipeline.task import Emitted, Record
 from kafka_rescale.core.pipeline.vectorized import Vectorized
 from kafka_rescale.spark.vectorized import on_arrow, on_pandas
 
-from tests.support.pipelines import PipelineDriver
+from tests.support.pipeline_driver import PipelineDriver
 
 RECORDS = [
     Record("in", 0, number, number, None if number % 5 == 0 else b"k%d" % (number % 3), LONG.encode(number))

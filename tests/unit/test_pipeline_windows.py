@@ -19,7 +19,7 @@ from kafka_rescale.core.pipeline import (
 )
 from kafka_rescale.core.pipeline.task import Emitted
 
-from tests.support.pipelines import PipelineDriver
+from tests.support.pipeline_driver import PipelineDriver
 
 FOREVER = timedelta(days=1)
 
