@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.errors import InvalidInput, Refused
 from kafka_rescale.core.partition_counts import partition_counts
 from kafka_rescale.core.pipeline import STRING, StreamsBuilder
 from kafka_rescale.core.pipeline.java_order import TreeOrder, hash_order
@@ -78,6 +78,46 @@ def test_a_tree_whose_order_does_not_change_is_sorted(numbers: list[int]) -> Non
     for number in numbers:
         tree.add(number)
     assert list(tree) == sorted(numbers)
+
+
+def test_topics_that_are_joined_have_equally_many_partitions() -> None:
+    builder = StreamsBuilder()
+    table = builder.table("prices")
+    builder.stream("orders").join(table, lambda order, price: order).to("out")
+    builder.stream("returns").select_key(lambda k, v: v).join(table, lambda r, p: r, name="back").to("out-2")
+    pipeline = builder.build()
+    assert pipeline.copartitioned == ({"orders", "prices"}, {"back-repartition", "prices"})
+    counts = {"orders": 4, "prices": 4, "back-repartition": 4, "returns": 6}
+    pipeline.check_copartitioned(counts)
+    with pytest.raises(Refused, match="6 partitions of orders, 4 partitions of prices; expected equally many"):
+        pipeline.check_copartitioned({**counts, "orders": 6})
+
+
+def test_a_pipeline_is_built_once() -> None:
+    builder = StreamsBuilder()
+    stream = builder.stream("in")
+    stream.to("out")
+    assert builder.build() is builder.build()
+    with pytest.raises(InvalidInput, match="has been built already"):
+        stream.to("late")
+
+
+@pytest.mark.parametrize("name", ["with space", "slash/", "", "x" * 250])
+def test_a_name_that_no_topic_can_have_is_refused(name: str) -> None:
+    for make in (
+        lambda stream: stream.to(name),
+        lambda stream: stream.group_by_key().count(store=name or "!"),
+        lambda stream: stream.filter(bool, name=name or "!"),
+    ):
+        builder = StreamsBuilder()
+        make(builder.stream("in"))
+        with pytest.raises(InvalidInput, match="can't be a topic's"):
+            builder.build()
+
+
+def test_a_stream_reads_something() -> None:
+    with pytest.raises(InvalidInput, match="no topic"):
+        StreamsBuilder().stream()
 
 
 def test_what_cannot_be_one_program_is_refused() -> None:

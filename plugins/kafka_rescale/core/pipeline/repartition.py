@@ -53,6 +53,7 @@ def repartition_node(
         nodes.add(Node(source, Kind.SOURCE, lambda context: stateless.Source(key, value), topics=(topic,)))
 
     node = GraphNode(source, write)
+    graph.reads(source, topic)
 
     def null_keys(context: TaskContext) -> Processor:
         return stateless.PassThrough() if node.leads_to_null_keys() else stateless.WithKey()
