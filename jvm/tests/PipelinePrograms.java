@@ -23,6 +23,8 @@ import org.apache.kafka.streams.kstream.StreamJoined;
 import org.apache.kafka.streams.kstream.TimeWindows;
 import org.apache.kafka.streams.kstream.WindowedSerdes;
 import org.apache.kafka.streams.state.KeyValueStore;
+import org.apache.kafka.streams.state.SessionStore;
+import org.apache.kafka.streams.state.WindowStore;
 
 /** The programs of tests/support/pipeline_programs.py, written for Kafka Streams. */
 final class PipelinePrograms {
@@ -41,6 +43,12 @@ final class PipelinePrograms {
         ALL.put("stream_table_join_of_keyed_only", PipelinePrograms::streamTableJoinOfKeyedOnly);
         ALL.put("table_table_joins", PipelinePrograms::tableTableJoins);
         ALL.put("joins_of_joins", PipelinePrograms::joinsOfJoins);
+        ALL.put("windows", PipelinePrograms::windows);
+        ALL.put("sessions", PipelinePrograms::sessions);
+        ALL.put("windowed_tables", PipelinePrograms::windowedTables);
+        ALL.put("stream_stream_joins", PipelinePrograms::streamStreamJoins);
+        ALL.put("narrow_stream_stream_joins", PipelinePrograms::narrowStreamStreamJoins);
+        ALL.put("repartitioned_joins", PipelinePrograms::repartitionedJoins);
     }
 
     private PipelinePrograms() {
@@ -56,6 +64,10 @@ final class PipelinePrograms {
 
     private static String first(final String value) {
         return value == null ? null : value.substring(0, 1);
+    }
+
+    private static String moved(final String key, final String value) {
+        return "zz".equals(value) ? "m" : key;
     }
 
     private static void stateless(final StreamsBuilder builder) {
@@ -126,7 +138,7 @@ final class PipelinePrograms {
         stream.join(table, PipelinePrograms::both).to("out");
         stream.leftJoin(table.filter((k, v) -> v.contains("a")), PipelinePrograms::both,
             Joined.<String, String, String>as("lefty")).to("out-2");
-        final KStream<String, String> keyed = stream.selectKey((k, v) -> first(v));
+        final KStream<String, String> keyed = stream.selectKey((k, v) -> moved(k, v));
         keyed.join(table, PipelinePrograms::both, Joined.keySerde(STRING)).mapValues(v -> (long) v.length())
             .to("out-3", Produced.with(STRING, LONG));
         keyed.leftJoin(table, PipelinePrograms::both, Joined.<String, String, String>as("named").withKeySerde(STRING))
@@ -137,7 +149,7 @@ final class PipelinePrograms {
     private static void streamTableJoinOfKeyedOnly(final StreamsBuilder builder) {
         final KTable<String, Long> counts = left(builder).groupByKey().count(Materialized.as("counts"));
         left(builder).join(counts, (v, n) -> n, Joined.<String, String, Long>as("own")).to("out", Produced.with(STRING, LONG));
-        right(builder).selectKey((k, v) -> first(v)).join(counts, (v, n) -> n, Joined.keySerde(STRING))
+        right(builder).selectKey((k, v) -> moved(k, v)).join(counts, (v, n) -> n, Joined.keySerde(STRING))
             .to("out-2", Produced.with(STRING, LONG));
     }
 
@@ -162,5 +174,88 @@ final class PipelinePrograms {
             .filter((k, v) -> v.contains("a")).toStream().to("out-3");
         builder.stream("fourth", Consumed.with(STRING, STRING)).groupByKey().count().filter((k, n) -> n % 2 == 1)
             .leftJoin(one, (n, v) -> both(n, v)).toStream().to("out-4");
+    }
+
+    private static Duration seconds(final long number) {
+        return Duration.ofSeconds(number);
+    }
+
+    private static void windows(final StreamsBuilder builder) {
+        final KGroupedStream<String, String> grouped = left(builder).groupByKey();
+        grouped.windowedBy(TimeWindows.ofSizeAndGrace(seconds(10), seconds(15))).count(Materialized.as("tumbling"))
+            .toStream().to("out");
+        final var hopping = grouped.windowedBy(TimeWindows.ofSizeWithNoGrace(seconds(30)).advanceBy(seconds(7)));
+        hopping.reduce((a, v) -> last(a + v)).toStream().to("out-2");
+        hopping.aggregate(() -> "", (k, v, a) -> head(k + a + v),
+            Materialized.<String, String, WindowStore<Bytes, byte[]>>as("joined").withKeySerde(STRING)
+                .withValueSerde(STRING).withRetention(seconds(100)))
+            .filter((k, v) -> k.window().start() % 2 == 0 && v.contains("b")).toStream().to("out-3");
+        left(builder).selectKey((k, v) -> first(v)).groupByKey(Grouped.with(STRING, STRING))
+            .windowedBy(TimeWindows.ofSizeWithNoGrace(seconds(5))).count(Named.as("by-five"))
+            .mapValues(String::valueOf).toStream().to("out-4");
+    }
+
+    private static String last(final String text) {
+        return text.substring(Math.max(0, text.length() - 20));
+    }
+
+    private static String head(final String text) {
+        return text.substring(0, Math.min(30, text.length()));
+    }
+
+    private static void sessions(final StreamsBuilder builder) {
+        final KGroupedStream<String, String> grouped = left(builder).filter((k, v) -> v != null).groupByKey();
+        final var visits = grouped.windowedBy(SessionWindows.ofInactivityGapAndGrace(seconds(8), seconds(10)));
+        visits.count(Materialized.as("visits")).toStream().to("out");
+        visits.reduce((a, v) -> a + v).toStream().to("out-2");
+        grouped.windowedBy(SessionWindows.ofInactivityGapWithNoGrace(seconds(20)))
+            .aggregate(() -> "", (k, v, a) -> a + v, (k, one, two) -> one + "+" + two,
+                Materialized.<String, String, SessionStore<Bytes, byte[]>>as("long").withKeySerde(STRING)
+                    .withValueSerde(STRING))
+            .filter((k, v) -> v.contains("a")).toStream().to("out-3");
+    }
+
+    private static void windowedTables(final StreamsBuilder builder) {
+        final TimeWindows near = TimeWindows.ofSizeAndGrace(seconds(20), seconds(30)).advanceBy(seconds(10));
+        final var one = left(builder).groupByKey().windowedBy(near).count(Materialized.as("lefts"));
+        final var two = right(builder).groupByKey().windowedBy(near).count(Materialized.as("rights"));
+        one.join(two, PipelinePrograms::both).toStream().to("out");
+        final SessionWindows visits = SessionWindows.ofInactivityGapAndGrace(seconds(30), seconds(30));
+        final var three = left(builder).groupByKey().windowedBy(visits).count(Materialized.as("left-visits"));
+        final var four = right(builder).groupByKey().windowedBy(visits).count(Materialized.as("right-visits"));
+        three.leftJoin(four, PipelinePrograms::both).toStream().to("out-2");
+    }
+
+    private static StreamJoined<String, String, String> joined() {
+        return StreamJoined.with(STRING, STRING, STRING);
+    }
+
+    private static void streamStreamJoins(final StreamsBuilder builder) {
+        final KStream<String, String> one = left(builder);
+        final KStream<String, String> two = right(builder);
+        final JoinWindows near = JoinWindows.ofTimeDifferenceAndGrace(seconds(5), seconds(20));
+        one.join(two, PipelinePrograms::both, near, joined()).to("out");
+        one.leftJoin(two, PipelinePrograms::both, near, joined().withName("lefty")).to("out-2");
+        one.outerJoin(two, PipelinePrograms::both, near, joined().withStoreName("kept")).to("out-3");
+    }
+
+    private static void narrowStreamStreamJoins(final StreamsBuilder builder) {
+        final KStream<String, String> one = left(builder);
+        final KStream<String, String> two = right(builder);
+        final JoinWindows earlier = JoinWindows.ofTimeDifferenceWithNoGrace(seconds(12)).after(seconds(0));
+        one.join(two, PipelinePrograms::both, earlier, joined().withName("named").withStoreName("named-store")).to("out");
+        one.leftJoin(two, PipelinePrograms::both, earlier, joined()).to("out-2");
+        one.outerJoin(two, PipelinePrograms::both,
+            JoinWindows.ofTimeDifferenceAndGrace(seconds(9), seconds(3)).before(seconds(1)), joined()).to("out-3");
+        one.join(one, PipelinePrograms::both, JoinWindows.ofTimeDifferenceWithNoGrace(seconds(2)), joined()).to("out-4");
+    }
+
+    private static void repartitionedJoins(final StreamsBuilder builder) {
+        final KStream<String, String> one = left(builder).selectKey((k, v) -> moved(k, v));
+        final KStream<String, String> two = right(builder);
+        final JoinWindows near = JoinWindows.ofTimeDifferenceWithNoGrace(seconds(5));
+        one.join(two, PipelinePrograms::both, near, joined()).to("out");
+        one.leftJoin(two, PipelinePrograms::both, near, joined().withName("lefty").withStoreName("kept")).to("out-2");
+        two.outerJoin(one, PipelinePrograms::both, near, joined()).to("out-3");
     }
 }

@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 
-from tests.support.pipeline_programs import PROGRAMS, built
-from tests.support.pipelines import Piped, PipelineDriver, Ran, run_by_kafka_streams
+from tests.support.pipeline_driver import Piped, PipelineDriver
+from tests.support.pipeline_oracle import Ran, run_by_kafka_streams
+from tests.support.pipeline_programs import PROGRAMS, built, program_records
 
 pytestmark = pytest.mark.integration
 
-RECORDS = 600
-SECOND = 1000
+RECORDS = 300
 
 
 def records(program: str) -> list[Piped]:
-    """Records of a program's inputs: few keys, some without one, tombstones, times that go on with steps back."""
-    chance = random.Random(program)
-    topics = built(program).topology.inputs
-    now, found = 1_600_000_000_000, []
-    for number in range(RECORDS):
-        now += chance.choice((0, 1, SECOND, 2 * SECOND, 5 * SECOND))
-        late = chance.choice((0, 0, 0, 1, SECOND, 5 * SECOND, 20 * SECOND, 60 * SECOND))
-        key = chance.choice((None, b"k", b"kk", b"k\0", b"l", b"m", b"m", b"m"))
-        value = chance.choice((None, b"a", b"ab", b"b", b"bc", b"cc", b"zz"))
-        topic = chance.choice(topics)
-        found.append(Piped(topic, key, value, now - late, str(number).encode()))
-    return found
+    return program_records(program, RECORDS)
 
 
 @pytest.fixture(scope="module")
@@ -49,3 +36,18 @@ def test_outputs_and_changelogs_are_those_of_kafka_streams(ran: dict[str, Ran], 
     }
     for topic, rows in ran[name].written.items():
         assert found[topic] == rows, topic
+    assert set(built(name).topology.outputs) <= set(found)
+
+
+@pytest.mark.parametrize("change", ["timestamp", "value", "order", "header"])
+def test_a_difference_of_one_record_is_found(ran: dict[str, Ran], change: str) -> None:
+    (first, second, *rest) = ran["count"].written["out"]
+    changed = {
+        "timestamp": [first._replace(timestamp=first.timestamp + 1), second, *rest],
+        "value": [first._replace(value=None), second, *rest],
+        "order": [second, first, *rest],
+        "header": [first._replace(headers=()), second, *rest],
+    }
+    found = PipelineDriver(built("count")).pipe_all(records("count"))
+    assert found["out"] == ran["count"].written["out"]
+    assert found["out"] != changed[change]

@@ -21,7 +21,7 @@ from kafka_rescale.operations.processing import is_idle, prepare
 from kafka_rescale.operations.stream_threads import add_stream_thread, remove_stream_thread
 
 from tests.integration.spark_job_helpers import ROOT, RUN, submitted
-from tests.support.pipelines import write_pipeline
+from tests.support.words_pipeline import write_pipeline
 
 pytestmark = pytest.mark.integration
 WORDS = [b"one", b"two", b"two", b"three", b"three", b"three"] * 50

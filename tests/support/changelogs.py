@@ -14,6 +14,7 @@ from kafka_rescale.core.partitioners import partitioner_named
 from kafka_rescale.core.verification import LogRange
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.transactions import wait_until_complete
 
 Headers = tuple[tuple[str, bytes | None], ...]
 KEY_TOPIC = "orders"
@@ -131,6 +132,8 @@ def write_log(
     admin.create_topics([new])[topic].result(30)
     if transactional:
         _write_in_transactions(client, topic, list(records))
+        # The commit has been answered before its markers are in every partition.
+        wait_until_complete(ClusterAdmin(KafkaConnection(dict(client))), [topic])
     else:
         append(client, topic, records)
     return log_range(client, topic)

@@ -61,7 +61,7 @@ def write_file(directory: Path, world: SnapshotWorld) -> None:
 
 def test_a_backfill_builds_the_days_that_are_missing(world: World) -> None:
     made, airflow = world
-    airflow.client.wait(lambda: DAG in airflow.client.dag_ids(), "the DAG to be parsed", SECONDS)
+    airflow.client.await_dag(DAG)
     assert airflow.client.import_errors() == {}
     control = ControlTopic(KafkaConnection(dict(made.client)), NAME)
     lease = Lease(owner=f"expand_{NAME}/manual__1", epoch=1, target=8, expires_at_ms=2**60)

@@ -7,7 +7,7 @@ from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.pipeline import LONG, STRING, Pipeline, StreamsBuilder
 from kafka_rescale.core.pipeline.task import Emitted, Record
 
-from tests.support.pipelines import PipelineDriver, Written
+from tests.support.pipeline_driver import PipelineDriver, Written
 
 
 def first_words() -> Pipeline:

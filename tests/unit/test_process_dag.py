@@ -12,7 +12,7 @@ from kafka_rescale.airflow.operators.process import ProcessOperator
 from kafka_rescale.core.processing.request import ProcessRequest
 from kafka_rescale.operations import processing
 
-from tests.support.pipelines import write_pipeline
+from tests.support.words_pipeline import write_pipeline
 
 ROOT = Path(__file__).resolve().parents[2]
 CONTEXT: Any = {

@@ -15,7 +15,7 @@ from kafka_rescale.core.processing.internal_topics import changelog_configs, int
 from kafka_rescale.core.processing.record import Processing, next_run
 from kafka_rescale.operations.load import SPARK, application_files, load_pipeline_application
 
-from tests.support.pipelines import words, write_pipeline
+from tests.support.words_pipeline import words, write_pipeline
 
 DAY_MS = 24 * 3600 * 1000
 
@@ -62,9 +62,9 @@ def test_files_of_both_runtimes_lie_side_by_side(tmp_path: Path, monkeypatch: py
 @pytest.mark.parametrize(
     ("name", "found"),
     [
-        ("tests.support.pipelines:missing", "has no attribute"),
+        ("tests.support.words_pipeline:missing", "has no attribute"),
         ("no_such_module:pipeline", "No module named"),
-        ("tests.support.pipelines:NOT_A_PIPELINE", "found a str"),
+        ("tests.support.words_pipeline:NOT_A_PIPELINE", "found a str"),
     ],
 )
 def test_what_is_no_pipeline_is_refused_by_its_name(name: str, found: str) -> None:
@@ -74,7 +74,7 @@ def test_what_is_no_pipeline_is_refused_by_its_name(name: str, found: str) -> No
 
 
 def test_a_function_that_returns_a_pipeline_will_do() -> None:
-    assert pipeline_named("tests.support.pipelines:words").describe() == words().describe()
+    assert pipeline_named("tests.support.words_pipeline:words").describe() == words().describe()
 
 
 def test_internal_topics_are_those_that_kafka_streams_would_create() -> None:

@@ -26,9 +26,12 @@ class AirflowClient(AirflowApi):
             return False
         return all((health.get(part) or {}).get("status") == "healthy" for part in PARTS)
 
-    def has_parsed(self) -> bool:
-        """Whether DAGs are known."""
-        return bool(self.request("GET", "/dags?limit=1")["dags"])
+    def await_dag(self, dag_id: str, *, timeout: float = 180) -> None:
+        """Return when a DAG is known: its file may be parsed some time after the others.
+
+        :param timeout: seconds
+        """
+        self.wait(lambda: dag_id in self.dag_ids(), f"DAG {dag_id} to be parsed", timeout)
 
     def dag_ids(self) -> set[str]:
         """Return the ids of all DAGs."""
@@ -41,6 +44,7 @@ class AirflowClient(AirflowApi):
 
     def pause(self, dag_id: str, paused: bool = True) -> None:
         """Keep a DAG's new runs from being started, or let them."""
+        self.await_dag(dag_id)
         self.request("PATCH", f"/dags/{_quoted(dag_id)}", {"is_paused": paused})
 
     def trigger(self, dag_id: str, conf: Mapping[str, Any] | None = None, *, run_id: str | None = None) -> str:
@@ -48,6 +52,7 @@ class AirflowClient(AirflowApi):
 
         In this order the run comes before one that a schedule would start as soon as its DAG is not paused.
         """
+        self.await_dag(dag_id)
         body = {"logical_date": None, "conf": dict(conf or {})} | ({"dag_run_id": run_id} if run_id else {})
         started = self.request("POST", f"/dags/{_quoted(dag_id)}/dagRuns", body)["dag_run_id"]
         self.pause(dag_id, False)
@@ -57,6 +62,7 @@ class AirflowClient(AirflowApi):
         self, dag_id: str, from_date: str, to_date: str, conf: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
         """Create a backfill of a scheduled DAG (ISO dates) and return it."""
+        self.await_dag(dag_id)
         body = {"dag_id": dag_id, "from_date": from_date, "to_date": to_date, "dag_run_conf": dict(conf or {})}
         return dict(self.request("POST", "/backfills", body))
 

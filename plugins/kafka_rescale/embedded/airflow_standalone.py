@@ -76,7 +76,7 @@ class AirflowStandalone:
             return []
 
     def start(self) -> AirflowStandalone:
-        """Start all parts, return when each says that it is healthy and the DAGs have been parsed."""
+        """Start all parts, return when each says that it is healthy."""
         if self.pids:
             raise AirflowError(f"an Airflow runs already on {self.directory} ({self.pids}): stop it first")
         command = [sys.executable, "-m", "airflow", "standalone"]
@@ -129,4 +129,4 @@ class AirflowStandalone:
     def _is_ready(self) -> bool:
         if self._process is not None and self._process.poll() is not None:
             raise AirflowError("`airflow standalone` ended while starting")
-        return self.client.is_healthy() and self.client.has_parsed()
+        return self.client.is_healthy()

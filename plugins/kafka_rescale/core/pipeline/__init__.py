@@ -6,5 +6,21 @@ needs to know is in :mod:`kafka_rescale.core.pipeline.task`.
 
 from kafka_rescale.core.pipeline.builder import Pipeline, StreamsBuilder
 from kafka_rescale.core.pipeline.serdes import BYTES, DOUBLE, INTEGER, JSON, LONG, STRING, Serde, avro
+from kafka_rescale.core.pipeline.windows import JoinWindows, SessionWindows, TimeWindows, Windowed
 
-__all__ = ["BYTES", "DOUBLE", "INTEGER", "JSON", "LONG", "STRING", "Pipeline", "Serde", "StreamsBuilder", "avro"]
+__all__ = [
+    "BYTES",
+    "DOUBLE",
+    "INTEGER",
+    "JSON",
+    "LONG",
+    "STRING",
+    "JoinWindows",
+    "Pipeline",
+    "Serde",
+    "SessionWindows",
+    "StreamsBuilder",
+    "TimeWindows",
+    "Windowed",
+    "avro",
+]

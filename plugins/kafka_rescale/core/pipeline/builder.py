@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from kafka_rescale.core.errors import InvalidInput, Refused
 from kafka_rescale.core.pipeline import stateless
 from kafka_rescale.core.pipeline.describe import described
 from kafka_rescale.core.pipeline.graph import Graph, GraphNode
@@ -25,14 +27,18 @@ class StreamsBuilder:
 
     def __init__(self) -> None:
         self._graph = Graph()
+        self._built: Pipeline | None = None
 
     def stream(
         self, *topics: str, key: Serde | None = None, value: Serde | None = None, name: str = ""
     ) -> KStream:
         """Read input topics as a stream of records.
 
+        :param topics: one or more.
         :param key: how keys are written; they stay bytes where it is left out; likewise ``value``.
         """
+        if not topics:
+            raise InvalidInput("stream", found="no topic", expected="at least one", remedy="Name its topics.")
         name = self._graph.new_name("KSTREAM-SOURCE-", name)
 
         def write(nodes: Nodes, parents: tuple[str, ...]) -> None:
@@ -40,7 +46,7 @@ class StreamsBuilder:
 
         node = GraphNode(name, write, topics)
         self._graph.add(node)
-        return KStream(self._graph, node, key, value, frozenset({name}))
+        return KStream(self._graph, node, key, value, self._graph.reads(name, *topics))
 
     def table(
         self,
@@ -69,21 +75,27 @@ class StreamsBuilder:
 
         node = GraphNode(name, write)
         graph.add(node)
-        return KTable(graph, node, key, value, frozenset({source}), logic)
+        return KTable(graph, node, key, value, graph.reads(source, topic), logic)
 
     def build(self) -> Pipeline:
-        """Return the pipeline.
+        """Return the pipeline; nothing can be added to it afterwards.
 
         :raises InvalidInput: two nodes or stores have one name, or sources overlap.
         """
-        return Pipeline(self._graph.build())
+        if self._built is None:
+            self._built = Pipeline(self._graph.build(), self._graph.copartitioned_topics())
+        return self._built
 
 
 @dataclass(frozen=True)
 class Pipeline:
-    """A pipeline that can be described and run."""
+    """A pipeline that can be described and run.
+
+    :param copartitioned: sets of topics that are joined, and so have to have equally many partitions.
+    """
 
     nodes: Nodes
+    copartitioned: tuple[frozenset[str], ...]
 
     def describe(self) -> str:
         """Return the text that ``Topology#describe()`` of Kafka Streams 4.3.1 prints for the same program."""
@@ -105,6 +117,21 @@ class Pipeline:
             )
             for number, group in enumerate(self.nodes.groups())
         )
+
+    def check_copartitioned(self, counts: Mapping[str, int]) -> None:
+        """Refuse counts with which keys that are joined would be in different tasks.
+
+        :param counts: by topic, repartition topics without the application id.
+        :raises Refused: topics that are joined have different counts (``CopartitionedTopicsEnforcer``).
+        """
+        for topics in self.copartitioned:
+            if len({counts[topic] for topic in topics}) > 1:
+                raise Refused(
+                    f"joined topics {', '.join(sorted(topics))}",
+                    found=", ".join(f"{counts[topic]} partitions of {topic}" for topic in sorted(topics)),
+                    expected="equally many",
+                    remedy="Grow the smaller one, or repartition() one of the streams.",
+                )
 
     @property
     def enforced_partitions(self) -> dict[str, int]:

@@ -41,7 +41,16 @@ class GraphNode:
 
     def leads_to_null_keys(self) -> bool:
         """Whether anything behind this node takes records without a key (KIP-962)."""
-        return any(c.takes_null_keys or c.leads_to_null_keys() for c in self.children.values())
+        seen: dict[int, GraphNode] = {}
+        waiting = list(self.children.values())
+        while waiting:
+            node = waiting.pop()
+            if node.takes_null_keys:
+                return True
+            if id(node) not in seen:
+                seen[id(node)] = node
+                waiting += node.children.values()
+        return False
 
     def move_children_to(self, other: GraphNode) -> None:
         """Give all children away."""
@@ -58,7 +67,9 @@ class Graph:
         self._index = 0
         self._priority = 0
         self._root = GraphNode("root", lambda nodes, parents: None)
-        self.copartitioned: list[frozenset[str]] = []
+        self._copartitioned: list[frozenset[str]] = []
+        self._topics: dict[str, tuple[str, ...]] = {}
+        self._is_built = False
 
     def new_name(self, prefix: str, chosen: str = "") -> str:
         """Return the prefix with the next index, of ten digits.
@@ -74,27 +85,49 @@ class Graph:
 
     def copartition(self, *sources: frozenset[str]) -> frozenset[str]:
         """Note that what these sources read has to have equally many partitions, and return all of them."""
-        self.copartitioned.append(frozenset().union(*sources))
-        return self.copartitioned[-1]
+        self._copartitioned.append(frozenset().union(*sources))
+        return self._copartitioned[-1]
+
+    def reads(self, source: str, *topics: str) -> frozenset[str]:
+        """Note what a source reads, and return it as a stream knows its sources."""
+        self._topics[source] = topics
+        return frozenset({source})
+
+    def copartitioned_topics(self) -> tuple[frozenset[str], ...]:
+        """Return the sets of topics that have to have equally many partitions."""
+        sets = (frozenset(t for name in group for t in self._topics[name]) for group in self._copartitioned)
+        return tuple(dict.fromkeys(topics for topics in sets if len(topics) > 1))
 
     def add(self, node: GraphNode, *parents: GraphNode) -> None:
-        """Add an operation behind others; behind none, it reads a topic."""
+        """Add an operation behind others; behind none, it reads a topic.
+
+        :raises InvalidInput: the pipeline has been built.
+        """
+        if self._is_built:
+            raise InvalidInput(
+                f"operation {node.name}",
+                found="a pipeline that has been built already",
+                expected="operations before build()",
+                remedy="Call build() at the end of the pipeline.",
+            )
         for parent in parents or (self._root,):
             parent.adopt(node)
             node.priority = self._priority
             self._priority += 1
 
     def build(self) -> Nodes:
-        """Return the nodes of the topology."""
+        """Return the nodes of the topology; nothing can be added afterwards."""
         self._merge_sources()
+        self._is_built = True
         nodes = Nodes()
         heap = [(-1, 0, self._root)]
         pushed = 0
         while heap:
             node = heapq.heappop(heap)[2]
-            if not node.is_written and all(p.is_written for p in node.parents.values()):
-                node.write(nodes, tuple(p.name for p in node.parents.values()))
-                node.is_written = True
+            if node.is_written or not all(p.is_written for p in node.parents.values()):
+                continue
+            node.write(nodes, tuple(p.name for p in node.parents.values()))
+            node.is_written = True
             for child in node.children.values():
                 pushed += 1
                 heapq.heappush(heap, (child.priority, pushed, child))

@@ -16,8 +16,8 @@ from kafka_rescale.core.pipeline.stores import StoreSerdes
 from kafka_rescale.core.pipeline.table_logic import MaterializedTable
 from kafka_rescale.core.pipeline.tables import KTable
 from kafka_rescale.core.pipeline.task import StoreDefinition
-
-AGGREGATE, REDUCE = "KSTREAM-AGGREGATE-", "KSTREAM-REDUCE-"
+from kafka_rescale.core.pipeline.windowed import AGGREGATE, REDUCE, WindowedKStream
+from kafka_rescale.core.pipeline.windows import SessionWindows, TimeWindows
 
 
 @dataclass
@@ -60,6 +60,10 @@ class KGroupedStream:
         :param value: how aggregates are written; an aggregator may change and return the aggregate that it gets.
         """
         return self._aggregated(AGGREGATE, Aggregation(initializer, aggregator), store, value, name)
+
+    def windowed_by(self, windows: TimeWindows | SessionWindows) -> WindowedKStream:
+        """Aggregate in windows of time or in sessions."""
+        return WindowedKStream(self, windows)
 
     def _aggregated(self, prefix: str, how: Aggregation, store: str, value: Serde | None, name: str) -> KTable:
         definition = StoreDefinition(store or self.graph.new_store_name(prefix), "timestamped-key-value")

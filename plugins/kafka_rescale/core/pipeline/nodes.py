@@ -6,6 +6,7 @@ Topics connect nothing, which is what repartition topics are for. Sub-topologies
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
@@ -17,6 +18,8 @@ from kafka_rescale.core.pipeline.task import StoreDefinition
 
 if TYPE_CHECKING:
     from kafka_rescale.core.pipeline.processor import Processor, TaskContext
+
+_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 Supplier = Callable[["TaskContext"], "Processor"]
 
@@ -57,8 +60,10 @@ class Nodes:
     def add(self, node: Node) -> None:
         """Add a node behind its predecessors.
 
-        :raises InvalidInput: there is a node of this name, or its topic is read already.
+        :raises InvalidInput: there is a node of this name, its topic is read already, or a name can't be one.
         """
+        for name in (node.name, *node.topics):
+            _check_name(name)
         if node.name in self.by_name:
             raise _named_twice("node", node.name)
         if node.kind is Kind.SOURCE:
@@ -70,8 +75,9 @@ class Nodes:
     def add_store(self, store: StoreDefinition, users: Iterable[str]) -> None:
         """Add a store that some nodes use.
 
-        :raises InvalidInput: there is another store of this name.
+        :raises InvalidInput: there is another store of this name, or the name can't be one.
         """
+        _check_name(store.name)
         if self.stores.get(store.name, store) is not store:
             raise _named_twice("store", store.name)
         self.stores[store.name] = store
@@ -112,6 +118,16 @@ class Nodes:
         return list(groups.values())
 
 
+def _check_name(name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise InvalidInput(
+            f"name {name!r}",
+            found="a name that can't be a topic's",
+            expected="up to 249 letters, digits, dots, underscores and hyphens",
+            remedy="Choose another one: names of nodes and stores become names of topics.",
+        )
+
+
 def _named_twice(what: str, name: str) -> InvalidInput:
     return InvalidInput(
         f"{what} {name!r}",
@@ -135,8 +151,10 @@ class SinkTarget:
     """What a sink writes.
 
     :param key: ``None`` where nobody has said how keys are written; likewise ``value``.
+    :param is_output: only to outputs do windowed keys go by the key without the window (``StreamSinkNode``).
     """
 
     topic: str
     key: Serde | None
     value: Serde | None
+    is_output: bool = True

@@ -44,7 +44,7 @@ def repartition_node(
     source = graph.new_name("KSTREAM-SOURCE-")
     if not _GENERATED.fullmatch(prefix):
         sink, null_filter, source = f"{topic}-sink", f"{topic}-filter", f"{topic}-source"
-    target = SinkTarget(topic, key, value)
+    target = SinkTarget(topic, key, value, is_output=False)
 
     def write(nodes: Nodes, parents: tuple[str, ...]) -> None:
         nodes.add_repartition(topic, partitions)
@@ -53,6 +53,7 @@ def repartition_node(
         nodes.add(Node(source, Kind.SOURCE, lambda context: stateless.Source(key, value), topics=(topic,)))
 
     node = GraphNode(source, write)
+    graph.reads(source, topic)
 
     def null_keys(context: TaskContext) -> Processor:
         return stateless.PassThrough() if node.leads_to_null_keys() else stateless.WithKey()

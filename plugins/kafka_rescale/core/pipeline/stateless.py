@@ -10,6 +10,7 @@ from kafka_rescale.core.pipeline.nodes import SinkTarget
 from kafka_rescale.core.pipeline.processor import Processor, TaskContext
 from kafka_rescale.core.pipeline.serdes import Serde
 from kafka_rescale.core.pipeline.task import Emitted, Headers, Record
+from kafka_rescale.core.pipeline.vectorized import Batch, applied
 from kafka_rescale.core.pipeline.windows import Windowed
 
 
@@ -42,9 +43,9 @@ class Sink(Processor):
     def process(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
         target = self._target
         encoded = _encoded(target, "key", target.key, key)
-        partitioned_by = None
-        if isinstance(key, Windowed):
-            partitioned_by = _encoded(target, "key", getattr(target.key, "inner", None), key.key)
+        partitioned_by, inner = None, getattr(target.key, "inner", None)
+        if target.is_output and inner is not None and isinstance(key, Windowed):
+            partitioned_by = _encoded(target, "key", inner, key.key)
         self._context.emitted.append(
             Emitted(
                 target.topic,
@@ -57,35 +58,60 @@ class Sink(Processor):
         )
 
 
-class Filter(Processor):
+class Columnar(Processor):
+    """An operation that a whole batch can go through."""
+
+    function: Callable[..., Any] | None = None
+
+    def apply(self, batch: Batch) -> None:
+        """Do what ``process`` does, to all records of a batch."""
+        raise NotImplementedError
+
+
+class Filter(Columnar):
     """``KStreamFilter``."""
 
     def __init__(self, predicate: Callable[[Any, Any], object]) -> None:
-        self._predicate = predicate
+        self.function = self._predicate = predicate
 
     def process(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
         if self._predicate(key, value):
             self.forward(key, value, timestamp, headers)
 
+    def apply(self, batch: Batch) -> None:
+        batch.keep(applied(self._predicate, batch.keys, batch.values))
 
-class MapValues(Processor):
-    """``KStreamMapValues``."""
 
-    def __init__(self, mapper: Callable[[Any, Any], Any]) -> None:
-        self._mapper = mapper
+class MapValues(Columnar):
+    """``KStreamMapValues``.
+
+    :param mapper: of a value, or of key and value.
+    """
+
+    def __init__(self, mapper: Callable[..., Any], with_key: bool) -> None:
+        self.function = self._mapper = mapper
+        self._with_key = with_key
 
     def process(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
-        self.forward(key, self._mapper(key, value), timestamp, headers)
+        mapped = self._mapper(key, value) if self._with_key else self._mapper(value)
+        self.forward(key, mapped, timestamp, headers)
+
+    def apply(self, batch: Batch) -> None:
+        columns = (batch.keys, batch.values) if self._with_key else (batch.values,)
+        batch.values = applied(self._mapper, *columns)
 
 
-class SelectKey(Processor):
+class SelectKey(Columnar):
     """``KStreamMap`` as ``selectKey`` makes it."""
 
     def __init__(self, mapper: Callable[[Any, Any], Any]) -> None:
-        self._mapper = mapper
+        self.function = self._mapper = mapper
 
     def process(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
         self.forward(self._mapper(key, value), value, timestamp, headers)
+
+    def apply(self, batch: Batch) -> None:
+        batch.keys = applied(self._mapper, batch.keys, batch.values)
 
 
 class WithKey(Processor):
@@ -108,7 +134,7 @@ def _decoded(record: Record, part: str, serde: Serde | None, data: bytes | None)
         return data
     try:
         return serde.decode(data)
-    except ValueError as error:
+    except Exception as error:
         raise InvalidInput(
             f"{part} of {record.topic}-{record.partition} at offset {record.offset}",
             found=f"bytes that its serde can't read: {error}"[:200],

@@ -48,6 +48,10 @@ class StoreSerdes(NamedTuple):
         """Return the value of bytes that were put."""
         return data if self.value is None else self.value.decode(data)
 
+    def decode_key(self, data: bytes) -> Any:
+        """Return the key of bytes that were put."""
+        return data if self.key is None else self.key.decode(data)
+
 
 class TimestampedKeyValueStore:
     """``TimestampedKeyValueStore``: a changelog record has the entry's timestamp, a tombstone the record's."""

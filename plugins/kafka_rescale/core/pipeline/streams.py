@@ -7,16 +7,38 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.pipeline import stateless
 from kafka_rescale.core.pipeline.graph import Graph, GraphNode
 from kafka_rescale.core.pipeline.grouped import KGroupedStream
+from kafka_rescale.core.pipeline.join_streams import join_node, stream_join
 from kafka_rescale.core.pipeline.nodes import Kind, Node, Nodes, SinkTarget, Supplier
 from kafka_rescale.core.pipeline.processor import Processor, TaskContext
 from kafka_rescale.core.pipeline.repartition import repartition_node, repartitioned
 from kafka_rescale.core.pipeline.serdes import Serde
-from kafka_rescale.core.pipeline.table_joins import Joiner, StreamTableJoin
+from kafka_rescale.core.pipeline.stores import StoreSerdes
+from kafka_rescale.core.pipeline.table_joins import Joiner, Side, StreamTableJoin
 from kafka_rescale.core.pipeline.table_logic import Getter
 from kafka_rescale.core.pipeline.tables import KTable
+from kafka_rescale.core.pipeline.windows import JoinWindows
+
+
+@dataclass(frozen=True)
+class HowJoined:
+    """How a stream is joined, beyond what it is joined with.
+
+    :param key: how keys are written where they are stored or repartitioned; likewise ``value``, and
+        ``other_value`` of the other stream.
+    :param store: the begin of the names of a stream-stream join's stores.
+    :param name: the name of the join with a table, the begin of the names of a stream-stream join's nodes; and of
+        repartition topics: ``<name>-repartition``, ``<name>-left-repartition``, ``<name>-right-repartition``.
+    """
+
+    key: Serde | None = None
+    value: Serde | None = None
+    other_value: Serde | None = None
+    store: str = ""
+    name: str = ""
 
 
 @dataclass(frozen=True)
@@ -37,7 +59,10 @@ class KStream:
     _repartitioned: list[GraphNode] = field(default_factory=list, init=False)
 
     def filter(self, predicate: Callable[[Any, Any], object], *, name: str = "") -> KStream:
-        """Keep the records for which ``predicate(key, value)`` is true."""
+        """Keep the records for which ``predicate(key, value)`` is true.
+
+        :param predicate: may be vectorised, as the functions of ``map_values`` and ``select_key``.
+        """
         name = self.graph.new_name("KSTREAM-FILTER-", name)
         return self._then(name, lambda context: stateless.Filter(predicate))
 
@@ -49,8 +74,7 @@ class KStream:
         :param value: how the new values are written, unless the operation that writes them says so.
         """
         name = self.graph.new_name("KSTREAM-MAPVALUES-", name)
-        with_both = mapper if with_key else lambda key, value: mapper(value)
-        return replace(self._then(name, lambda context: stateless.MapValues(with_both)), value=value)
+        return replace(self._then(name, lambda context: stateless.MapValues(mapper, with_key)), value=value)
 
     def select_key(
         self, mapper: Callable[[Any, Any], Any], *, key: Serde | None = None, name: str = ""
@@ -99,32 +123,25 @@ class KStream:
         )
 
     def join(
-        self,
-        table: KTable,
-        joiner: Joiner,
-        *,
-        key: Serde | None = None,
-        value: Serde | None = None,
-        name: str = "",
+        self, other: KTable | KStream, joiner: Joiner, windows: JoinWindows | None = None, **how: Any
     ) -> KStream:
-        """Join every record with what the table has for its key, by ``joiner(value, table_value)``.
+        """Join every record with what a table has for its key, or with another stream's records near in time.
 
-        :param key: how keys are written if they have to be repartitioned first; likewise ``value``.
-        :param name: of the join, and of its repartition topic ``<name>-repartition``.
+        :param joiner: ``joiner(value, other_value)``.
+        :param windows: for streams: how far apart in time.
+        :param how: see :class:`HowJoined`.
         """
-        return self._join_table(table, joiner, key, value, name, is_left=False)
+        return self._joined(other, joiner, Side.INNER, windows, HowJoined(**how))
 
     def left_join(
-        self,
-        table: KTable,
-        joiner: Joiner,
-        *,
-        key: Serde | None = None,
-        value: Serde | None = None,
-        name: str = "",
+        self, other: KTable | KStream, joiner: Joiner, windows: JoinWindows | None = None, **how: Any
     ) -> KStream:
-        """Join every record with what the table has for its key, ``None`` if it has nothing."""
-        return self._join_table(table, joiner, key, value, name, is_left=True)
+        """Join as ``join`` does; records without a partner come out as well, with ``None`` for it."""
+        return self._joined(other, joiner, Side.LEFT, windows, HowJoined(**how))
+
+    def outer_join(self, other: KStream, joiner: Joiner, windows: JoinWindows, **how: Any) -> KStream:
+        """Join two streams; records of both sides come out without a partner as well, with ``None`` for it."""
+        return self._joined(other, joiner, Side.OUTER, windows, HowJoined(**how))
 
     def to(self, topic: str, *, key: Serde | None = None, value: Serde | None = None, name: str = "") -> None:
         """Write the stream to an output topic."""
@@ -132,12 +149,24 @@ class KStream:
         target = SinkTarget(topic, key or self.key, value or self.value)
         self.graph.add(GraphNode(name, partial(_write_sink, name, target)), self.node)
 
-    def _join_table(
-        self, table: KTable, joiner: Joiner, key: Serde | None, value: Serde | None, name: str, *, is_left: bool
+    def _joined(
+        self, other: KTable | KStream, joiner: Joiner, side: Side, windows: JoinWindows | None, how: HowJoined
     ) -> KStream:
-        stream = self._by_key(name or self.node.name, key, value)
+        if isinstance(other, KTable) and windows is None:
+            return self._join_table(other, joiner, side is Side.LEFT, how)
+        if isinstance(other, KStream) and windows is not None:
+            return self._join_stream(other, joiner, side, windows, how)
+        raise InvalidInput(
+            f"join of {self.node.name}",
+            found=f"a {type(other).__name__} {'without' if windows is None else 'and'} windows",
+            expected="a KTable, or a KStream and how far apart in time its records may be",
+            remedy="Give windows=JoinWindows.of(…) for a stream, and none for a table.",
+        )
+
+    def _join_table(self, table: KTable, joiner: Joiner, is_left: bool, how: HowJoined) -> KStream:
+        stream = self._by_key(how.name or self.node.name, how.key, how.value)
         sources = self.graph.copartition(stream.sources, table.sources)
-        name = self.graph.new_name("KSTREAM-LEFTJOIN-" if is_left else "KSTREAM-JOIN-", name)
+        name = self.graph.new_name("KSTREAM-LEFTJOIN-" if is_left else "KSTREAM-JOIN-", how.name)
         stores, getter = table.logic.reader()
 
         def write(nodes: Nodes, parents: tuple[str, ...]) -> None:
@@ -147,7 +176,22 @@ class KStream:
 
         node = GraphNode(name, write, takes_null_keys=is_left)
         self.graph.add(node, stream.node)
-        return KStream(self.graph, node, key or stream.key, None, sources)
+        return KStream(self.graph, node, how.key or stream.key, None, sources)
+
+    def _join_stream(
+        self, other: KStream, joiner: Joiner, side: Side, windows: JoinWindows, how: HowJoined
+    ) -> KStream:
+        left = self._by_key((how.name and f"{how.name}-left") or self.node.name, how.key, how.value)
+        right = other._by_key((how.name and f"{how.name}-right") or other.node.name, how.key, how.other_value)
+        sources = self.graph.copartition(left.sources, right.sources)
+        key = how.key or left.key
+        serdes = (
+            StoreSerdes("", key, how.value or left.value),
+            StoreSerdes("", key, how.other_value or right.value),
+        )
+        join = stream_join(self.graph, side, windows, joiner, serdes, how.store, how.name)
+        node = join_node(self.graph, join, (left.node, right.node), side, lambda c: stateless.PassThrough())
+        return KStream(self.graph, node, key, None, sources)
 
     def _by_key(self, prefix: str, key: Serde | None, value: Serde | None) -> KStream:
         """Return the stream behind a repartition topic if its keys may have been changed.

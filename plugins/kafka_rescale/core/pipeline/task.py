@@ -4,8 +4,8 @@ Names of internal topics are those of ``Topology#describe()`` everywhere here, *
 runner puts ``<application.id>-`` in front of repartition and changelog topics, and takes it off again before
 it hands over a record. The runner promises to
 
-* hand each task the records of its source partitions in offset order, several partitions merged by timestamp
-  (:func:`~kafka_rescale.core.pipeline.stream_order.in_stream_order`);
+* hand each task the records of its source partitions in offset order, several partitions merged: next comes the
+  one with the lowest timestamp of those first in their partitions (``PartitionGroup``), equal ones by topic;
 * keep for each store what its changelog holds, and write every ``put`` to the changelog, in order, with the key,
   value and timestamp given, to the partition of the task;
 * write what is emitted in order, and commit it, the changelogs, the input offsets and the text of
@@ -22,6 +22,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
+
+CHECKPOINT_CHARACTERS = 3_000
+"""What fits into ``offset.metadata.max.bytes`` (4,096 by default) with something around it."""
 
 Headers = tuple[tuple[str, bytes | None], ...]
 
@@ -82,8 +85,12 @@ class StoreView(Protocol):
         """Return the entry of a key."""
         ...
 
-    def put(self, key: bytes, value: bytes | None, timestamp_ms: int) -> None:
-        """Set an entry, or delete it (``None``), and log that with this timestamp, also where nothing changes."""
+    def put(self, key: bytes, value: bytes | None, timestamp_ms: int, headers: Headers = ()) -> None:
+        """Set an entry, or delete it (``None``), and log that with this timestamp, also where nothing changes.
+
+        :param headers: of the changelog record; Kafka Streams 4.3 logs those of the input record in the window
+            stores of stream-stream joins, and none elsewhere. The entry itself doesn't keep them.
+        """
         ...
 
     def range(self, first: bytes, last: bytes) -> Iterator[tuple[bytes, Entry]]:
@@ -136,7 +143,7 @@ class TaskProcessor(Protocol):
         ...
 
     def checkpoint(self) -> str:
-        """Return what has to survive beside the stores: stream times, counters; at most 2,000 characters of ASCII.
+        """Return the stream times and counters that have to survive; at most ``CHECKPOINT_CHARACTERS``.
 
         To be committed as the metadata of the task's input offsets, as Kafka Streams keeps its partition times.
         """

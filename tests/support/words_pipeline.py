@@ -26,7 +26,7 @@ def write_pipeline(directory: Path, **changes: Any) -> Path:
     declared: dict[str, Any] = {
         "application_id": "words",
         "runtime": "spark",
-        "pipeline": "tests.support.pipelines:words",
+        "pipeline": "tests.support.words_pipeline:words",
         "num.stream.threads": 2,
         "state.dir": str(directory / "state"),
         **changes,
