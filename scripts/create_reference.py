@@ -23,6 +23,8 @@ from kafka_rescale.core.declared_snapshots import Snapshots, StoreSnapshot
 from kafka_rescale.core.declared_stores import Store
 from kafka_rescale.core.declared_topics import Input, Output, Producers, Repartition, SubTopologySpec
 from kafka_rescale.core.journal import Captured, Journal
+from kafka_rescale.core.pipeline_application import PipelineApplication
+from kafka_rescale.core.processing.record import Processing, ThreadRecord
 from kafka_rescale.core.verification_report import Report
 
 from scripts.reference_of_dags import dags
@@ -47,6 +49,7 @@ RECORDS: dict[Concern, tuple[type, ...]] = {
     Concern.GENERATIONS: (Generations,),
     Concern.BRIDGE: (Bridge,),
     Concern.AUTOSCALING: (Autoscaling,),
+    Concern.PROCESSING: (Processing, ThreadRecord),
     Concern.RESULT: (JobResult,),
     Concern.REPORT: (Report,),
     Concern.ACCEPTANCES: (Acceptances, Acceptance),
@@ -56,7 +59,7 @@ RECORDS: dict[Concern, tuple[type, ...]] = {
 def pages() -> dict[str, str]:
     """Return the text of every page by its file's name; the same for the same code."""
     made = {
-        "reference.md": ["# Reference\n", MADE, *_application(), *_commands(), *dags()],
+        "reference.md": ["# Reference\n", MADE, *_application(), *_pipeline(), *_commands(), *dags()],
         "reference-internals.md": ["# Reference: operators and records\n", MADE, *_operators(), *_records()],
     }
     return {name: "\n".join(parts).rstrip() + "\n" for name, parts in made.items()}
@@ -71,6 +74,12 @@ def _application() -> Iterator[str]:
         for model in models:
             yield f"`{model.__name__}`: {documented(model).summary}\n"
             yield fields(model)
+
+
+def _pipeline() -> Iterator[str]:
+    yield "## The application file of a pipeline\n"
+    yield "With `runtime: spark`; see [runtime-spark.md](runtime-spark.md).\n"
+    yield fields(PipelineApplication)
 
 
 def _commands() -> Iterator[str]:

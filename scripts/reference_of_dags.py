@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 from kafka_rescale.core.application import Application, Mode
+from kafka_rescale.core.pipeline import STRING, Pipeline, StreamsBuilder
+from kafka_rescale.core.pipeline_application import PipelineApplication
 from kafka_rescale.operations.load import DIRECTORY_VARIABLE
 
 from scripts.reference_of_models import table
@@ -30,6 +32,13 @@ EXAMPLE: dict[str, Any] = {
     "snapshots": {"location": "/data/snapshots"},
 }
 
+PIPELINE_EXAMPLE = {
+    "application_id": "APPLICATION",
+    "runtime": "spark",
+    "pipeline": "scripts.reference_of_dags:example_pipeline",
+    "state.dir": "/data/state",
+}
+
 
 def dags() -> Iterator[str]:
     """Yield the section of the DAGs, line by line."""
@@ -38,6 +47,14 @@ def dags() -> Iterator[str]:
     yield "`approve_cutover` is off by default; with autoscaling declared, its watch is not paused at first.\n"
     for title, dag in _example_dags():
         yield "\n".join(_dag(title, dag)).replace("APPLICATION", "<application>").replace("CHAIN", "<name>")
+
+
+def example_pipeline() -> Pipeline:
+    """Return a pipeline of two levels."""
+    builder = StreamsBuilder()
+    records = builder.stream("orders", key=STRING, value=STRING)
+    records.select_key(lambda key, value: value).group_by_key().count(store="totals").to_stream().to("counted")
+    return builder.build()
 
 
 def _dag(title: str, dag: DAG) -> Iterator[str]:
@@ -63,6 +80,7 @@ def _example_dags() -> list[tuple[str, DAG]]:
     from kafka_rescale.airflow.bridge_dag import bridge_dag
     from kafka_rescale.airflow.dag_factory import expansion_dag
     from kafka_rescale.airflow.maintenance_dags import accept_dag, retire_dag, roll_back_dag
+    from kafka_rescale.airflow.process_dag import process_dag
     from kafka_rescale.airflow.snapshot_dag import snapshot_dag
     from kafka_rescale.airflow.watch_dag import watch_dag
 
@@ -71,6 +89,7 @@ def _example_dags() -> list[tuple[str, DAG]]:
     in_place = Application.model_validate(EXAMPLE | {"mode": Mode.IN_PLACE, "inputs": inputs})
     kinds = (expansion_dag, roll_back_dag, accept_dag, retire_dag, bridge_dag, watch_dag, snapshot_dag)
     made = [dag for kind in kinds if (dag := kind(application, file)) is not None]
+    made.append(process_dag(PipelineApplication.model_validate(PIPELINE_EXAMPLE), file))
     first, *others = [(f"`{dag.dag_id}`", dag) for dag in [*made, *_chain_dags()]]
     return [first, (f"{first[0]} with `mode: in_place`", expansion_dag(in_place, file)), *others]
 

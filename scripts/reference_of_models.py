@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 NOTES = {
-    "Application.runtime": "the only one there is",
+    "Application.runtime": "for `spark` there is another file, see below",
     "Application.mode": "a next generation beside the running one, or growth while the application is stopped",
     "Application.kafka_conn_id": "Airflow connection to the brokers",
     "Application.spark_conn_id": "Airflow connection to Spark",
@@ -29,6 +29,11 @@ NOTES = {
     "Application.spark_conf": "configuration of the Spark jobs",
     "Application.autoscaling_bounds": "what autoscaling may do unattended",
     "Application.tags": "of its DAGs",
+    "PipelineApplication.runtime": "this one",
+    "PipelineApplication.kafka_conn_id": "Airflow connection to the brokers",
+    "PipelineApplication.spark_conn_id": "Airflow connection to Spark",
+    "PipelineApplication.spark_conf": "configuration of the Spark jobs",
+    "PipelineApplication.tags": "of its DAG",
     "Input.policy": "what its producers may be asked to do",
     "Input.partitioner": "what its producers use",
     "Input.producers": "for `paused`, how they are held and released",

@@ -69,12 +69,23 @@ def descendants(pid: int) -> Iterator[int]:
 
 @contextmanager
 def submitted(
-    connection: KafkaConnection, directory: Path, job: str, plan: Plan, *arguments: str, attempt: int = 1
+    connection: KafkaConnection,
+    directory: Path,
+    job: str,
+    plan: Plan | str,
+    *arguments: str,
+    attempt: int = 1,
+    path: str | None = None,
 ) -> Iterator[Submitted]:
-    """A running job; killed at the end if it hasn't ended by itself."""
+    """A running job; killed at the end if it hasn't ended by itself.
+
+    :param plan: or the application's name, for a job without one.
+    :param path: PYTHONPATH of driver and workers.
+    """
+    application = plan if isinstance(plan, str) else plan.application
     command = [str(Path(sys.executable).with_name("spark-submit")), "--master", "local[2]"]
     command += ["--conf", "spark.ui.enabled=false", "--driver-memory", "512m", "--py-files", str(build(directory))]
-    command += [str(ROOT / "spark_jobs" / f"{job}.py"), "--application", plan.application, "--run", RUN]
+    command += [str(ROOT / "spark_jobs" / f"{job}.py"), "--application", application, "--run", RUN]
     command += ["--attempt", str(attempt), *arguments]
     environment = {
         **os.environ,
@@ -83,6 +94,8 @@ def submitted(
         "PYSPARK_DRIVER_PYTHON": sys.executable,
     }
     environment.pop("PYTHONPATH", None)
+    if path is not None:
+        environment["PYTHONPATH"] = path
     log = directory / f"{job}-{attempt}.log"
     with log.open("wb") as output:
         process = subprocess.Popen(command, env=environment, stdout=output, stderr=output, start_new_session=True)

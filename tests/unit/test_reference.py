@@ -9,6 +9,7 @@ import pytest
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.control_records import Concern, Lease
 from kafka_rescale.core.fields import Strict
+from kafka_rescale.core.pipeline_application import PipelineApplication
 from pydantic import BaseModel
 
 from scripts.create_reference import RECORDS, SECTIONS, pages
@@ -17,6 +18,7 @@ from scripts.reference_of_models import NOTES, documented, fields, undescribed
 ROOT = Path(__file__).resolve().parents[2]
 IN_THE_FILE: tuple[type[BaseModel], ...] = (
     Application,
+    PipelineApplication,
     *(model for models in SECTIONS.values() for model in models),
 )
 
@@ -76,7 +78,7 @@ def test_every_record_of_the_control_topic_has_its_fields() -> None:
     assert fields(Lease) in made()["reference-internals.md"]
 
 
-@pytest.mark.parametrize("kind", ["expand", "rollback", "retire", "bridge", "watch", "snapshot"])
+@pytest.mark.parametrize("kind", ["expand", "rollback", "retire", "bridge", "watch", "snapshot", "process"])
 def test_every_dag_of_an_application_is_listed(kind: str) -> None:
     assert f"### `{kind}_<application>`" in made()["reference.md"]
 
@@ -84,5 +86,5 @@ def test_every_dag_of_an_application_is_listed(kind: str) -> None:
 def test_the_chain_and_every_command_are_listed() -> None:
     text = made()["reference.md"]
     assert "### `expand_chain_<name>`" in text
-    for command in ("validate", "acls", "describe", "plan", "status", "verify"):
+    for command in ("validate", "acls", "describe", "plan", "status", "verify", "add-stream-thread"):
         assert f"**`{command}`**" in text

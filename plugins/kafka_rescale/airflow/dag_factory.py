@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import DAG, TaskGroup, chain
 
@@ -26,8 +26,6 @@ from kafka_rescale.core.topology import Topology
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions._internal.node import DAGNode
-
-DagBuilder = Callable[[Application, Path], DAG | None]
 
 START = datetime(2025, 1, 1, tzinfo=UTC)
 """Only a scheduled DAG looks at it; a fixed one, so that parsing gives the same DAG each time."""
@@ -105,7 +103,9 @@ def stage_tooltip(stores: tuple[str, ...]) -> str:
     return f"state of {', '.join(stores)}" if stores else "no state of its own"
 
 
-def build_dags(build: DagBuilder, kind: str) -> dict[str, DAG]:
+def build_dags(
+    build: Callable[[Any, Path], DAG | None], kind: str, runtime: str = "kafka-streams"
+) -> dict[str, DAG]:
     """Return the DAGs of all application files by id.
 
     Every task parses this file again, so one file that can't be used must not break the others' runs: it gets a
@@ -113,15 +113,18 @@ def build_dags(build: DagBuilder, kind: str) -> dict[str, DAG]:
 
     :param build: makes one application's DAG, or None if it needs none of this kind.
     :param kind: first part of the DAG ids.
+    :param runtime: of the applications that have such a DAG.
     """
-    from kafka_rescale.operations.load import application_files, load_application
+    from kafka_rescale.operations import load
 
+    load_file = load.load_pipeline_application if runtime == load.SPARK else load.load_application
     dags: dict[str, DAG] = {}
     dag: DAG | None
-    for file in application_files():
+    for file in load.application_files(runtime):
         try:
-            application = load_application(file)
-            if (dag := build(application, file)) is not None:
+            application = load_file(file)
+            dag = build(application, file)
+            if dag is not None and isinstance(application, Application):
                 attach(dag, application)
         except Exception as error:
             dag = invalid_dag(f"{kind}_{file.stem}", file, str(error))

@@ -15,6 +15,7 @@ from kafka_rescale.cli.advice import with_advice
 from kafka_rescale.cli.connections import connection_for, connections_of_others
 from kafka_rescale.cli.exit_codes import FINDINGS
 from kafka_rescale.cli.output import Document, show
+from kafka_rescale.cli.threads import added, removed
 from kafka_rescale.cli.views import application_view, cluster_view, plan_view, status_view
 from kafka_rescale.core.acls import Role
 from kafka_rescale.core.application import Application
@@ -33,7 +34,8 @@ from kafka_rescale.operations.sizing import advise
 from kafka_rescale.operations.stages import lags
 
 app = typer.Typer(
-    help="Look at applications and change nothing; only verify and accept leave something in the control topic.",
+    help="Look at applications and change nothing; only verify and accept leave something in the control topic, "
+    "and add-stream-thread and remove-stream-thread change a pipeline.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -175,6 +177,22 @@ def accept(
         Document(data, "\n".join(map(str, accepted)), closing="Clear the task that failed, verify or callback."),
         as_json,
     )
+
+
+def add_stream_thread(file: File, config: Config = None, as_json: AsJson = False) -> None:
+    """Add a stream thread to a pipeline of runtime spark."""
+    show(added(file, config), as_json)
+
+
+@app.command()
+def remove_stream_thread(
+    file: File,
+    timeout: Annotated[float | None, typer.Option(min=0, help="Seconds to wait until it has ended.")] = None,
+    config: Config = None,
+    as_json: AsJson = False,
+) -> None:
+    """Remove a stream thread of a pipeline of runtime spark."""
+    show(removed(file, config, timeout), as_json)
 
 
 def _opened(file: Path, config: Path | None, role: Role = Role.PLAN) -> tuple[Application, KafkaConnection]:

@@ -10,10 +10,13 @@ from pathlib import Path
 from kafka_rescale.core.acls import Role
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.pipeline_application import PipelineApplication
 from kafka_rescale.kafka.connection import CONFIG_FILE_VARIABLE, CONFIG_VARIABLE, KafkaConnection
 
 
-def connection_for(application: Application, config: Path | None, role: Role) -> KafkaConnection:
+def connection_for(
+    application: Application | PipelineApplication, config: Path | None, role: Role
+) -> KafkaConnection:
     """Return the connection from, in this order, a file, the environment, or the Airflow connection of a role.
 
     :param config: settings by their librdkafka names, as JSON or in properties format.

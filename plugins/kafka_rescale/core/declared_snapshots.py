@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from datetime import date
 from typing import Annotated
-from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
 
-from kafka_rescale.core.fields import Name, Strict, checked
+from kafka_rescale.core.fields import Name, Strict, checked, place
 from kafka_rescale.core.serdes import NONE, serde_named
 
 SerdeName = Annotated[str, Field(max_length=100_000)]
@@ -61,18 +60,7 @@ class Snapshots(Strict):
     @field_validator("location")
     @classmethod
     def _place(cls, value: str) -> str:
-        parts = urlsplit(value)
-        if not value.startswith("/") and not parts.scheme:
-            raise ValueError(
-                f"found {value!r}; expected an absolute path or a URI such as s3://bucket/state. "
-                "Executors and Airflow run in directories of their own."
-            )
-        if parts.password is not None:
-            raise ValueError(
-                "found a password in a URI; expected none: it would show in command lines and manifests. "
-                "Give the credentials to the environment of Spark's executors."
-            )
-        return value.rstrip("/")
+        return place(value)
 
     def store_named(self, name: str) -> StoreSnapshot:
         """Return how a store is read."""

@@ -18,7 +18,6 @@ from kafka_rescale.core.declared_topics import Input, Output, Producers, Reparti
 from kafka_rescale.core.mistakes import Location, Mistake
 
 _MODELS: dict[tuple[str, ...], type[BaseModel]] = {
-    (): Application,
     ("inputs",): Input,
     ("inputs", "producers"): Producers,
     ("outputs",): Output,
@@ -56,22 +55,25 @@ _EXPECTED = {
 }
 
 
-def mistakes_of(error: ValidationError) -> list[Mistake]:
-    """Return one mistake per error of a validation, in the order of the fields."""
+def mistakes_of(error: ValidationError, root: type[BaseModel] = Application) -> list[Mistake]:
+    """Return one mistake per error of a validation, in the order of the fields.
+
+    :param root: the model of the whole file.
+    """
     errors: list[dict[str, Any]] = [dict(e) for e in error.errors(include_url=False)]
     # A list whose entries are all wrong is also reported as empty.
     around: set[Location] = {e["loc"][:n] for e in errors for n in range(1, len(e["loc"]))}
-    return [_mistake(e) for e in errors if e["type"] != "too_short" or e["loc"] not in around]
+    return [_mistake(e, root) for e in errors if e["type"] != "too_short" or e["loc"] not in around]
 
 
-def _mistake(error: Mapping[str, Any]) -> Mistake:
+def _mistake(error: Mapping[str, Any], root: type[BaseModel]) -> Mistake:
     location: Location = tuple(error["loc"])
     kind, context = error["type"], error.get("ctx", {})
     if kind == "missing":
         field = location[-1]
         return Mistake(location[:-1], f"no field `{field}`", f"a field `{field}`", f"Add `{field}:`.")
     if kind == "extra_forbidden":
-        return _unknown_field(location)
+        return _unknown_field(location, root)
     if kind == "value_error":
         return _from_validator(location, str(context.get("error", error["msg"])))
     if kind == "union_tag_invalid":
@@ -80,9 +82,10 @@ def _mistake(error: Mapping[str, Any]) -> Mistake:
     return Mistake(location, _shown(error["input"]), expected, "Correct the value.")
 
 
-def _unknown_field(location: Location) -> Mistake:
+def _unknown_field(location: Location, root: type[BaseModel]) -> Mistake:
     path = tuple(part for part in location[:-1] if isinstance(part, str))
-    fields = _MODELS[path].model_fields.items() if path in _MODELS else ()
+    model = root if path == () else _MODELS.get(path)
+    fields = model.model_fields.items() if model is not None else ()
     known = sorted(field.alias or name for name, field in fields)
     near = get_close_matches(str(location[-1]), known, n=1)
     return Mistake(

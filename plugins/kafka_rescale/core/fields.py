@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Annotated
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -27,3 +28,22 @@ def checked(value: str, lookup: Callable[[str], object]) -> str:
     except InvalidInput as error:
         raise ValueError(f"found {error.found}; expected {error.expected}. {error.remedy}") from None
     return value
+
+
+def place(value: str) -> str:
+    """Return where files are to go: an absolute path, or a URI that Arrow can write to.
+
+    :raises ValueError: it is relative, or has a password in it.
+    """
+    parts = urlsplit(value)
+    if not value.startswith("/") and not parts.scheme:
+        raise ValueError(
+            f"found {value!r}; expected an absolute path or a URI such as s3://bucket/state. "
+            "Executors and Airflow run in directories of their own."
+        )
+    if parts.password is not None:
+        raise ValueError(
+            "found a password in a URI; expected none: it would show in command lines and manifests. "
+            "Give the credentials to the environment of Spark's executors."
+        )
+    return value.rstrip("/")

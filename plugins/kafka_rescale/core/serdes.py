@@ -1,4 +1,4 @@
-"""Serdes that a snapshot can decode: string, long, JSON, and Avro with or without a schema registry's frame.
+"""Serdes: string, long, JSON, and Avro with or without a schema registry's frame.
 
 The bytes are those of Kafka's ``StringSerializer`` (UTF-8) and ``LongSerializer`` (8 bytes, big-endian), of any
 JSON serializer in UTF-8, and Avro's binary encoding, with or without the five bytes of a schema registry in front.
@@ -28,10 +28,12 @@ class Serde:
 
     :param kind: its name without the schema.
     :param schema: of an Avro serde, as JSON text.
+    :param registered_id: of the schema in a registry, for the frame that is written.
     """
 
     kind: str
     schema: str = ""
+    registered_id: int | None = None
 
     def decode(self, data: bytes) -> Any:
         """Return what the bytes stand for: a text (also for JSON), a number, or what an Avro schema describes.
@@ -39,6 +41,21 @@ class Serde:
         :raises ValueError: the bytes aren't of this serde.
         """
         return self._decoder(data)
+
+    def encode(self, value: Any) -> bytes:
+        """Return the bytes that ``decode`` takes for this value.
+
+        :raises ValueError: there are none.
+        """
+        return self._encoder(value)
+
+    @cached_property
+    def _encoder(self) -> Callable[[Any], bytes]:
+        if self.kind == LONG:
+            return _long_bytes
+        if self.kind in {AVRO, AVRO_CONFLUENT}:
+            return self._avro_encoder()
+        return str.encode
 
     @cached_property
     def _decoder(self) -> Callable[[bytes], Any]:
@@ -65,6 +82,22 @@ class Serde:
                 expected="an Avro schema in JSON",
                 remedy="Name the .avsc file with which the application writes.",
             ) from None
+
+    def _avro_encoder(self) -> Callable[[Any], bytes]:
+        from fastavro import schemaless_writer
+
+        frame = b"" if self.registered_id is None else _MAGIC + self.registered_id.to_bytes(4, "big")
+
+        def encode(value: Any) -> bytes:
+            stream = io.BytesIO()
+            stream.write(frame)
+            try:
+                schemaless_writer(stream, self.parsed_schema, value)
+            except Exception as error:
+                raise ValueError(f"not of the schema: {type(error).__name__}") from None
+            return stream.getvalue()
+
+        return encode
 
     def _avro_decoder(self) -> Callable[[bytes], Any]:
         from fastavro import schemaless_reader
@@ -110,6 +143,10 @@ def _long(data: bytes) -> int:
     if len(data) != 8:
         raise ValueError(f"{len(data)} bytes instead of 8")
     return int.from_bytes(data, "big", signed=True)
+
+
+def _long_bytes(value: int) -> bytes:
+    return value.to_bytes(8, "big", signed=True)
 
 
 def _json(data: bytes) -> str:

@@ -23,6 +23,7 @@ from kafka_rescale.core.control_records import (
 )
 from kafka_rescale.core.errors import Fenced, Outage, UnsafeState
 from kafka_rescale.core.journal import Journal
+from kafka_rescale.core.processing.record import Processing
 from kafka_rescale.core.values import Value
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
@@ -42,6 +43,7 @@ _MODELS: dict[str, type[BaseModel]] = {
     Concern.BRIDGE: Bridge,
     Concern.AUTOSCALING: Autoscaling,
     Concern.ACCEPTANCES: Acceptances,
+    Concern.PROCESSING: Processing,
 }
 # Small segments: every controller reads the topic to its end, and only closed segments are compacted.
 _CONFIGS = {

@@ -74,9 +74,19 @@ class Position:
 
 
 def read_positions(consumer: Consumer, sources: Iterable[TopicPartition]) -> dict[TopicPartition, Position]:
-    """Return the committed positions; partitions without one are left out.
+    """Return the committed positions of a copy; see ``read_committed``."""
+    return {
+        source: Position(offset, Mark.from_metadata(text))
+        for source, (offset, text) in read_committed(consumer, sources).items()
+    }
 
-    :param consumer: of the copy group and ``read_committed``, so that the answer waits for open transactions.
+
+def read_committed(
+    consumer: Consumer, sources: Iterable[TopicPartition]
+) -> dict[TopicPartition, tuple[int, str | None]]:
+    """Return the committed offsets (next to read) and their metadata; partitions without one are left out.
+
+    :param consumer: of the group and ``read_committed``, so that the answer waits for open transactions.
     :raises Outage: the coordinator did not answer.
     """
     wanted = [KafkaPartition(topic, partition) for topic, partition in sources]
@@ -100,11 +110,7 @@ def read_positions(consumer: Consumer, sources: Iterable[TopicPartition]) -> dic
 
     if wanted:
         poll_until(answered, seconds=COMMITTED_SECONDS, otherwise=lambda: failures[-1])
-    return {
-        (entry.topic, entry.partition): Position(entry.offset, Mark.from_metadata(entry.metadata))
-        for entry in found
-        if entry.offset >= 0
-    }
+    return {(entry.topic, entry.partition): (entry.offset, entry.metadata) for entry in found if entry.offset >= 0}
 
 
 def copy_consumer(connection: KafkaConnection, group: str, **tuning: object) -> Consumer:

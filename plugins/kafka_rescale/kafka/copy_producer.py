@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -36,10 +36,13 @@ class UnitProducer:
 
     :param what: what it is used for, for errors.
     :param batch_bytes: largest batch that the target accepts.
+    :param settings: in place of those that a copy needs.
     :raises Outage: the transaction coordinator does not answer.
     """
 
-    def __init__(self, connection: KafkaConnection, what: str, transactional_id: str, batch_bytes: int) -> None:
+    def __init__(
+        self, connection: KafkaConnection, what: str, transactional_id: str, batch_bytes: int, **settings: Any
+    ) -> None:
         self._what = what
         self._open = False
         self._refused: KafkaError | None = None
@@ -48,7 +51,7 @@ class UnitProducer:
         try:
             self._producer = Producer(
                 connection.client(
-                    **producer_settings(transactional_id, batch_bytes),
+                    **{**producer_settings(transactional_id, batch_bytes), **settings},
                     error_cb=self._event,
                     on_delivery=self._delivered,
                 )
@@ -86,14 +89,16 @@ class UnitProducer:
             except BufferError:
                 self._producer.poll(QUEUE_FULL_SECONDS)
 
-    def commit(self, offset: TopicPartition, consumer: Consumer) -> None:
-        """Make what was written visible and an offset of the consumer's group durable, both or none.
+    def commit(self, offsets: Sequence[TopicPartition], consumer: Consumer) -> None:
+        """Make what was written visible and offsets of the consumer's group durable, all or none.
 
         :raises Fenced: a newer attempt has taken over; nothing was written.
         :raises Rewound: the transaction was aborted.
         """
         with self.transaction():
-            self._producer.send_offsets_to_transaction([offset], consumer.consumer_group_metadata(), CALL_SECONDS)
+            self._producer.send_offsets_to_transaction(
+                list(offsets), consumer.consumer_group_metadata(), CALL_SECONDS
+            )
             self._producer.commit_transaction(CALL_SECONDS)
             self._open = False
 

@@ -115,7 +115,7 @@ class UnitWriter:
         """Commit a position and mark, together with what has been written in this transaction."""
         topic, partition = self.unit.source
         offset = KafkaPartition(topic, partition, position.offset, metadata=position.mark.to_metadata())
-        self._producer.commit(offset, consumer)
+        self._producer.commit([offset], consumer)
         self.begin(position, committed=True)
 
     def abort(self) -> None:

@@ -14,18 +14,21 @@ from kafka_rescale.core.declaration import check_declaration
 from kafka_rescale.core.errors import Finding, InvalidApplication, InvalidInput
 from kafka_rescale.core.field_errors import mistakes_of
 from kafka_rescale.core.mistakes import Location, Mistake
+from kafka_rescale.core.pipeline_application import PipelineApplication
 from kafka_rescale.core.serdes import AVRO, AVRO_CONFLUENT
 from kafka_rescale.core.topology import SubTopology, Topology
 from kafka_rescale.core.topology_describe import parse_describe
 from kafka_rescale.operations.yaml_lines import YamlDocument, parse_yaml
 
+KAFKA_STREAMS, SPARK = "kafka-streams", "spark"
 DIRECTORY_VARIABLE = "KAFKA_RESCALE_APPLICATIONS"
 _REPOSITORY = Path(__file__).resolve().parents[3]
 
 
-def application_files() -> list[Path]:
+def application_files(runtime: str = KAFKA_STREAMS) -> list[Path]:
     """Return the application files of the directory in ``KAFKA_RESCALE_APPLICATIONS``, else ``applications/``.
 
+    :param runtime: only those of this one; a file that says nothing of it is of ``kafka-streams``.
     :raises InvalidInput: the environment names a directory that does not exist.
     """
     named = os.environ.get(DIRECTORY_VARIABLE)
@@ -37,7 +40,8 @@ def application_files() -> list[Path]:
             expected="an existing directory of application files",
             remedy="Create it, or unset the variable to use `applications/`.",
         )
-    return sorted(f for f in directory.glob("*") if f.suffix in {".yaml", ".yml"})
+    files = sorted(f for f in directory.glob("*") if f.suffix in {".yaml", ".yml"})
+    return [file for file in files if (_runtime_of(file) == SPARK) == (runtime == SPARK)]
 
 
 def load_application(path: Path | str) -> Application:
@@ -59,6 +63,21 @@ def load_application(path: Path | str) -> Application:
     return application
 
 
+def load_pipeline_application(path: Path | str) -> PipelineApplication:
+    """Return the application of runtime ``spark`` that a file describes.
+
+    :raises InvalidInput: nothing has been connected to yet; the message lists every mistake with its line.
+    """
+    path = Path(path)
+    document = parse_yaml(_text_of(path), str(path))
+    if mistakes := list(document.duplicate_fields()):
+        raise _invalid(path, document, mistakes)
+    try:
+        return PipelineApplication.model_validate(document.data)
+    except ValidationError as error:
+        raise _invalid(path, document, mistakes_of(error, PipelineApplication)) from None
+
+
 def topology_of(application: Application) -> Topology:
     """Return the topology of an application, from its text or as it is spelled out.
 
@@ -74,6 +93,15 @@ def topology_of(application: Application) -> Topology:
             )
         )
     return topology.with_source_tables({s.name for s in application.stores if s.changelog == "source"})
+
+
+def _runtime_of(path: Path) -> str:
+    """Return what a file says of its runtime; one that can't be read says what is wrong with it elsewhere."""
+    try:
+        data = parse_yaml(_text_of(path), str(path)).data
+    except InvalidInput:
+        return KAFKA_STREAMS
+    return str(data.get("runtime", KAFKA_STREAMS))
 
 
 def _text_of(path: Path) -> str:

@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from kafka_rescale.core.control_records import JobResult
 from kafka_rescale.core.errors import Fenced, Outage, RescaleError, UnsafeState
@@ -17,7 +17,7 @@ from kafka_rescale.core.journal import Journal
 from kafka_rescale.core.lag_history import LagHistory
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import Change, ControlTopic
-from kafka_rescale.kafka.copy_progress import CopyProgress, Snapshot
+from kafka_rescale.kafka.copy_progress import Snapshot
 from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.spark.arguments import Arguments, parse
 from kafka_rescale.spark.exit_codes import DONE, FAILED, SUPERSEDED
@@ -36,10 +36,19 @@ WAITED_FOR = frozenset({"warm_up", "catch_up"})
 """A gate waits until the lags of these are acceptable."""
 
 
+class Progress(Protocol):
+    """Says how far a job is."""
+
+    def read(self) -> Snapshot:
+        """Return where it is now."""
+        ...
+
+
 class Job:
     """One attempt at a job.
 
-    :param name: ``restore``, ``warm_up``, ``catch_up``, ``bridge``, ``rehearse``, ``move`` or ``snapshot``.
+    :param name: ``restore``, ``warm_up``, ``catch_up``, ``bridge``, ``rehearse``, ``move``, ``snapshot`` or
+        ``process``.
     """
 
     def __init__(self, name: str, arguments: Arguments, connection: KafkaConnection) -> None:
@@ -118,7 +127,7 @@ class Job:
     def run_reported(
         self,
         action: Callable[[], T],
-        progress: CopyProgress,
+        progress: Progress,
         *,
         state_of: Callable[[Snapshot], str] = lambda _: "running",
         seconds: float = REPORT_SECONDS,
@@ -162,7 +171,7 @@ class Job:
             cause = from_text(failure)
             raise cause from (None if isinstance(cause, RescaleError) else failure)
 
-    def report(self, progress: CopyProgress, state_of: Callable[[Snapshot], str]) -> None:
+    def report(self, progress: Progress, state_of: Callable[[Snapshot], str]) -> None:
         """Print and publish where the copy is."""
         snapshot = progress.read()
         say(f"{self.key}: {snapshot}")

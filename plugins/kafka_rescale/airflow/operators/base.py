@@ -14,6 +14,7 @@ from kafka_rescale.core.acls import Role
 
 if TYPE_CHECKING:
     from kafka_rescale.core.application import Application
+    from kafka_rescale.core.pipeline_application import PipelineApplication
     from kafka_rescale.kafka.connection import KafkaConnection
 
 
@@ -27,7 +28,7 @@ class RescaleOperator(BaseOperator):
     template_fields: Sequence[str] = ("application_file",)
     ui_color = "#dbe7f5"
     role = Role.ADMIN
-    operator_extra_links = (ApplicationPageLink(),)
+    operator_extra_links: tuple[ApplicationPageLink, ...] = (ApplicationPageLink(),)
 
     def __init__(self, *, application_file: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -39,7 +40,9 @@ class RescaleOperator(BaseOperator):
 
         return load_application(self.application_file)
 
-    def connection(self, application: Application, role: Role | None = None) -> KafkaConnection:
+    def connection(
+        self, application: Application | PipelineApplication, role: Role | None = None
+    ) -> KafkaConnection:
         """Return the application's Kafka connection of a role, by default the one that this task has."""
         return KafkaRescaleHook(kafka_config_id=application.kafka_conn_id_of(role or self.role)).connection()
 

@@ -1,0 +1,179 @@
+"""What a run costs: without input, with 100,000 records, with a million keys; beside Structured Streaming.
+
+``python -m benchmarks.pipelines [--keys 1000000] [--records 100000] [--repeats 3]``. Both read the same topic on
+one broker, in turns, each run a ``spark-submit`` of its own on ``local[2]``; results are compared at the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Producer
+from kafka_rescale.core.pipeline_application import PipelineApplication
+from kafka_rescale.core.processing.request import ProcessRequest
+from kafka_rescale.embedded.broker import EmbeddedBroker
+from kafka_rescale.embedded.expansion import ROOT, SUBMIT
+from kafka_rescale.embedded.jars import ensure_jars
+from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.kafka.range_reader import read_ranges
+from kafka_rescale.operations.processing import is_idle, prepare
+from kafka_rescale.spark.package_zip import build
+
+from benchmarks.counting_pipeline import INPUT, OUTPUT
+from benchmarks.machine import machine
+from benchmarks.structured_counting import OUTPUT as STRUCTURED_OUTPUT
+
+PARTITIONS, SEED, T0 = 2, 7, 1_700_000_000_000
+RUN_SECONDS = 1_800
+
+
+@dataclass
+class Contest:
+    """One topic, and both contestants' runs over what has come into it.
+
+    :param rows: a dictionary per run.
+    """
+
+    connection: KafkaConnection
+    directory: Path
+    keys: int
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    _written: int = 0
+
+    def prepare(self) -> None:
+        """Create the topics."""
+        for topic in (INPUT, OUTPUT, STRUCTURED_OUTPUT):
+            ClusterAdmin(self.connection).ensure_topic(topic, PARTITIONS, 1, {})
+
+    def write(self, keys: Sequence[int]) -> None:
+        """Write a record for each key."""
+        producer = Producer(self.connection.client(**{"partitioner": "murmur2_random", "linger.ms": 20}))
+        for key in keys:
+            self._written += 1
+            producer.produce(INPUT, b"x" * 20, b"key-%09d" % key, timestamp=T0 + self._written)
+            if self._written % 10_000 == 0:
+                producer.flush(60)
+        assert producer.flush(60) == 0
+
+    def measure(self, what: str, number: int) -> None:
+        """Let both run once; another one is the first every time."""
+        contestants = [("pipeline", self._pipeline), ("structured_streaming", self._structured)]
+        for name, run in contestants[number % 2 :] + contestants[: number % 2]:
+            began = time.monotonic()
+            inner = run(f"{what}-{number}")
+            row = {"what": what, "who": name, "seconds": round(time.monotonic() - began, 2), "query": inner}
+            self.rows.append(row)
+            print(json.dumps(row), flush=True)
+
+    def differences(self) -> list[str]:
+        """Return the keys of which the two know different counts."""
+        ours, theirs = self._latest(OUTPUT, _from_long), self._latest(STRUCTURED_OUTPUT, int)
+        return [str(key) for key in {*ours, *theirs} if ours.get(key) != theirs.get(key)]
+
+    def _pipeline(self, run: str) -> float:
+        application = PipelineApplication.model_validate(
+            {
+                "application_id": "batches",
+                "runtime": "spark",
+                "pipeline": "benchmarks.counting_pipeline:counting",
+                "state.dir": str(self.directory / "state"),
+            }
+        )
+        thread = prepare(application, self.connection, run).processing.running[0]
+        request = ProcessRequest(
+            pipeline=application.pipeline, state_dir=application.state_dir, thread=thread, level=1
+        )
+        if is_idle(application, self.connection, run, request):
+            return 0.0
+        zipped = ["--py-files", str(build(self.directory))]
+        job = [str(ROOT / "spark_jobs" / "process.py"), "--application", "batches", "--run", run, "--attempt", "1"]
+        self._submit([*zipped, *job, "--request", request.model_dump_json()])
+        return ControlTopic(self.connection, "batches").read().results[request.key].seconds
+
+    def _structured(self, run: str) -> float:
+        jars = ",".join(str(jar) for jar in sorted(ensure_jars("connector").glob("*.jar")))
+        job = str(ROOT / "benchmarks" / "structured_counting.py")
+        checkpoint = str(self.directory / "checkpoint")
+        said = self._submit(["--jars", jars, job, self.connection.servers, checkpoint])
+        return float(next(line.split()[1] for line in said.splitlines() if line.startswith("seconds ")))
+
+    def _submit(self, arguments: list[str]) -> str:
+        command = [str(SUBMIT), "--master", "local[2]", "--conf", "spark.ui.enabled=false"]
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "KAFKA_RESCALE_KAFKA_CONFIG": json.dumps(dict(self.connection.config)),
+            "PYSPARK_PYTHON": sys.executable,
+            "PYSPARK_DRIVER_PYTHON": sys.executable,
+        }
+        done = subprocess.run(
+            [*command, "--driver-memory", "1g", *arguments],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=RUN_SECONDS,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+        return done.stdout
+
+    def _latest(self, topic: str, decode: Any) -> dict[bytes, int]:
+        ends = ClusterAdmin(self.connection).end_offsets([topic])[topic]
+        ranges = {partition: (0, end) for partition, end in ends.items()}
+        return {m.key(): decode(m.value()) for m in read_ranges(self.connection, topic, ranges)}
+
+
+def _from_long(value: bytes) -> int:
+    return int.from_bytes(value, "big", signed=True)
+
+
+def measure(directory: Path, keys: int, records: int, repeats: int) -> dict[str, Any]:
+    """Measure everything; the first run of each kind of state is the filling of it."""
+    chance = random.Random(SEED)
+    with EmbeddedBroker(directory / "broker") as broker:
+        contest = Contest(KafkaConnection(broker.client_config()), directory, keys)
+        contest.prepare()
+        contest.write(range(records))
+        contest.measure(f"{records} records, no state", 0)
+        for number in range(repeats):
+            contest.measure("idle", number)
+        contest.write(range(keys))
+        contest.measure(f"{keys} keys, new", 0)
+        for number in range(repeats):
+            contest.write([chance.randrange(keys) for _ in range(records)])
+            contest.measure(f"{records} records, {keys} keys", number)
+            contest.measure(f"idle, {keys} keys", number)
+        return {"machine": machine(), "rows": contest.rows, "differences": contest.differences()}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Command line; 1 if the two don't agree."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.pipelines", description=__doc__)
+    parser.add_argument("--keys", type=int, default=1_000_000)
+    parser.add_argument("--records", type=int, default=100_000)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--directory", type=Path, default=ROOT / "var" / "benchmarks-pipelines")
+    options = parser.parse_args(arguments)
+    shutil.rmtree(options.directory, ignore_errors=True)
+    options.directory.mkdir(parents=True)
+    found = measure(options.directory.resolve(), options.keys, options.records, options.repeats)
+    (options.directory / "results.json").write_text(json.dumps(found, indent=2) + "\n")
+    print(f"{len(found['differences'])} keys differ")
+    return 1 if found["differences"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,49 @@
+"""The same count by Structured Streaming, one batch of what there is: ``spark-submit`` runs this file.
+
+Arguments: bootstrap servers, checkpoint directory. The last line of its output is how long the query took.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from pyspark.sql import SparkSession
+
+INPUT, OUTPUT, PARTITIONS = "events", "structured", "2"
+ROCKS_DB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+def main(servers: str, checkpoint: str) -> None:
+    """Run one batch and print its seconds."""
+    spark = (
+        SparkSession.builder.appName("structured counting")
+        .config("spark.sql.shuffle.partitions", PARTITIONS)
+        .config("spark.sql.streaming.stateStore.providerClass", ROCKS_DB)
+        .config("spark.log.level", "WARN")
+        .getOrCreate()
+    )
+    began = time.monotonic()
+    events = (
+        spark.readStream.format("kafka")
+        .option("kafka.bootstrap.servers", servers)
+        .option("subscribe", INPUT)
+        .option("startingOffsets", "earliest")
+        .load()
+    )
+    counts = events.groupBy("key").count().selectExpr("key", "CAST(count AS STRING) AS value")
+    query = (
+        counts.writeStream.outputMode("update")
+        .format("kafka")
+        .option("kafka.bootstrap.servers", servers)
+        .option("topic", OUTPUT)
+        .option("checkpointLocation", checkpoint)
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    print(f"seconds {time.monotonic() - began:.3f}", flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,93 @@
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.nio.charset.StandardCharsets;
+import java.time.Instant;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Properties;
+import java.util.TreeSet;
+import org.apache.kafka.common.header.Header;
+import org.apache.kafka.common.header.internals.RecordHeaders;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
+import org.apache.kafka.common.serialization.Serdes;
+import org.apache.kafka.streams.StreamsBuilder;
+import org.apache.kafka.streams.TestInputTopic;
+import org.apache.kafka.streams.Topology;
+import org.apache.kafka.streams.TopologyTestDriver;
+import org.apache.kafka.streams.test.TestRecord;
+
+/**
+ * What Kafka Streams itself makes of the programs in {@link PipelinePrograms}: a JSON object per line in, with the name of
+ * a program and the records that it gets; one out, with its description and all records of all topics that it writes.
+ */
+public final class PipelineOracle {
+    private static final ObjectMapper JSON = new ObjectMapper();
+    private static final String APPLICATION = "app";
+
+    private PipelineOracle() {
+    }
+
+    /** The argument is a directory for local state. */
+    public static void main(final String[] arguments) throws IOException {
+        final BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line = in.readLine(); line != null; line = in.readLine()) {
+            System.out.println(run(JSON.readTree(line), arguments[0]));
+        }
+    }
+
+    private static ObjectNode run(final JsonNode scenario, final String directory) throws IOException {
+        final StreamsBuilder builder = new StreamsBuilder();
+        PipelinePrograms.ALL.get(scenario.get("program").asText()).accept(builder);
+        final Topology topology = builder.build();
+        final ObjectNode result = JSON.createObjectNode().put("describe", topology.describe().toString());
+        try (TopologyTestDriver driver = new TopologyTestDriver(topology, settings(directory), Instant.ofEpochMilli(0))) {
+            final Map<String, TestInputTopic<byte[], byte[]>> inputs = new HashMap<>();
+            for (final JsonNode record : scenario.get("records")) {
+                inputs.computeIfAbsent(record.get(0).asText(), topic ->
+                    driver.createInputTopic(topic, new ByteArraySerializer(), new ByteArraySerializer()))
+                    .pipeInput(new TestRecord<>(bytes(record.get(1)), bytes(record.get(2)),
+                        new RecordHeaders().add("h", bytes(record.get(4))), record.get(3).asLong()));
+            }
+            final ObjectNode topics = result.putObject("topics");
+            for (final String topic : new TreeSet<>(driver.producedTopicNames())) {
+                final String plain = topic.startsWith(APPLICATION + "-") ? topic.substring(APPLICATION.length() + 1) : topic;
+                final ArrayNode records = topics.putArray(plain);
+                driver.createOutputTopic(topic, new ByteArrayDeserializer(), new ByteArrayDeserializer())
+                    .readRecordsToList().forEach(record -> records.add(written(record)));
+            }
+        }
+        return result;
+    }
+
+    private static Properties settings(final String directory) {
+        final Properties settings = new Properties();
+        settings.put("application.id", APPLICATION);
+        settings.put("bootstrap.servers", "127.0.0.1:1");
+        settings.put("statestore.cache.max.bytes", 0);
+        settings.put("state.dir", directory);
+        settings.put("default.key.serde", Serdes.StringSerde.class);
+        settings.put("default.value.serde", Serdes.StringSerde.class);
+        // Otherwise the records without a partner come once in a second of the wall clock, which stands still here.
+        settings.put("__emit.interval.ms.kstreams.outer.join.spurious.results.fix__", 0L);
+        return settings;
+    }
+
+    private static ArrayNode written(final TestRecord<byte[], byte[]> record) {
+        final ArrayNode fields = JSON.createArrayNode().add(record.key()).add(record.value()).add(record.timestamp());
+        final ArrayNode headers = fields.addArray();
+        for (final Header header : record.headers()) {
+            headers.addArray().add(header.key()).add(header.value());
+        }
+        return fields;
+    }
+
+    private static byte[] bytes(final JsonNode field) throws IOException {
+        return field.isNull() ? null : field.binaryValue();
+    }
+}

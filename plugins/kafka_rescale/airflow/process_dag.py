@@ -1,0 +1,58 @@
+"""``process_<application>``: a pipeline that this project runs, thread by thread, on a schedule."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from airflow.sdk import DAG
+
+from kafka_rescale.airflow.dag_factory import START
+from kafka_rescale.airflow.operators.process import AssignOperator, ProcessOperator
+from kafka_rescale.airflow.retries import DEFAULT_ARGS
+from kafka_rescale.core.acls import Role
+from kafka_rescale.core.pipeline_application import PipelineApplication
+from kafka_rescale.core.pipelines import pipeline_named
+from kafka_rescale.core.processing.internal_topics import levels
+
+DOC = """
+Processes what has come into the inputs of `{application_id}` since the last run, exactly once.
+
+`assign` creates the internal topics that are missing and gives every task to a stream thread. Then there is one
+`spark-submit` for each thread and level: level 1 reads only inputs, level 2 what level 1 has written, and so on. A
+thread without anything to read starts no driver. Each task commits its outputs, its changelogs and its offsets
+together; an attempt that was thought dead is fenced by the next one. Whatever fails can be cleared, or left to the
+next run.
+
+```
+{description}
+```
+"""
+
+
+def process_dag(application: PipelineApplication, file: Path) -> DAG:
+    """Return the DAG that runs a pipeline."""
+    name, pipeline = application.application_id, pipeline_named(application.pipeline)
+    with DAG(
+        dag_id=f"process_{name}",
+        schedule=application.schedule,
+        start_date=START,
+        catchup=False,
+        max_active_runs=1,
+        default_args=DEFAULT_ARGS,
+        doc_md=DOC.format(application_id=name, description=pipeline.describe().rstrip()),
+        tags=["kafka-rescale", "process", *application.tags],
+    ) as dag:
+        last = assign = AssignOperator(task_id="assign", application_file=str(file))
+        for level, _ in enumerate(levels(pipeline.topology), start=1):
+            threads = ProcessOperator.partial(
+                task_id=f"process_{level}",
+                application_file=str(file),
+                application_id=name,
+                level=level,
+                kafka_conn_id=application.kafka_conn_id_of(Role.COPY),
+                conn_id=application.spark_conn_id,
+                conf=dict(application.spark_conf),
+            ).expand(thread=assign.output)
+            last >> threads
+            last = threads
+    return dag

@@ -1,0 +1,158 @@
+"""The processors of one task, wired, and what has to survive a restart of it beside its stores."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.pipeline.nodes import Node
+from kafka_rescale.core.pipeline.processor import Processor, TaskContext, forward_to
+from kafka_rescale.core.pipeline.stateless import Columnar, Source
+from kafka_rescale.core.pipeline.task import CHECKPOINT_CHARACTERS, Emitted, Record
+from kafka_rescale.core.pipeline.vectorized import Batch, Vectorized
+
+_STREAM_TIME = ""
+_LONGEST_MARK = len(str(2**63)) + len('\\"\\":,')
+
+
+class BuiltTask:
+    """What one task does (:class:`~kafka_rescale.core.pipeline.task.TaskProcessor`).
+
+    :param id: ``<sub-topology>_<partition>``.
+    :raises InvalidInput: what has to survive a restart can't be kept in the metadata of offsets.
+    """
+
+    def __init__(self, id: str, nodes: Sequence[Node], context: TaskContext) -> None:
+        self._id, self._context = id, context
+        processors = {node.name: node.supplier(context) for node in nodes}
+        behind = {name: [processors[n.name] for n in nodes if name in n.predecessors] for name in processors}
+        for name, processor in processors.items():
+            processor.forward = forward_to(behind[name])
+        self._sources: dict[str, Source] = {}
+        self._chains: dict[str, list[Columnar]] = {}
+        successors = {processor: behind[name] for name, processor in processors.items()}
+        for node in nodes:
+            source = processors[node.name]
+            if isinstance(source, Source):
+                chain = _vectorized_chain(source, successors)
+                self._sources |= dict.fromkeys(node.topics, source)
+                self._chains |= dict.fromkeys(node.topics, chain) if chain else {}
+        self._check_checkpoint()
+
+    def process(self, record: Record) -> list[Emitted]:
+        """Process one record to its end and return what it makes the sinks write, in order.
+
+        :raises InvalidInput: its bytes aren't of the declared serde, or its timestamp is none.
+        """
+        source = self._source(record)
+        key, value = source.read(record)
+        self._advance(record)
+        source.process(key, value, record.timestamp_ms, record.headers)
+        return self._take()
+
+    def process_batch(self, records: Sequence[Record]) -> list[Emitted]:
+        """Return what ``process`` returns for each of them, in order; vectorised functions see many at once."""
+        if not self._chains:
+            return [emitted for record in records for emitted in self.process(record)]
+        prepared = self._through_chains(records)
+        emitted: list[Emitted] = []
+        for place, record in enumerate(records):
+            chain = self._chains.get(record.topic)
+            if chain is None:
+                emitted += self.process(record)
+                continue
+            self._advance(record)
+            if place in prepared:
+                batch, row = prepared[place]
+                chain[-1].forward(batch.keys[row], batch.values[row], batch.timestamps[row], batch.headers[row])
+                emitted += self._take()
+        return emitted
+
+    def stream_time(self) -> int:
+        """Return the highest timestamp in ms of any record processed so far, -1 before the first."""
+        return self._context.stream_time.value
+
+    def dropped_records(self) -> int:
+        """Return how many records it has passed over: late ones, and those without the key that they need."""
+        return self._context.dropped
+
+    def checkpoint(self) -> str:
+        """Return what has to survive beside the stores: stream times and counters, as JSON."""
+        times = {_STREAM_TIME: self._context.stream_time, **self._context.marks}
+        return json.dumps({name: mark.value for name, mark in times.items()}, separators=(",", ":"))
+
+    def restore(self, checkpoint: str) -> None:
+        """Go on from what ``checkpoint`` returned; an empty text is the beginning.
+
+        What this pipeline doesn't know is passed over, and what the text lacks begins anew, so that an operation
+        can be added to a pipeline.
+
+        :raises InvalidInput: the text isn't one that ``checkpoint`` returned.
+        """
+        try:
+            found = json.loads(checkpoint) if checkpoint else {}
+            values = {str(name): int(value) for name, value in found.items()}
+        except (ValueError, TypeError, AttributeError):
+            raise InvalidInput(
+                f"checkpoint of task {self._id}",
+                found=repr(checkpoint[:60]),
+                expected="what the task's checkpoint() returned",
+                remedy="Another program commits the offsets of this group; give the pipeline one of its own.",
+            ) from None
+        for name, mark in {_STREAM_TIME: self._context.stream_time, **self._context.marks}.items():
+            mark.value = values.get(name, mark.value)
+
+    def _through_chains(self, records: Sequence[Record]) -> dict[int, tuple[Batch, int]]:
+        """Return the records that come out of the vectorised operations, by their places."""
+        batches: dict[str, Batch] = {}
+        for place, record in enumerate(records):
+            if record.topic in self._chains:
+                key, value = self._source(record).read(record)
+                batch = batches.setdefault(record.topic, Batch())
+                batch.add(place, key, value, record.timestamp_ms, record.headers)
+        for topic, batch in batches.items():
+            for operation in self._chains[topic]:
+                operation.apply(batch)
+        return {place: (batch, row) for batch in batches.values() for row, place in enumerate(batch.places)}
+
+    def _source(self, record: Record) -> Source:
+        source = self._sources.get(record.topic)
+        if source is None or record.timestamp_ms < 0:
+            raise InvalidInput(
+                f"record {record.topic}-{record.partition} at offset {record.offset} for task {self._id}",
+                found=f"timestamp {record.timestamp_ms}" if source else "a foreign topic",
+                expected=f"a timestamp since the epoch, of one of {', '.join(self._sources)}",
+                remedy="Let producers set timestamps, or the topic (message.timestamp.type=LogAppendTime).",
+            )
+        return source
+
+    def _advance(self, record: Record) -> None:
+        stream_time = self._context.stream_time
+        stream_time.value = max(stream_time.value, record.timestamp_ms)
+
+    def _take(self) -> list[Emitted]:
+        emitted, self._context.emitted = self._context.emitted, []
+        return emitted
+
+    def _check_checkpoint(self) -> None:
+        longest = sum(len(name) + _LONGEST_MARK for name in ("", *self._context.marks))
+        if longest > CHECKPOINT_CHARACTERS:
+            raise InvalidInput(
+                f"task {self._id}",
+                found=f"{len(self._context.marks)} times and counters, up to {longest} characters",
+                expected=f"at most {CHECKPOINT_CHARACTERS} characters, which fit into the metadata of offsets",
+                remedy="Give windows and stream-stream joins shorter names, or part them by repartition().",
+            )
+
+
+def _vectorized_chain(source: Source, successors: dict[Processor, list[Processor]]) -> list[Columnar]:
+    """Return the operations behind a source that whole batches go through, up to the last vectorised one."""
+    chain: list[Columnar] = []
+    here: Processor = source
+    while len(successors[here]) == 1 and isinstance(following := successors[here][0], Columnar):
+        chain.append(following)
+        here = following
+    while chain and not isinstance(chain[-1].function, Vectorized):
+        chain.pop()
+    return chain

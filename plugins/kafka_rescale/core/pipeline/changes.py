@@ -1,0 +1,77 @@
+"""Updates of tables, and the operations that take them one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from kafka_rescale.core.pipeline.processor import Processor, TaskContext
+from kafka_rescale.core.pipeline.stores import TimestampedKeyValueStore
+from kafka_rescale.core.pipeline.task import Headers
+
+Compute = Callable[[Any, Any], Any]
+"""From a key and a value that isn't ``None`` to a value."""
+
+
+class Change(NamedTuple):
+    """A table's update: ``old`` only where somebody has asked for old values."""
+
+    new: Any
+    old: Any
+
+
+class TableSource(Processor):
+    """``KTableSource``: makes a table of a stream of updates.
+
+    :param store: ``None`` where nobody reads the table.
+    """
+
+    def __init__(self, context: TaskContext, store: TimestampedKeyValueStore | None, sends_old: bool) -> None:
+        self._context, self._store, self._sends_old = context, store, sends_old
+
+    def process(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+        if key is None:
+            self._context.dropped += 1
+            return
+        old = None
+        if self._store is not None:
+            stored = self._store.get(key) if self._sends_old else None
+            old = None if stored is None else stored.value
+            self._store.put(key, value, timestamp, timestamp)
+        self.forward(key, Change(value, old), timestamp, headers)
+
+
+class TableCompute(Processor):
+    """``KTableFilter`` and ``KTableMapValues``.
+
+    :param store: ``None`` where the result isn't materialized.
+    :param skips_nothing: pass over updates from nothing to nothing, as filters do.
+    """
+
+    def __init__(
+        self, compute: Compute, store: TimestampedKeyValueStore | None, sends_old: bool, skips_nothing: bool
+    ) -> None:
+        self._compute, self._store = compute, store
+        self._sends_old, self._skips_nothing = sends_old, skips_nothing
+
+    def process(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+        new = None if value.new is None else self._compute(key, value.new)
+        old = self._old(key, value.old) if self._sends_old else None
+        if self._skips_nothing and self._sends_old and old is None and new is None:
+            return
+        if self._store is not None:
+            self._store.put(key, new, timestamp, timestamp)
+        self.forward(key, Change(new, old), timestamp, headers)
+
+    def _old(self, key: Any, value: Any) -> Any:
+        if self._store is not None:
+            stored = self._store.get(key)
+            return None if stored is None else stored.value
+        return None if value is None else self._compute(key, value)
+
+
+class ToStream(Processor):
+    """``KTable#toStream``: only the new values, tombstones among them."""
+
+    def process(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+        self.forward(key, value.new, timestamp, headers)

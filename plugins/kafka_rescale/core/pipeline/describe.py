@@ -1,0 +1,71 @@
+"""The text that ``Topology#describe()`` prints.
+
+Nodes come by the size of what is behind them, then by name. The neighbours of a node come by the sizes at the
+moment when they were connected (``InternalTopologyBuilder#describeSubtopology``): these steps are followed here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kafka_rescale.core.pipeline.java_order import TreeOrder, hash_order
+from kafka_rescale.core.pipeline.nodes import Kind, Node, Nodes
+
+
+@dataclass(eq=False)
+class _Described:
+    """A node with its neighbours in the order of ``NodeComparator``.
+
+    :param size: of the sub-topology that begins at this node, itself included.
+    """
+
+    node: Node
+    size: int = 1
+    predecessors: TreeOrder[_Described] = field(default_factory=lambda: TreeOrder(_compare))
+    successors: TreeOrder[_Described] = field(default_factory=lambda: TreeOrder(_compare))
+
+    def grow(self, by: int) -> None:
+        """Add to the size of this node and of all nodes that it is known to be behind."""
+        self.size += by
+        for predecessor in self.predecessors:
+            predecessor.grow(by)
+
+
+def described(nodes: Nodes) -> str:
+    """Return what ``Topology#describe()`` prints."""
+    parts = [f"  Sub-topology: {number}\n{_sub_topology(group)}\n" for number, group in enumerate(nodes.groups())]
+    return "Topologies:\n " + "".join(parts)
+
+
+def _sub_topology(group: list[Node]) -> str:
+    by_name = {node.name: _Described(node) for node in group}
+    # A map of names is filled from a set of names: the second one hands them out as the first one did.
+    for name in hash_order(hash_order(by_name)):
+        here = by_name[name]
+        for predecessor in (by_name[p] for p in here.node.predecessors):
+            here.predecessors.add(predecessor)
+            predecessor.successors.add(here)
+            predecessor.grow(here.size)
+    ordered = sorted(by_name.values(), key=lambda d: (-d.size, d.node.name))
+    return "".join(f"    {_text(each)}\n" for each in ordered)
+
+
+def _text(each: _Described) -> str:
+    node = each.node
+    after = f"\n      --> {_names(each.successors)}"
+    before = f"\n      <-- {_names(each.predecessors)}"
+    if node.kind is Kind.SOURCE:
+        return f"Source: {node.name} (topics: [{', '.join(hash_order(node.topics))}]){after}"
+    if node.kind is Kind.SINK:
+        return f"Sink: {node.name} (topic: {node.topics[0]}){before}"
+    return f"Processor: {node.name} (stores: [{', '.join(hash_order(hash_order(node.stores)))}]){after}{before}"
+
+
+def _names(nodes: TreeOrder[_Described]) -> str:
+    return ", ".join(each.node.name for each in nodes) or "none"
+
+
+def _compare(one: _Described, two: _Described) -> int:
+    if one.size != two.size:
+        return two.size - one.size
+    return (one.node.name > two.node.name) - (one.node.name < two.node.name)

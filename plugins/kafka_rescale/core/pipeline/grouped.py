@@ -1,0 +1,108 @@
+"""Streams grouped by key, in the words of ``KGroupedStream``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from kafka_rescale.core.pipeline.aggregates import Aggregation, StreamAggregate, counting, reducing
+from kafka_rescale.core.pipeline.graph import Graph, GraphNode
+from kafka_rescale.core.pipeline.nodes import Kind, Node, Nodes, Supplier
+from kafka_rescale.core.pipeline.processor import Processor, TaskContext
+from kafka_rescale.core.pipeline.repartition import repartition_node
+from kafka_rescale.core.pipeline.serdes import LONG, Serde
+from kafka_rescale.core.pipeline.stores import StoreSerdes
+from kafka_rescale.core.pipeline.table_logic import MaterializedTable
+from kafka_rescale.core.pipeline.tables import KTable
+from kafka_rescale.core.pipeline.task import StoreDefinition
+from kafka_rescale.core.pipeline.windowed import AGGREGATE, REDUCE, WindowedKStream
+from kafka_rescale.core.pipeline.windows import SessionWindows, TimeWindows
+
+
+@dataclass
+class KGroupedStream:
+    """A stream grouped by key, to be aggregated.
+
+    Every ``store`` is the name of the state store, and so of its changelog; one is generated where it is left out.
+    """
+
+    graph: Graph
+    node: GraphNode
+    key: Serde | None
+    value: Serde | None
+    sources: frozenset[str]
+    repartition_required: bool
+    repartition_name: str = ""
+    _shared: GraphNode | None = field(default=None, init=False)
+
+    def count(self, *, store: str = "", value: Serde = LONG, name: str = "") -> KTable:
+        """Count the records of every key."""
+        return self._aggregated(AGGREGATE, counting(), store, value, name)
+
+    def reduce(
+        self, reducer: Callable[[Any, Any], Any], *, store: str = "", value: Serde | None = None, name: str = ""
+    ) -> KTable:
+        """Combine the values of every key by ``reducer(aggregate, value)``, beginning with the first value."""
+        return self._aggregated(REDUCE, reducing(reducer), store, value or self.value, name)
+
+    def aggregate(
+        self,
+        initializer: Callable[[], Any],
+        aggregator: Callable[[Any, Any, Any], Any],
+        *,
+        store: str = "",
+        value: Serde | None = None,
+        name: str = "",
+    ) -> KTable:
+        """Add the values of every key to ``initializer()`` by ``aggregator(key, value, aggregate)``.
+
+        :param value: how aggregates are written; an aggregator may change and return the aggregate that it gets.
+        """
+        return self._aggregated(AGGREGATE, Aggregation(initializer, aggregator), store, value, name)
+
+    def windowed_by(self, windows: TimeWindows | SessionWindows) -> WindowedKStream:
+        """Aggregate in windows of time or in sessions."""
+        return WindowedKStream(self, windows)
+
+    def _aggregated(self, prefix: str, how: Aggregation, store: str, value: Serde | None, name: str) -> KTable:
+        definition = StoreDefinition(store or self.graph.new_store_name(prefix), "timestamped-key-value")
+        name = self.graph.new_name(prefix, name)
+        logic = StreamTable(definition, StoreSerdes(definition.name, self.key, value), how)
+        node, sources = self.added(name, definition, logic.processor)
+        return KTable(self.graph, node, self.key, value, sources, logic)
+
+    def added(self, name: str, store: StoreDefinition, supplier: Supplier) -> tuple[GraphNode, frozenset[str]]:
+        """Add an aggregation with its store, behind a repartition topic if there has to be one.
+
+        As ``GroupedStreamAggregateBuilder``: a repartition topic that has a name is shared by all aggregations.
+
+        :returns: its node, and the sources of its sub-topology.
+        """
+        parent, sources = self.node, self.sources
+        if self.repartition_required:
+            made = repartition_node(self.graph, self.repartition_name or store.name, self.key, self.value)
+            if self._shared is None or not self.repartition_name:
+                self._shared = made
+            self.graph.add(self._shared, parent)
+            parent, sources = self._shared, frozenset({made.name})
+
+        def write(nodes: Nodes, parents: tuple[str, ...]) -> None:
+            nodes.add(Node(name, Kind.PROCESSOR, supplier, parents))
+            nodes.add_store(store, (name,))
+
+        node = GraphNode(name, write)
+        self.graph.add(node, parent)
+        return node, sources
+
+
+class StreamTable(MaterializedTable):
+    """The table that an aggregation without windows makes: it is always in its store."""
+
+    def __init__(self, store: StoreDefinition, serdes: StoreSerdes, how: Aggregation) -> None:
+        super().__init__(store, serdes)
+        self._how = how
+
+    def processor(self, context: TaskContext) -> Processor:
+        """Return the aggregation of a task."""
+        return StreamAggregate(context, self.open(context), self._how, self.sends_old)

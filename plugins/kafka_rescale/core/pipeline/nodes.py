@@ -1,0 +1,160 @@
+"""The nodes that a pipeline is made of when it is built, and the sub-topologies that they form.
+
+As ``InternalTopologyBuilder``: two nodes are of one sub-topology if one feeds the other or both use one store.
+Topics connect nothing, which is what repartition topics are for. Sub-topologies are numbered by their first node.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.pipeline.serdes import Serde
+from kafka_rescale.core.pipeline.task import StoreDefinition
+
+if TYPE_CHECKING:
+    from kafka_rescale.core.pipeline.processor import Processor, TaskContext
+
+_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+
+Supplier = Callable[["TaskContext"], "Processor"]
+
+
+class Kind(Enum):
+    """What ``Topology#describe()`` calls a node."""
+
+    SOURCE = "Source"
+    PROCESSOR = "Processor"
+    SINK = "Sink"
+
+
+@dataclass
+class Node:
+    """A node of the topology, with its name in ``describe()``.
+
+    :param topics: of a source all that it reads, of a sink the one that it writes.
+    :param supplier: makes the processor of a task; for sources and sinks as well.
+    """
+
+    name: str
+    kind: Kind
+    supplier: Supplier
+    predecessors: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
+    stores: dict[str, None] = field(default_factory=dict)
+
+
+class Nodes:
+    """All nodes, in the order in which they were added."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, Node] = {}
+        self.stores: dict[str, StoreDefinition] = {}
+        self.repartitions: dict[str, int | None] = {}
+        self._readers: dict[str, str] = {}
+
+    def add(self, node: Node) -> None:
+        """Add a node behind its predecessors.
+
+        :raises InvalidInput: there is a node of this name, its topic is read already, or a name can't be one.
+        """
+        for name in (node.name, *node.topics):
+            _check_name(name)
+        if node.name in self.by_name:
+            raise _named_twice("node", node.name)
+        if node.kind is Kind.SOURCE:
+            for topic in node.topics:
+                if self._readers.setdefault(topic, node.name) != node.name:
+                    raise _read_twice(topic)
+        self.by_name[node.name] = node
+
+    def add_store(self, store: StoreDefinition, users: Iterable[str]) -> None:
+        """Add a store that some nodes use.
+
+        :raises InvalidInput: there is another store of this name, or the name can't be one.
+        """
+        _check_name(store.name)
+        if self.stores.get(store.name, store) is not store:
+            raise _named_twice("store", store.name)
+        self.stores[store.name] = store
+        for user in users:
+            self.connect(user, (store.name,))
+
+    def connect(self, user: str, stores: Iterable[str]) -> None:
+        """Let a node use stores that have been added."""
+        self.by_name[user].stores.update(dict.fromkeys(stores))
+
+    def add_repartition(self, topic: str, partitions: int | None) -> None:
+        """Add a repartition topic.
+
+        :param partitions: that the program asks for.
+        """
+        if topic in self.repartitions:
+            raise _named_twice("repartition topic", topic)
+        self.repartitions[topic] = partitions
+
+    def groups(self) -> list[list[Node]]:
+        """Return the nodes of every sub-topology, both in order."""
+        root = {name: name for name in self.by_name}
+
+        def find(name: str) -> str:
+            while root[name] != name:
+                name = root[name]
+            return name
+
+        users: dict[str, str] = {}
+        for node in self.by_name.values():
+            for predecessor in node.predecessors:
+                root[find(predecessor)] = find(node.name)
+            for store in node.stores:
+                root[find(users.setdefault(store, node.name))] = find(node.name)
+        groups: dict[str, list[Node]] = {}
+        for node in self.by_name.values():
+            groups.setdefault(find(node.name), []).append(node)
+        return list(groups.values())
+
+
+def _check_name(name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise InvalidInput(
+            f"name {name!r}",
+            found="a name that can't be a topic's",
+            expected="up to 249 letters, digits, dots, underscores and hyphens",
+            remedy="Choose another one: names of nodes and stores become names of topics.",
+        )
+
+
+def _named_twice(what: str, name: str) -> InvalidInput:
+    return InvalidInput(
+        f"{what} {name!r}",
+        found="two of this name",
+        expected="a name of its own for each",
+        remedy="Give one of them another name, or none: then a name is generated.",
+    )
+
+
+def _read_twice(topic: str) -> InvalidInput:
+    return InvalidInput(
+        f"topic {topic!r}",
+        found="two sources that read it, one of them as a table",
+        expected="one source",
+        remedy="Read it once; make the stream from the table by to_stream().",
+    )
+
+
+@dataclass(frozen=True)
+class SinkTarget:
+    """What a sink writes.
+
+    :param key: ``None`` where nobody has said how keys are written; likewise ``value``.
+    :param is_output: only to outputs do windowed keys go by the key without the window (``StreamSinkNode``).
+    """
+
+    topic: str
+    key: Serde | None
+    value: Serde | None
+    is_output: bool = True

@@ -1,0 +1,86 @@
+"""What a left or outer join of streams keeps: records that have found no partner yet, by time.
+
+A key is 8 bytes of time, 1 byte of the side (1 left, 0 right) and the key, a value a list of values with 1 byte of
+their side in front: ``TimestampedKeyAndJoinSideSerializer``, ``ListSerializer``, ``LeftOrRightValueSerializer``.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from kafka_rescale.core.pipeline.stores import StoreSerdes
+from kafka_rescale.core.pipeline.task import StoreView
+
+_HEAD = struct.Struct(">q?")
+_LENGTH = struct.Struct(">i")
+_VARIABLE_SIZE = b"\x01"
+_BEHIND_ALL = b"\x80"
+
+
+class Lonely(NamedTuple):
+    """Records of one side, key and time that have found no partner yet.
+
+    :param raw: the key of the store.
+    """
+
+    raw: bytes
+    key: Any
+    timestamp: int
+    is_left: bool
+    values: tuple[Any, ...]
+
+
+class OuterJoinStore:
+    """``ListValueStore`` as joins use it.
+
+    :param left: how values of the left side are written, and keys; likewise ``right``.
+    """
+
+    def __init__(self, view: StoreView, left: StoreSerdes, right: StoreSerdes) -> None:
+        self._view, self._left, self._right = view, left, right
+
+    def add(self, key: Any, timestamp: int, is_left: bool, value: Any) -> None:
+        """Remember a record that has found no partner."""
+        raw = self._raw(key, timestamp, is_left)
+        entry = self._view.get(raw)
+        elements = [] if entry is None else _elements(entry.value)
+        serdes = self._left if is_left else self._right
+        elements.append(bytes((is_left,)) + serdes.encode("value", value))
+        listed = b"".join(_LENGTH.pack(len(e)) + e for e in elements)
+        self._view.put(raw, _VARIABLE_SIZE + _LENGTH.pack(len(elements)) + listed, timestamp)
+
+    def forget(self, key: Any, timestamp: int, is_left: bool, record_timestamp: int) -> None:
+        """Delete the records of a side, key and time if there are any.
+
+        :param record_timestamp: of the record that is being processed.
+        """
+        raw = self._raw(key, timestamp, is_left)
+        if self._view.get(raw) is not None:
+            self.delete(raw, record_timestamp)
+
+    def delete(self, raw: bytes, record_timestamp: int) -> None:
+        """Delete what :meth:`all` has returned."""
+        self._view.put(raw, None, record_timestamp)
+
+    def all(self) -> Iterator[Lonely]:
+        """Yield everything in the order of times, the right side first."""
+        for raw, entry in self._view.range(b"", _BEHIND_ALL):
+            timestamp, is_left = _HEAD.unpack(raw[: _HEAD.size])
+            serdes = self._left if is_left else self._right
+            values = tuple(serdes.decode(element[1:]) for element in _elements(entry.value))
+            yield Lonely(raw, serdes.decode_key(raw[_HEAD.size :]), timestamp, is_left, values)
+
+    def _raw(self, key: Any, timestamp: int, is_left: bool) -> bytes:
+        return _HEAD.pack(timestamp, is_left) + self._left.encode("key", key)
+
+
+def _elements(listed: bytes) -> list[bytes]:
+    found, at = [], len(_VARIABLE_SIZE) + _LENGTH.size
+    while at < len(listed):
+        (length,) = _LENGTH.unpack_from(listed, at)
+        at += _LENGTH.size
+        found.append(listed[at : at + length])
+        at += length
+    return found

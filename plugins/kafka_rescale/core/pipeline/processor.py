@@ -1,0 +1,62 @@
+"""What every node of a task does with a record, and what it can reach while it does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kafka_rescale.core.pipeline.task import Emitted, Headers, StoreView
+
+Forward = Callable[[Any, Any, int, Headers], None]
+"""Key, value, timestamp in ms, headers."""
+
+
+@dataclass
+class Mark:
+    """A number that has to survive a restart: a stream time, a counter."""
+
+    value: int
+
+
+@dataclass
+class TaskContext:
+    """What the processors of one task share.
+
+    :param emitted: what the sinks have written since the runner last took it.
+    :param stream_time: the highest timestamp of all records of the task.
+    """
+
+    views: Mapping[str, StoreView]
+    partition: int
+    emitted: list[Emitted] = field(default_factory=list)
+    marks: dict[str, Mark] = field(default_factory=dict)
+    stream_time: Mark = field(default_factory=lambda: Mark(-1))
+    dropped: int = 0
+
+    def mark(self, name: str, initial: int = -1) -> Mark:
+        """Return the mark of this name, which whoever asks for the same name shares."""
+        return self.marks.setdefault(name, Mark(initial))
+
+
+class Processor:
+    """A node of a task; ``forward`` hands a record to all nodes behind it, in the order of the program."""
+
+    forward: Forward
+
+    def process(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+        """Do what the node does with one record."""
+        raise NotImplementedError
+
+
+def forward_to(successors: list[Processor]) -> Forward:
+    """Return what hands a record to all of them."""
+    if len(successors) == 1:
+        return successors[0].process
+    calls = [successor.process for successor in successors]
+
+    def forward(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+        for call in calls:
+            call(key, value, timestamp, headers)
+
+    return forward

@@ -1,0 +1,228 @@
+"""Streams of records, in the words of ``KStream``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.pipeline import stateless
+from kafka_rescale.core.pipeline.graph import Graph, GraphNode
+from kafka_rescale.core.pipeline.grouped import KGroupedStream
+from kafka_rescale.core.pipeline.join_streams import join_node, stream_join
+from kafka_rescale.core.pipeline.nodes import Kind, Node, Nodes, SinkTarget, Supplier
+from kafka_rescale.core.pipeline.processor import Processor, TaskContext
+from kafka_rescale.core.pipeline.repartition import repartition_node, repartitioned
+from kafka_rescale.core.pipeline.serdes import Serde
+from kafka_rescale.core.pipeline.stores import StoreSerdes
+from kafka_rescale.core.pipeline.table_joins import Joiner, Side, StreamTableJoin
+from kafka_rescale.core.pipeline.table_logic import Getter
+from kafka_rescale.core.pipeline.tables import KTable
+from kafka_rescale.core.pipeline.windows import JoinWindows
+
+
+@dataclass(frozen=True)
+class HowJoined:
+    """How a stream is joined, beyond what it is joined with.
+
+    :param key: how keys are written where they are stored or repartitioned; likewise ``value``, and
+        ``other_value`` of the other stream.
+    :param store: the begin of the names of a stream-stream join's stores.
+    :param name: the name of the join with a table, the begin of the names of a stream-stream join's nodes; and of
+        repartition topics: ``<name>-repartition``, ``<name>-left-repartition``, ``<name>-right-repartition``.
+    """
+
+    key: Serde | None = None
+    value: Serde | None = None
+    other_value: Serde | None = None
+    store: str = ""
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class KStream:
+    """A stream of records; every method adds an operation to the pipeline and returns what comes out of it.
+
+    Every ``name`` is the operation's name in ``describe()``; one is generated where it is left out.
+
+    :param key: how keys are written where they have to be; ``None`` after an operation that may have changed them.
+    """
+
+    graph: Graph
+    node: GraphNode
+    key: Serde | None
+    value: Serde | None
+    sources: frozenset[str]
+    repartition_required: bool = False
+    _repartitioned: list[GraphNode] = field(default_factory=list, init=False)
+
+    def filter(self, predicate: Callable[[Any, Any], object], *, name: str = "") -> KStream:
+        """Keep the records for which ``predicate(key, value)`` is true.
+
+        :param predicate: may be vectorised, as the functions of ``map_values`` and ``select_key``.
+        """
+        name = self.graph.new_name("KSTREAM-FILTER-", name)
+        return self._then(name, lambda context: stateless.Filter(predicate))
+
+    def map_values(
+        self, mapper: Callable[..., Any], *, with_key: bool = False, value: Serde | None = None, name: str = ""
+    ) -> KStream:
+        """Replace every value by ``mapper(value)``, or by ``mapper(key, value)`` if ``with_key``.
+
+        :param value: how the new values are written, unless the operation that writes them says so.
+        """
+        name = self.graph.new_name("KSTREAM-MAPVALUES-", name)
+        return replace(self._then(name, lambda context: stateless.MapValues(mapper, with_key)), value=value)
+
+    def select_key(
+        self, mapper: Callable[[Any, Any], Any], *, key: Serde | None = None, name: str = ""
+    ) -> KStream:
+        """Give every record the key ``mapper(key, value)``; what needs them by key repartitions them then.
+
+        :param key: how the new keys are written, unless the operation that writes them says so.
+        """
+        name = self.graph.new_name("KSTREAM-KEY-SELECT-", name)
+        stream = self._then(name, lambda context: stateless.SelectKey(mapper))
+        return replace(stream, key=key, repartition_required=True)
+
+    def repartition(
+        self,
+        *,
+        name: str = "",
+        key: Serde | None = None,
+        value: Serde | None = None,
+        partitions: int | None = None,
+    ) -> KStream:
+        """Write the stream to an internal topic and go on behind it.
+
+        :param name: of the topic ``<name>-repartition``.
+        :param partitions: of that topic; as many as the inputs have where it is left out.
+        """
+        name = name or self.graph.new_name("KSTREAM-REPARTITION-")
+        keys, values = key or self.key, value or self.value
+        node = repartitioned(self.graph, self.node, name, keys, values, partitions)
+        return KStream(self.graph, node, keys, values, frozenset({node.name}))
+
+    def group_by_key(
+        self, *, name: str = "", key: Serde | None = None, value: Serde | None = None
+    ) -> KGroupedStream:
+        """Group the records by their key, behind a repartition topic if the keys may have been changed.
+
+        :param name: of that repartition topic ``<name>-repartition``; it is named like the store if left out.
+        """
+        return KGroupedStream(
+            self.graph,
+            self.node,
+            key or self.key,
+            value or self.value,
+            self.sources,
+            self.repartition_required,
+            repartition_name=name,
+        )
+
+    def join(
+        self, other: KTable | KStream, joiner: Joiner, windows: JoinWindows | None = None, **how: Any
+    ) -> KStream:
+        """Join every record with what a table has for its key, or with another stream's records near in time.
+
+        :param joiner: ``joiner(value, other_value)``.
+        :param windows: for streams: how far apart in time.
+        :param how: see :class:`HowJoined`.
+        """
+        return self._joined(other, joiner, Side.INNER, windows, HowJoined(**how))
+
+    def left_join(
+        self, other: KTable | KStream, joiner: Joiner, windows: JoinWindows | None = None, **how: Any
+    ) -> KStream:
+        """Join as ``join`` does; records without a partner come out as well, with ``None`` for it."""
+        return self._joined(other, joiner, Side.LEFT, windows, HowJoined(**how))
+
+    def outer_join(self, other: KStream, joiner: Joiner, windows: JoinWindows, **how: Any) -> KStream:
+        """Join two streams; records of both sides come out without a partner as well, with ``None`` for it."""
+        return self._joined(other, joiner, Side.OUTER, windows, HowJoined(**how))
+
+    def to(self, topic: str, *, key: Serde | None = None, value: Serde | None = None, name: str = "") -> None:
+        """Write the stream to an output topic."""
+        name = self.graph.new_name("KSTREAM-SINK-", name)
+        target = SinkTarget(topic, key or self.key, value or self.value)
+        self.graph.add(GraphNode(name, partial(_write_sink, name, target)), self.node)
+
+    def _joined(
+        self, other: KTable | KStream, joiner: Joiner, side: Side, windows: JoinWindows | None, how: HowJoined
+    ) -> KStream:
+        if isinstance(other, KTable) and windows is None:
+            return self._join_table(other, joiner, side is Side.LEFT, how)
+        if isinstance(other, KStream) and windows is not None:
+            return self._join_stream(other, joiner, side, windows, how)
+        raise InvalidInput(
+            f"join of {self.node.name}",
+            found=f"a {type(other).__name__} {'without' if windows is None else 'and'} windows",
+            expected="a KTable, or a KStream and how far apart in time its records may be",
+            remedy="Give windows=JoinWindows.of(…) for a stream, and none for a table.",
+        )
+
+    def _join_table(self, table: KTable, joiner: Joiner, is_left: bool, how: HowJoined) -> KStream:
+        stream = self._by_key(how.name or self.node.name, how.key, how.value)
+        sources = self.graph.copartition(stream.sources, table.sources)
+        name = self.graph.new_name("KSTREAM-LEFTJOIN-" if is_left else "KSTREAM-JOIN-", how.name)
+        stores, getter = table.logic.reader()
+
+        def write(nodes: Nodes, parents: tuple[str, ...]) -> None:
+            supplier = partial(_stream_table_join, getter, joiner, is_left)
+            nodes.add(Node(name, Kind.PROCESSOR, supplier, parents))
+            nodes.connect(name, stores)
+
+        node = GraphNode(name, write, takes_null_keys=is_left)
+        self.graph.add(node, stream.node)
+        return KStream(self.graph, node, how.key or stream.key, None, sources)
+
+    def _join_stream(
+        self, other: KStream, joiner: Joiner, side: Side, windows: JoinWindows, how: HowJoined
+    ) -> KStream:
+        left = self._by_key((how.name and f"{how.name}-left") or self.node.name, how.key, how.value)
+        right = other._by_key((how.name and f"{how.name}-right") or other.node.name, how.key, how.other_value)
+        sources = self.graph.copartition(left.sources, right.sources)
+        key = how.key or left.key
+        serdes = (
+            StoreSerdes("", key, how.value or left.value),
+            StoreSerdes("", key, how.other_value or right.value),
+        )
+        join = stream_join(self.graph, side, windows, joiner, serdes, how.store, how.name)
+        node = join_node(self.graph, join, (left.node, right.node), side, lambda c: stateless.PassThrough())
+        return KStream(self.graph, node, key, None, sources)
+
+    def _by_key(self, prefix: str, key: Serde | None, value: Serde | None) -> KStream:
+        """Return the stream behind a repartition topic if its keys may have been changed.
+
+        As ``KStreamImpl#repartitionForJoin``: joins of this stream that have no name share one.
+        """
+        if not self.repartition_required:
+            return self
+        keys, values = key or self.key, value or self.value
+        made = repartition_node(self.graph, prefix, keys, values)
+        if not self._repartitioned or prefix != self.node.name:
+            self._repartitioned[:] = [made]
+            self.graph.add(made, self.node)
+        return KStream(self.graph, self._repartitioned[0], keys, values, frozenset({made.name}))
+
+    def _then(self, name: str, supplier: Supplier) -> KStream:
+        node = GraphNode(name, partial(write_processor, name, supplier))
+        self.graph.add(node, self.node)
+        return replace(self, node=node)
+
+
+def write_processor(name: str, supplier: Supplier, nodes: Nodes, parents: tuple[str, ...]) -> None:
+    """Add a processor behind its parents."""
+    nodes.add(Node(name, Kind.PROCESSOR, supplier, parents))
+
+
+def _stream_table_join(
+    getter: Callable[[TaskContext], Getter], joiner: Joiner, is_left: bool, context: TaskContext
+) -> Processor:
+    return StreamTableJoin(context, getter(context), joiner, is_left)
+
+
+def _write_sink(name: str, target: SinkTarget, nodes: Nodes, parents: tuple[str, ...]) -> None:
+    nodes.add(Node(name, Kind.SINK, lambda context: stateless.Sink(context, target), parents, (target.topic,)))

@@ -1,0 +1,49 @@
+"""A built pipeline's sub-topologies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.pipeline.built_task import BuiltTask
+from kafka_rescale.core.pipeline.nodes import Kind, Node
+from kafka_rescale.core.pipeline.processor import TaskContext
+from kafka_rescale.core.pipeline.task import StoreDefinition, StoreView
+
+
+@dataclass(frozen=True)
+class BuiltSubTopology:
+    """One sub-topology of a built pipeline (:class:`~kafka_rescale.core.pipeline.task.SubTopology`)."""
+
+    id: int
+    nodes: tuple[Node, ...]
+    stores: tuple[StoreDefinition, ...]
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Topics read: inputs, and repartition topics without the application id."""
+        return self._topics(Kind.SOURCE)
+
+    @property
+    def sinks(self) -> tuple[str, ...]:
+        """Topics written: outputs, and repartition topics without the application id."""
+        return self._topics(Kind.SINK)
+
+    def processor(self, stores: Mapping[str, StoreView], partition: int) -> BuiltTask:
+        """Return what the task of this partition does.
+
+        :param stores: by name, all of ``self.stores``.
+        :raises InvalidInput: one is missing.
+        """
+        if missing := [store.name for store in self.stores if store.name not in stores]:
+            raise InvalidInput(
+                f"task {self.id}_{partition}",
+                found=f"no {', '.join(missing)}",
+                expected="all stores of its sub-topology",
+                remedy="Restore them from their changelogs first.",
+            )
+        return BuiltTask(f"{self.id}_{partition}", self.nodes, TaskContext(stores, partition))
+
+    def _topics(self, kind: Kind) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(t for node in self.nodes if node.kind is kind for t in node.topics))

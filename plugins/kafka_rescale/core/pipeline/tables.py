@@ -1,0 +1,136 @@
+"""Tables, in the words of ``KTable``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from kafka_rescale.core.pipeline.changes import Compute, ToStream
+from kafka_rescale.core.pipeline.graph import Graph, GraphNode
+from kafka_rescale.core.pipeline.nodes import Kind, Node, Nodes
+from kafka_rescale.core.pipeline.serdes import Serde
+from kafka_rescale.core.pipeline.stores import StoreSerdes
+from kafka_rescale.core.pipeline.table_joins import JoinedTable, Joiner, Side
+from kafka_rescale.core.pipeline.table_logic import ComputedTable, MaterializedTable, TableLogic
+from kafka_rescale.core.pipeline.task import StoreDefinition
+
+if TYPE_CHECKING:
+    from kafka_rescale.core.pipeline.streams import KStream
+
+
+@dataclass(frozen=True)
+class KTable:
+    """A table: the latest value of every key; every method adds an operation to the pipeline.
+
+    A ``store`` is the name of the state store, and so of its changelog. Where it is left out the result is only
+    kept if something needs it.
+    """
+
+    graph: Graph
+    node: GraphNode
+    key: Serde | None
+    value: Serde | None
+    sources: frozenset[str]
+    logic: TableLogic
+
+    def filter(self, predicate: Callable[[Any, Any], object], *, store: str = "", name: str = "") -> KTable:
+        """Keep the entries for which ``predicate(key, value)`` is true; the others are as if deleted."""
+        name = self.graph.new_name("KTABLE-FILTER-", name)
+        return self._computed(
+            name, lambda key, value: value if predicate(key, value) else None, store, self.value, is_filter=True
+        )
+
+    def map_values(
+        self,
+        mapper: Callable[..., Any],
+        *,
+        with_key: bool = False,
+        store: str = "",
+        value: Serde | None = None,
+        name: str = "",
+    ) -> KTable:
+        """Replace every value by ``mapper(value)``, or by ``mapper(key, value)`` if ``with_key``.
+
+        :param value: how the new values are written, unless the operation that writes them says so.
+        """
+        name = self.graph.new_name("KTABLE-MAPVALUES-", name)
+        with_both = mapper if with_key else lambda key, value: mapper(value)
+        return self._computed(name, with_both, store, value, is_filter=False)
+
+    def join(
+        self, other: KTable, joiner: Joiner, *, store: str = "", value: Serde | None = None, name: str = ""
+    ) -> KTable:
+        """Join the values of keys that both tables have, by ``joiner(left, right)``."""
+        return self._joined(other, joiner, Side.INNER, store, value, name)
+
+    def left_join(
+        self, other: KTable, joiner: Joiner, *, store: str = "", value: Serde | None = None, name: str = ""
+    ) -> KTable:
+        """Join the values of this table's keys; ``right`` is ``None`` where the other has none."""
+        return self._joined(other, joiner, Side.LEFT, store, value, name)
+
+    def outer_join(
+        self, other: KTable, joiner: Joiner, *, store: str = "", value: Serde | None = None, name: str = ""
+    ) -> KTable:
+        """Join the values of keys that either table has; the missing one is ``None``."""
+        return self._joined(other, joiner, Side.OUTER, store, value, name)
+
+    def to_stream(self, *, name: str = "") -> KStream:
+        """Return the stream of the table's updates."""
+        from kafka_rescale.core.pipeline.streams import KStream
+
+        name = self.graph.new_name("KTABLE-TOSTREAM-", name)
+        node = GraphNode(name, partial(_write_to_stream, name))
+        self.graph.add(node, self.node)
+        return KStream(self.graph, node, self.key, self.value, self.sources)
+
+    def _computed(
+        self, name: str, compute: Compute, store: str, value: Serde | None, *, is_filter: bool
+    ) -> KTable:
+        kept = kept_in(store, self.key, value)
+        logic = ComputedTable(self.logic, compute, kept, is_filter=is_filter)
+
+        def write(nodes: Nodes, parents: tuple[str, ...]) -> None:
+            nodes.add(Node(name, Kind.PROCESSOR, logic.processor, parents))
+            if kept is not None:
+                nodes.add_store(kept.store, (name,))
+
+        node = GraphNode(name, write)
+        self.graph.add(node, self.node)
+        return KTable(self.graph, node, self.key, value, self.sources, logic)
+
+    def _joined(
+        self, other: KTable, joiner: Joiner, side: Side, store: str, value: Serde | None, name: str
+    ) -> KTable:
+        merge = self.graph.new_name("KTABLE-MERGE-", name)
+        sources = self.graph.copartition(self.sources, other.sources)
+        this = self.graph.new_name("KTABLE-JOINTHIS-", name and f"{name}-join-this")
+        that = self.graph.new_name("KTABLE-JOINOTHER-", name and f"{name}-join-other")
+        kept = kept_in(store, self.key, value)
+        logic = JoinedTable(self.logic, other.logic, joiner, side, kept)
+
+        def write(nodes: Nodes, parents: tuple[str, ...]) -> None:
+            nodes.add(Node(this, Kind.PROCESSOR, logic.from_left, (self.node.name,)))
+            nodes.add(Node(that, Kind.PROCESSOR, logic.from_right, (other.node.name,)))
+            nodes.add(Node(merge, Kind.PROCESSOR, logic.merge, (this, that)))
+            nodes.connect(this, logic.right_reader.stores)
+            nodes.connect(that, logic.left_reader.stores)
+            if kept is not None:
+                nodes.add_store(kept.store, (merge,))
+
+        node = GraphNode(merge, write)
+        self.graph.add(node, self.node, other.node)
+        return KTable(self.graph, node, self.key, value, sources, logic)
+
+
+def kept_in(store: str, key: Serde | None, value: Serde | None) -> MaterializedTable | None:
+    """Return a table in a store of this name, none if there is no name."""
+    if not store:
+        return None
+    return MaterializedTable(StoreDefinition(store, "timestamped-key-value"), StoreSerdes(store, key, value))
+
+
+def _write_to_stream(name: str, nodes: Nodes, parents: tuple[str, ...]) -> None:
+    nodes.add(Node(name, Kind.PROCESSOR, lambda context: ToStream(), parents))

@@ -1,0 +1,82 @@
+"""Functions of the user's that take a whole batch of records instead of one.
+
+Batches reach them as far as nothing before depends on the order of single records: from a source through filters,
+mappings and new keys, up to the first place where the stream branches, is stored, joined or written. Behind that
+they are called with one record at a time; the results are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.pipeline.task import Headers
+
+
+@dataclass(frozen=True)
+class Vectorized:
+    """A function of columns, to be given to ``filter``, ``map_values`` or ``select_key``.
+
+    :param function: gets a column of values, or one of keys and one of values, and returns a column as long.
+    :param to_column: makes a column of a list.
+    :param to_list: makes a list of a column.
+    """
+
+    function: Callable[..., Any]
+    to_column: Callable[[list[Any]], Any] = list
+    to_list: Callable[[Any], list[Any]] = list
+
+    def __call__(self, *row: Any) -> Any:
+        """Return the result for one record."""
+        return self.batch(*([cell] for cell in row))[0]
+
+    def batch(self, *columns: list[Any]) -> list[Any]:
+        """Return the results for many records.
+
+        :raises InvalidInput: there are more or fewer.
+        """
+        found = self.to_list(self.function(*map(self.to_column, columns)))
+        if len(found) != len(columns[0]):
+            raise InvalidInput(
+                f"vectorised function {getattr(self.function, '__name__', self.function)}",
+                found=f"{len(found)} results for {len(columns[0])} records",
+                expected="a result for every record, in their order",
+                remedy="Return a column as long as the ones it gets; leave records out by filter.",
+            )
+        return found
+
+
+@dataclass
+class Batch:
+    """Records that go through the pipeline together, as columns.
+
+    :param places: where each of them was in what the runner has handed over.
+    """
+
+    keys: list[Any] = field(default_factory=list)
+    values: list[Any] = field(default_factory=list)
+    timestamps: list[int] = field(default_factory=list)
+    headers: list[Headers] = field(default_factory=list)
+    places: list[int] = field(default_factory=list)
+
+    def add(self, place: int, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+        """Add a record."""
+        self.keys.append(key)
+        self.values.append(value)
+        self.timestamps.append(timestamp)
+        self.headers.append(headers)
+        self.places.append(place)
+
+    def keep(self, chosen: Sequence[object]) -> None:
+        """Leave out the records for which this isn't true."""
+        for column in (self.keys, self.values, self.timestamps, self.headers, self.places):
+            column[:] = [cell for cell, is_chosen in zip(column, chosen, strict=True) if is_chosen]
+
+
+def applied(function: Callable[..., Any], *columns: list[Any]) -> list[Any]:
+    """Return the results of a function, vectorised or not, for every record."""
+    if not columns[0]:
+        return []
+    return function.batch(*columns) if isinstance(function, Vectorized) else list(map(function, *columns))

@@ -1,0 +1,104 @@
+"""Aggregates of a grouped stream in windows of time and in sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kafka_rescale.core.pipeline.aggregates import Aggregation
+from kafka_rescale.core.pipeline.changes import Change
+from kafka_rescale.core.pipeline.processor import Mark, Processor, TaskContext
+from kafka_rescale.core.pipeline.task import Headers
+from kafka_rescale.core.pipeline.window_stores import Session, SessionStore, WindowStore
+from kafka_rescale.core.pipeline.windows import SessionWindows, TimeWindows, Windowed
+
+Merger = Callable[[Any, Any, Any], Any]
+"""From a key and the aggregates of two sessions to one aggregate."""
+
+
+class WindowAggregate(Processor):
+    """``KStreamWindowAggregate``, which emits every update.
+
+    :param observed: the stream time that this processor has seen, which decides what is late.
+    """
+
+    def __init__(
+        self,
+        context: TaskContext,
+        store: WindowStore,
+        windows: TimeWindows,
+        how: Aggregation,
+        sends_old: bool,
+        observed: Mark,
+    ) -> None:
+        self._context, self._store, self._windows, self._how = context, store, windows, how
+        self._sends_old, self._observed = sends_old, observed
+
+    def process(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+        if key is None:
+            self._context.dropped += 1
+            return
+        self._observed.value = max(self._observed.value, timestamp)
+        closed = self._observed.value - self._windows.grace_ms
+        for start in self._windows.starts(timestamp):
+            end = start + self._windows.size_ms
+            if end <= closed:
+                self._context.dropped += 1
+                continue
+            stored = self._store.fetch(key, start)
+            if stored is None:
+                old, newest = self._how.first(), timestamp
+            else:
+                old, newest = stored.value, max(timestamp, stored.timestamp)
+            new = self._how.add(key, value, old)
+            self._store.put(key, start, new, newest, timestamp)
+            change = Change(new, old if self._sends_old else None)
+            self.forward(Windowed(key, start, end), change, newest, headers)
+
+
+class SessionAggregate(Processor):
+    """``KStreamSessionWindowAggregate``, which emits every update.
+
+    :param observed: the stream time that this processor has seen, which decides what is late.
+    """
+
+    def __init__(
+        self,
+        context: TaskContext,
+        store: SessionStore,
+        windows: SessionWindows,
+        how: Aggregation,
+        merger: Merger,
+        sends_old: bool,
+        observed: Mark,
+    ) -> None:
+        self._context, self._store, self._windows, self._how = context, store, windows, how
+        self._merger, self._sends_old, self._observed = merger, sends_old, observed
+
+    def process(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+        if key is None:
+            self._context.dropped += 1
+            return
+        self._observed.value = max(self._observed.value, timestamp)
+        closed = self._observed.value - self._windows.grace_ms - self._windows.gap_ms
+        gap = self._windows.gap_ms
+        near = self._store.find(key, timestamp - gap, timestamp + gap)
+        merged = self._how.first()
+        for session in near:
+            merged = self._merger(key, merged, session.value)
+        start = min((timestamp, *(s.start for s in near)))
+        end = max((timestamp, *(s.end for s in near)))
+        if end < closed:
+            self._context.dropped += 1
+            return
+        if start != end:
+            for session in near:
+                self._store.put(key, session._replace(value=None), timestamp)
+                self._emit(key, session, session.value, None)
+        new = Session(start, end, self._how.add(key, value, merged))
+        self._store.put(key, new, timestamp)
+        self._emit(key, new, None, new.value)
+
+    def _emit(self, key: Any, session: Session, old: Any, new: Any) -> None:
+        change = Change(new, old if self._sends_old else None)
+        self.forward(Windowed(key, session.start, session.end), change, session.end, ())

@@ -1,0 +1,187 @@
+"""Windows of time, keys that have one, and how those are written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.pipeline.serdes import LONG, Serde
+
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+class Windowed(NamedTuple):
+    """The key of a windowed table.
+
+    :param start: in ms, inclusive.
+    :param end: in ms: exclusive for windows of time, inclusive for sessions.
+    """
+
+    key: Any
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class TimeWindows:
+    """Windows of one size: tumbling ones, or hopping ones if ``advance`` is given (``TimeWindows``).
+
+    :param grace: for how long after its end a window takes late records.
+    """
+
+    size: timedelta
+    advance: timedelta | None = None
+    grace: timedelta = timedelta(0)
+
+    def __post_init__(self) -> None:
+        _check_lengths("windows", size=self.size)
+        _check_lengths("grace period", at_least=0, grace=self.grace)
+        if not 0 < self.advance_ms <= self.size_ms:
+            raise _wrong("windows", f"an advance of {self.advance_ms} ms", f"1 to {self.size_ms} ms, their size")
+
+    @cached_property
+    def size_ms(self) -> int:
+        """Length of a window."""
+        return self.size // _MILLISECOND
+
+    @cached_property
+    def advance_ms(self) -> int:
+        """Time between the starts of two windows."""
+        return (self.size if self.advance is None else self.advance) // _MILLISECOND
+
+    @cached_property
+    def grace_ms(self) -> int:
+        """Time after its end in which a window takes late records."""
+        return self.grace // _MILLISECOND
+
+    @property
+    def retention_ms(self) -> int:
+        """How long a window has to be kept, from its start."""
+        return self.size_ms + self.grace_ms
+
+    def starts(self, timestamp: int) -> Iterator[int]:
+        """Yield the starts of the windows that a record belongs to, in order (``TimeWindows#windowsFor``)."""
+        first = max(0, timestamp - self.size_ms + self.advance_ms) // self.advance_ms * self.advance_ms
+        return iter(range(first, timestamp + 1, self.advance_ms))
+
+    def serde(self, inner: Serde | None) -> Serde | None:
+        """Return how windowed keys are written, ``None`` where nobody has said how keys are."""
+        return None if inner is None else _TimeWindowed(inner, self.size_ms)
+
+
+@dataclass(frozen=True)
+class SessionWindows:
+    """Windows that last as long as records come without a gap (``SessionWindows``).
+
+    :param gap: the least time without a record that ends a session.
+    :param grace: for how long after the gap a session takes late records.
+    """
+
+    gap: timedelta
+    grace: timedelta = timedelta(0)
+
+    def __post_init__(self) -> None:
+        _check_lengths("sessions", gap=self.gap)
+        _check_lengths("grace period", at_least=0, grace=self.grace)
+
+    @cached_property
+    def gap_ms(self) -> int:
+        """The least time without a record that ends a session."""
+        return self.gap // _MILLISECOND
+
+    @cached_property
+    def grace_ms(self) -> int:
+        """Time after the gap in which a session takes late records."""
+        return self.grace // _MILLISECOND
+
+    @property
+    def retention_ms(self) -> int:
+        """How long a session has to be kept, from its end."""
+        return self.gap_ms + self.grace_ms
+
+    def serde(self, inner: Serde | None) -> Serde | None:
+        """Return how windowed keys are written, ``None`` where nobody has said how keys are."""
+        return None if inner is None else _SessionWindowed(inner)
+
+
+@dataclass(frozen=True)
+class JoinWindows:
+    """How far apart in time two records may be that are joined (``JoinWindows``).
+
+    :param before: how much earlier the other side's record may be.
+    :param after: how much later it may be.
+    :param grace: for how long after that late records are joined.
+    """
+
+    before: timedelta
+    after: timedelta
+    grace: timedelta = timedelta(0)
+
+    def __post_init__(self) -> None:
+        _check_lengths("join windows", at_least=0, before=self.before, after=self.after, grace=self.grace)
+
+    @classmethod
+    def of(cls, time_difference: timedelta, grace: timedelta = timedelta(0)) -> JoinWindows:
+        """Return windows that reach equally far into both directions (``ofTimeDifferenceAndGrace``)."""
+        return cls(time_difference, time_difference, grace)
+
+    @cached_property
+    def before_ms(self) -> int:
+        """How much earlier the other side's record may be."""
+        return self.before // _MILLISECOND
+
+    @cached_property
+    def after_ms(self) -> int:
+        """How much later the other side's record may be."""
+        return self.after // _MILLISECOND
+
+    @cached_property
+    def grace_ms(self) -> int:
+        """Time after that in which late records are joined."""
+        return self.grace // _MILLISECOND
+
+    @property
+    def retention_ms(self) -> int:
+        """How long records have to be kept."""
+        return self.before_ms + self.after_ms + self.grace_ms
+
+
+class _TimeWindowed:
+    """``TimeWindowedSerializer``: the key and 8 bytes of the start."""
+
+    def __init__(self, inner: Serde, size_ms: int) -> None:
+        self.inner, self._size_ms = inner, size_ms
+
+    def encode(self, value: Windowed) -> bytes:
+        return self.inner.encode(value.key) + LONG.encode(value.start)
+
+    def decode(self, data: bytes) -> Windowed:
+        start = LONG.decode(data[-8:])
+        return Windowed(self.inner.decode(data[:-8]), start, start + self._size_ms)
+
+
+class _SessionWindowed:
+    """``SessionWindowedSerializer``: the key, 8 bytes of the end, 8 bytes of the start."""
+
+    def __init__(self, inner: Serde) -> None:
+        self.inner = inner
+
+    def encode(self, value: Windowed) -> bytes:
+        return self.inner.encode(value.key) + LONG.encode(value.end) + LONG.encode(value.start)
+
+    def decode(self, data: bytes) -> Windowed:
+        return Windowed(self.inner.decode(data[:-16]), LONG.decode(data[-8:]), LONG.decode(data[-16:-8]))
+
+
+def _check_lengths(what: str, at_least: int = 1, **lengths: timedelta) -> None:
+    for name, length in lengths.items():
+        if length < at_least * _MILLISECOND:
+            raise _wrong(what, f"{name}={length!r}", f"at least {at_least} ms")
+
+
+def _wrong(what: str, found: str, expected: str) -> InvalidInput:
+    return InvalidInput(what, found=found, expected=expected, remedy="Correct the pipeline.")

@@ -1,0 +1,30 @@
+"""Which entries of a store with times in its keys are gone by event time, so that no file has to keep them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kafka_rescale.core.changelog_formats import FORMATS
+from kafka_rescale.core.pipeline.task import StoreDefinition
+
+
+@dataclass(frozen=True)
+class Expiry:
+    """Entries whose time is before the newest one minus the retention are gone.
+
+    :param times: where keys have times, as in ``ChangelogFormat.times``.
+    """
+
+    times: tuple[int, ...]
+    retention_ms: int
+
+    @classmethod
+    def of(cls, store: StoreDefinition) -> Expiry | None:
+        """Return the expiry of a store; None if it keeps everything."""
+        times = FORMATS[store.kind].times
+        return cls(times, store.retention_ms) if times and store.retention_ms is not None else None
+
+    def time_of(self, key: bytes) -> int:
+        """Return the latest time in a key, in ms since the epoch: a session is as old as its end."""
+        begins = (at if at >= 0 else len(key) + at for at in self.times)
+        return max(int.from_bytes(key[begin : begin + 8], "big", signed=True) for begin in begins)

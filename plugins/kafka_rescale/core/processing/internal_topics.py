@@ -1,0 +1,89 @@
+"""The internal topics of a pipeline as Kafka Streams would create them, and which tasks come before which."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from kafka_rescale.core.changelog_formats import FORMATS
+from kafka_rescale.core.partition_counts import partition_counts
+from kafka_rescale.core.pipeline.task import StoreDefinition, SubTopology
+from kafka_rescale.core.topology import Topology, internal_topic
+
+ADDITIONAL_RETENTION_MS = 24 * 3600 * 1000
+"""``windowstore.changelog.additional.retention.ms``."""
+
+_REPARTITION = {
+    "cleanup.policy": "delete",
+    "segment.bytes": "52428800",
+    "retention.ms": "-1",
+    "message.timestamp.type": "CreateTime",
+}
+
+
+@dataclass(frozen=True)
+class InternalTopic:
+    """A topic that belongs to the application.
+
+    :param name: full.
+    """
+
+    name: str
+    partitions: int
+    configs: Mapping[str, str]
+
+
+def internal_topics(
+    application_id: str,
+    topology: Topology,
+    sub_topologies: Iterable[SubTopology],
+    external: Mapping[str, int],
+    enforced: Mapping[str, int],
+) -> list[InternalTopic]:
+    """Return the repartition topics and changelogs.
+
+    :param external: partition counts of the inputs.
+    :param enforced: counts that the pipeline asks for, by repartition topic without the application id.
+    :raises InvalidInput: a count can't be derived.
+    """
+    counts = {**external, **partition_counts(topology, external, enforced)}
+    repartitions = [
+        InternalTopic(internal_topic(application_id, topic), counts[topic], _REPARTITION)
+        for topic in sorted(topology.repartitions)
+    ]
+    changelogs = [
+        InternalTopic(f"{application_id}-{store.changelog_topic}", tasks, changelog_configs(store))
+        for part, tasks in ((s, tasks_of(s, counts)) for s in sub_topologies)
+        for store in part.stores
+        if store.is_logged
+    ]
+    return [*repartitions, *changelogs]
+
+
+def tasks_of(sub_topology: SubTopology, counts: Mapping[str, int]) -> int:
+    """Return how many tasks a sub-topology has: the most partitions of any topic that it reads."""
+    return max(counts[topic] for topic in sub_topology.sources)
+
+
+def changelog_configs(store: StoreDefinition) -> dict[str, str]:
+    """Return the configs of a store's changelog (``WindowedChangelogTopicConfig`` and its siblings)."""
+    policies = FORMATS[store.kind].cleanup_policies[0]
+    created = {"cleanup.policy": ",".join(policies), "message.timestamp.type": "CreateTime"}
+    if "delete" not in policies or store.retention_ms is None:
+        return created
+    return {**created, "retention.ms": str(store.retention_ms + ADDITIONAL_RETENTION_MS)}
+
+
+def levels(topology: Topology) -> tuple[tuple[int, ...], ...]:
+    """Return the ids of the sub-topologies, those first that no other one feeds.
+
+    :raises InvalidInput: they feed each other in a circle.
+    """
+    level: dict[int, int] = {}
+    for sub_topology in reversed(topology.downstream_first()):
+        read = topology.repartitions & set(sub_topology.sources)
+        writers = [s.id for s in topology.subtopologies if read & set(s.sinks) and s.id in level]
+        level[sub_topology.id] = 1 + max((level[each] for each in writers), default=0)
+    return tuple(
+        tuple(sorted(i for i, at in level.items() if at == number)) for number in sorted(set(level.values()))
+    )

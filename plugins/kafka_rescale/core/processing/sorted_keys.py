@@ -1,0 +1,47 @@
+"""A set of byte strings in their order, which grows and shrinks one by one: what a store's range is read from."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
+
+BLOCK = 1_000
+"""Keys in a block when it is made; one of twice as many is divided. Inserting moves the keys of one block only."""
+
+
+class SortedKeys:
+    """Keys in the order of their bytes.
+
+    :param keys: in any order.
+    """
+
+    def __init__(self, keys: Iterable[bytes] = ()) -> None:
+        ordered = sorted(set(keys))
+        self._blocks = [ordered[at : at + BLOCK] for at in range(0, len(ordered), BLOCK)]
+        self._lasts = [block[-1] for block in self._blocks]
+
+    def add(self, key: bytes) -> None:
+        """Put a key in its place, unless it is there."""
+        if not self._blocks:
+            self._blocks, self._lasts = [[key]], [key]
+            return
+        number = min(bisect_left(self._lasts, key), len(self._blocks) - 1)
+        block = self._blocks[number]
+        at = bisect_left(block, key)
+        if at < len(block) and block[at] == key:
+            return
+        block.insert(at, key)
+        self._lasts[number] = block[-1]
+        if len(block) >= 2 * BLOCK:
+            self._blocks[number : number + 1] = [block[:BLOCK], block[BLOCK:]]
+            self._lasts[number : number + 1] = [block[BLOCK - 1], block[-1]]
+
+    def range(self, first: bytes, last: bytes) -> list[bytes]:
+        """Return the keys from the first to the last, both inclusive."""
+        found: list[bytes] = []
+        for number in range(bisect_left(self._lasts, first), len(self._blocks)):
+            block = self._blocks[number]
+            if block[0] > last:
+                break
+            found += block[bisect_left(block, first) : bisect_right(block, last)]
+        return found

@@ -1,0 +1,58 @@
+"""From where a task goes on reading, or why it must not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kafka_rescale.core.cluster import TopicPartition
+from kafka_rescale.core.errors import UnsafeState
+
+
+@dataclass(frozen=True)
+class SourceRange:
+    """A source partition as a ``read_committed`` reader sees it: log start, and end (exclusive)."""
+
+    begin: int
+    end: int
+
+
+def task_start(
+    task: str,
+    committed: Mapping[TopicPartition, int],
+    sources: Mapping[TopicPartition, SourceRange],
+    *,
+    has_state: bool,
+) -> dict[TopicPartition, int]:
+    """Return the next offset of every source partition; one that was never read begins at its log start.
+
+    :param committed: of the application's group; partitions without an offset are absent.
+    :param has_state: whether a changelog of the task holds anything.
+    :raises UnsafeState: records were deleted before they were processed, the topic is another one by now, or the
+        offsets have expired while the state is still there.
+    """
+    known = {source: committed[source] for source in sources if source in committed}
+    if not known and has_state:
+        raise UnsafeState(
+            f"task {task}",
+            found="state, and no committed offset of any of its inputs",
+            expected="the offsets that the state stands for",
+            remedy="They have expired (offsets.retention.minutes) or were deleted. Set the group's offsets to "
+            "where the last run ended, as its result in the control topic says; or delete the changelogs to begin "
+            "anew.",
+        )
+    for (topic, partition), offset in known.items():
+        log = sources[topic, partition]
+        if not log.begin <= offset <= log.end:
+            lost = f"records from {log.begin} on" if offset < log.begin else f"an end of {log.end}"
+            raise UnsafeState(
+                f"task {task}, topic {topic!r} partition {partition}",
+                found=f"{lost}, and a committed offset of {offset}",
+                expected="every record since the last run",
+                remedy="They were deleted before they were processed: raise the topic's retention, and run more "
+                "often. To go on without them, set the group's offset to the log start."
+                if offset < log.begin
+                else "The topic was deleted and made anew, or has lost its end. Find out which, then set the "
+                "group's offset.",
+            )
+    return {source: known.get(source, log.begin) for source, log in sources.items()}

@@ -1,0 +1,64 @@
+"""How far the tasks of a job are, seen from outside: committed offsets against the captured ends."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from kafka_rescale.core.cluster import TopicPartition
+from kafka_rescale.core.control_records import PartitionProgress
+from kafka_rescale.core.processing.task_state import TaskMark
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.copy_marks import copy_consumer, read_committed
+from kafka_rescale.kafka.copy_progress import Snapshot
+
+
+class TaskProgress:
+    """Reads how far a group is; the first reading is the baseline.
+
+    :param ends: captured ends (exclusive).
+    :param as_of_ms: wall clock before they were captured.
+    """
+
+    def __init__(
+        self, connection: KafkaConnection, group: str, ends: Mapping[TopicPartition, int], as_of_ms: int
+    ) -> None:
+        # A reader that waits for open transactions would wait for those of the tasks that it watches.
+        self._consumer = copy_consumer(connection, group, **{"isolation.level": "read_uncommitted"})
+        self._ends, self._as_of_ms = ends, as_of_ms
+        self._began = time.monotonic()
+        self._baseline: dict[TopicPartition, int] | None = None
+
+    def read(self) -> Snapshot:
+        """Return where the tasks are; offsets, as nobody counts the records before they are read.
+
+        :raises Outage: nobody answers.
+        """
+        positions = {source: at for source, (at, _) in read_committed(self._consumer, self._ends).items()}
+        self._baseline = self._baseline or positions
+        partitions = tuple(
+            PartitionProgress(
+                topic=source[0],
+                partition=source[1],
+                position=positions.get(source, 0),
+                end=end,
+                records=max(0, positions.get(source, 0) - self._baseline.get(source, 0)),
+            )
+            for source, end in sorted(self._ends.items())
+        )
+        return Snapshot(partitions, self._as_of_ms, time.monotonic() - self._began)
+
+    def is_idle(self, since_ms: int) -> bool:
+        """Whether everything has been processed, and was committed after a moment.
+
+        :param since_ms: wall clock.
+        """
+        found = read_committed(self._consumer, self._ends)
+        return all(
+            source in found and found[source][0] >= end and TaskMark.of(found[source][1]).at_ms >= since_ms
+            for source, end in self._ends.items()
+        )
+
+    def close(self) -> None:
+        """Close the client."""
+        self._consumer.close()

@@ -1,0 +1,72 @@
+"""Stream threads that are added and removed while a pipeline is in operation (KIP-663).
+
+A thread is one ``spark-submit`` of each run: one that was added has its part from the next run on, and one that
+was removed keeps its tasks until the run in progress, in which nobody else may have them, has ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from kafka_rescale.core.control_records import Concern, ControlState
+from kafka_rescale.core.errors import Outage
+from kafka_rescale.core.processing.record import Processing
+from kafka_rescale.core.stream_threads import StreamsClient
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.kafka.waiting import poll_until
+
+Event = Callable[[StreamsClient], tuple[StreamsClient, str | None]]
+LONGEST_PAUSE_SECONDS = 2.0
+
+
+def add_stream_thread(application_id: str, connection: KafkaConnection) -> str | None:
+    """Add a thread, and return its name; None if the pipeline has never run, or is not running.
+
+    :raises Outage: the brokers don't answer.
+    """
+    return _changed(ControlTopic(connection, application_id), lambda client: client.add_stream_thread())
+
+
+def remove_stream_thread(
+    application_id: str, connection: KafkaConnection, timeout_seconds: float | None = None
+) -> str | None:
+    """Ask a thread to end, and return its name; None if there is none or the client can't lose one.
+
+    :param timeout_seconds: how long to wait until it has ended; None returns at once.
+    :raises Outage: it has not ended in time; it still will.
+    """
+    control = ControlTopic(connection, application_id)
+    name = _changed(control, lambda client: client.remove_stream_thread())
+    if name is None or timeout_seconds is None:
+        return name
+
+    def ended() -> bool:
+        processing = control.read().processing
+        return processing is None or name not in {thread.name for thread in processing.threads}
+
+    poll_until(
+        ended,
+        seconds=timeout_seconds,
+        otherwise=lambda: Outage(
+            f"stream thread {name}",
+            found=f"PENDING_SHUTDOWN after {timeout_seconds:g} s",
+            expected="its end",
+            remedy="It ends with the next run of the pipeline; nothing has to be done again.",
+        ),
+        longest_pause=LONGEST_PAUSE_SECONDS,
+    )
+    return name
+
+
+def _changed(control: ControlTopic, event: Event) -> str | None:
+    names: list[str | None] = [None]
+
+    def change(state: ControlState) -> Mapping[str, Processing]:
+        if state.processing is None:
+            return {}
+        client, names[0] = event(state.processing.client)
+        return {} if names[0] is None else {Concern.PROCESSING: state.processing.with_client(client)}
+
+    control.update(change)
+    return names[0]

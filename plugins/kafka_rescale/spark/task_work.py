@@ -1,0 +1,88 @@
+"""What one run of one task has to do, and what it has done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kafka_rescale.core.assignment.tasks import TaskId
+from kafka_rescale.core.cluster import TopicDescription, TopicPartition
+from kafka_rescale.core.pipeline.task import StoreDefinition
+
+RENEW_MS = 24 * 3600 * 1000
+"""Offsets of a group without members expire, a week after their commit if the brokers' default was kept."""
+
+
+@dataclass(frozen=True)
+class TaskLimits:
+    """How large transactions are.
+
+    :param batch_records: handed to the processor at a time.
+    :param records: of the inputs, after which a transaction is committed,
+    :param seconds: or after this time; the brokers abort one of 60 s.
+    :param renew_ms: offsets are committed again after this time without any record, so that they don't expire.
+    """
+
+    batch_records: int = 1_000
+    records: int = 20_000
+    seconds: float = 5.0
+    renew_ms: int = RENEW_MS
+
+
+@dataclass(frozen=True)
+class TaskWork:
+    """What one run of one task has to do.
+
+    :param application_id: of the generation; its group, its transactional ids and its internal topics.
+    :param names: full names of the topics that the sub-topology reads and writes, by the pipeline's own.
+    :param ends: captured ends (exclusive) of the source partitions, by full names.
+    :param topics: descriptions of sinks and changelogs, by full names.
+    :param state_dir: where state is kept between runs.
+    """
+
+    application_id: str
+    task: TaskId
+    names: Mapping[str, str]
+    ends: Mapping[TopicPartition, int]
+    topics: Mapping[str, TopicDescription]
+    state_dir: str
+    limits: TaskLimits = field(default_factory=TaskLimits)
+
+    @property
+    def transactional_id(self) -> str:
+        """Whoever was given it last may write for the task."""
+        return f"{self.application_id}-{self.task}"
+
+    @property
+    def own_names(self) -> dict[str, str]:
+        """The pipeline's own names of topics, by full names."""
+        return {full: name for name, full in self.names.items()}
+
+    def changelog(self, store: StoreDefinition) -> str:
+        """Return the full name of a logged store's changelog."""
+        return f"{self.application_id}-{store.changelog_topic}"
+
+
+@dataclass(frozen=True)
+class TaskDone:
+    """What one run of one task has done.
+
+    :param records: processed.
+    :param emitted: records to sinks.
+    :param restored: records read from changelogs.
+    :param full_restores: stores for which no saved state could be used.
+    :param positions: next offsets to read, by full names of topics.
+    :param dropped: records that the pipeline has passed over.
+    :param stream_time_ms: highest timestamp processed so far, -1 for none.
+    """
+
+    task: TaskId
+    records: int
+    emitted: int
+    transactions: int
+    restored: int
+    full_restores: int
+    positions: Mapping[TopicPartition, int]
+    dropped: int
+    stream_time_ms: int
+    seconds: float

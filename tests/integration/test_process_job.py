@@ -1,0 +1,120 @@
+"""A pipeline run as its DAG does it: topics and assignment, then each level by a real ``spark-submit``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from kafka_rescale.core.errors import Outage, Refused
+from kafka_rescale.core.pipeline import LONG
+from kafka_rescale.core.pipeline_application import PipelineApplication
+from kafka_rescale.core.processing.request import ProcessRequest
+from kafka_rescale.embedded.broker import EmbeddedBroker
+from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.kafka.range_reader import read_ranges
+from kafka_rescale.operations.load import load_pipeline_application
+from kafka_rescale.operations.processing import is_idle, prepare
+from kafka_rescale.operations.stream_threads import add_stream_thread, remove_stream_thread
+
+from tests.integration.spark_job_helpers import ROOT, RUN, submitted
+from tests.support.words_pipeline import write_pipeline
+
+pytestmark = pytest.mark.integration
+WORDS = [b"one", b"two", b"two", b"three", b"three", b"three"] * 50
+
+
+@pytest.fixture
+def connection(broker: EmbeddedBroker) -> KafkaConnection:
+    return KafkaConnection(broker.client_config())
+
+
+def declared(directory: Path, name: str) -> PipelineApplication:
+    return load_pipeline_application(write_pipeline(directory, application_id=name, **{"num.stream.threads": 1}))
+
+
+def request(application: PipelineApplication, level: int) -> ProcessRequest:
+    return ProcessRequest(
+        pipeline=application.pipeline,
+        state_dir=application.state_dir,
+        thread=f"{application.application_id}-StreamThread-1",
+        level=level,
+    )
+
+
+def test_a_pipeline_whose_inputs_do_not_exist_is_refused(
+    connection: KafkaConnection, unique: str, tmp_path: Path
+) -> None:
+    ClusterAdmin(connection).delete_topics(["lines", "counted"])
+    with pytest.raises(Refused, match="counted, lines"):
+        prepare(declared(tmp_path, unique), connection, RUN)
+    assert not [t for t in ClusterAdmin(connection).list_topics() if t.startswith(unique)]
+
+
+def test_two_levels_by_spark(connection: KafkaConnection, unique: str, tmp_path: Path) -> None:
+    admin, application = ClusterAdmin(connection), declared(tmp_path, unique)
+    for topic in ("lines", "counted"):
+        admin.ensure_topic(topic, 2, 1, {})
+    producer = Producer(connection.client())
+    for number, word in enumerate(WORDS):
+        producer.produce("lines", word, None, number % 2, timestamp=1_700_000_000_000 + number)
+    assert producer.flush(30) == 0
+
+    prepared = prepare(application, connection, RUN)
+    assert prepared.created == (f"{unique}-by-word-repartition", f"{unique}-counts-changelog")
+    assert prepare(application, connection, RUN).created == ()
+    for level in (1, 2):
+        wanted = request(application, level)
+        assert not is_idle(application, connection, RUN, wanted)
+        arguments = ["--request", wanted.model_dump_json()]
+        with submitted(connection, tmp_path, "process", unique, *arguments, path=str(ROOT)) as job:
+            assert job.result() == 0, job.text()
+        result = ControlTopic(connection, unique).read().results[wanted.key]
+        assert (result.state, result.records) == ("done", len(WORDS))
+        assert all(p.position == p.end for p in result.partitions)
+        assert is_idle(application, connection, RUN, wanted)
+
+    ends = admin.end_offsets(["counted"])["counted"]
+    ranges = {partition: (0, end) for partition, end in ends.items()}
+    counts = {m.key(): LONG.decode(m.value()) for m in read_ranges(connection, "counted", ranges)}
+    assert counts == Counter(WORDS)
+    repartition = f"{unique}-by-word-repartition"
+    assert admin.begin_offsets([repartition]) == admin.end_offsets([repartition]), "what was processed is deleted"
+    assert not is_idle(application, connection, "another run", request(application, 1))
+
+
+def test_what_another_run_was_assigned_is_refused(
+    connection: KafkaConnection, unique: str, tmp_path: Path
+) -> None:
+    admin, application = ClusterAdmin(connection), declared(tmp_path, unique)
+    for topic in ("lines", "counted"):
+        admin.ensure_topic(topic, 2, 1, {})
+    prepare(application, connection, "process_words/newer")
+    arguments = ["--request", request(application, 1).model_dump_json()]
+    with submitted(connection, tmp_path, "process", unique, *arguments, path=str(ROOT)) as job:
+        assert job.result() == 1
+    assert (
+        "A newer run has begun"
+        in ControlTopic(connection, unique).read().results[request(application, 1).key].detail
+    )
+
+
+def test_threads_are_added_and_removed_between_runs(
+    connection: KafkaConnection, unique: str, tmp_path: Path
+) -> None:
+    admin, application = ClusterAdmin(connection), declared(tmp_path, unique)
+    assert add_stream_thread(unique, connection) is None, "a pipeline that has never run has no threads"
+    for topic in ("lines", "counted"):
+        admin.ensure_topic(topic, 2, 1, {})
+    prepare(application, connection, "process/1")
+    assert add_stream_thread(unique, connection) == f"{unique}-StreamThread-2"
+    second = prepare(application, connection, "process/2").processing
+    assert [(t.name[-1], len(t.tasks)) for t in second.threads] == [("1", 2), ("2", 2)]
+    with pytest.raises(Outage, match="PENDING_SHUTDOWN"):
+        remove_stream_thread(unique, connection, timeout_seconds=0)
+    third = prepare(application, connection, "process/3").processing
+    assert [(t.name[-1], len(t.tasks)) for t in third.threads] == [("2", 4)]
+    assert add_stream_thread(unique, connection) == f"{unique}-StreamThread-1", "the lowest index that is free"

@@ -1,0 +1,98 @@
+"""A killed task leaves what an uninterrupted one does, wherever it dies; one that wakes up late is fenced."""
+
+from __future__ import annotations
+
+import os
+import signal
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kafka_rescale.embedded.broker import EmbeddedBroker
+from kafka_rescale.embedded.processes import wait_until
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.spark.state_files import StateFiles
+from kafka_rescale.spark.state_store import TaskStore
+
+from tests.support.counted import Counted, write
+from tests.support.killed import FENCED, SECONDS, killed_run, lines_of_a_run, run_that_stops, started
+
+pytestmark = pytest.mark.integration
+
+ROUND = 60
+
+
+@pytest.fixture
+def counted(broker: EmbeddedBroker, unique: str, tmp_path: Path) -> Counted:
+    application = Counted(KafkaConnection(broker.client_config()), unique, tmp_path, partitions=1)
+    application.create()
+    return application
+
+
+def written(counted: Counted, number: int) -> None:
+    """The input of one round, later than all before; every seventh record deletes its key."""
+    records = []
+    for at in range(number * ROUND, (number + 1) * ROUND):
+        source, value = ("right", "left")[at // 4 % 2], b"forget" if at % 7 == 6 else b"v%d" % at
+        records.append((source, 0, b"k%d" % (at % 5), value, 10 * at))
+    write(counted.connection, counted.name, records)
+
+
+def saved_rows(counted: Counted) -> list[dict[str, Any]]:
+    """What the newest saved state holds."""
+    files = StateFiles(str(counted.state_dir), f"{counted.name}/0_0/counts")
+    store = TaskStore(lambda *_: None)
+    assert files.load(max(files.found(), key=lambda saved: saved.position), store) == ""
+    rows: list[dict[str, Any]] = store.all_rows().to_pylist()
+    return rows
+
+
+def same_as_uninterrupted(counted: Counted, kills: int) -> None:
+    """Kill runs until there are so many, each with input of its own; then compare with one run over everything."""
+    control = replace(counted, name=f"{counted.name}-control", inputs=counted.name)
+    control.create()
+    written(counted, 0)
+    lines = lines_of_a_run(counted)
+    killed = rounds = 0
+    while killed < kills and rounds < 3 * kills:
+        rounds += 1
+        written(counted, rounds)
+        killed += killed_run(counted, seed=rounds, lines=lines)
+    assert killed == kills
+    counted.run()
+    control.run()
+    assert counted.left() == control.left()
+    assert sum(map(len, control.left().values())) > rounds * ROUND, "there was something to compare"
+    assert counted.committed() == control.committed()
+    assert saved_rows(counted) == saved_rows(control)
+
+
+def test_a_task_that_is_killed_leaves_exactly_once_results(counted: Counted) -> None:
+    same_as_uninterrupted(counted, kills=8)
+
+
+@pytest.mark.slow
+def test_a_task_that_is_killed_at_a_hundred_places_leaves_exactly_once_results(counted: Counted) -> None:
+    same_as_uninterrupted(counted, kills=100)
+
+
+def test_a_run_that_wakes_up_within_its_transaction_is_fenced_and_changes_nothing(counted: Counted) -> None:
+    written(counted, 0)
+    zombie = started(run_that_stops, counted)
+    try:
+        stat = Path(f"/proc/{zombie.pid}/stat")
+        wait_until(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T", timeout=SECONDS, what="it stops")
+        counted.run()
+        finished, committed, rows = counted.left(), counted.committed(), saved_rows(counted)
+        os.kill(zombie.pid, signal.SIGCONT)
+        zombie.join(SECONDS)
+        assert zombie.exitcode == FENCED
+    finally:
+        if zombie.is_alive():
+            zombie.kill()
+            zombie.join(SECONDS)
+    assert counted.left() == finished
+    assert len(finished["counts-0"]) == ROUND
+    assert counted.committed() == committed
+    assert saved_rows(counted) == rows

@@ -1,0 +1,38 @@
+"""Pipelines that application files of the tests name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+from kafka_rescale.core.pipeline import STRING, Pipeline, StreamsBuilder
+
+NOT_A_PIPELINE = "something else"
+
+
+def words() -> Pipeline:
+    """Two levels: re-keyed by word, counted per word."""
+    builder = StreamsBuilder()
+    lines = builder.stream("lines", key=STRING, value=STRING)
+    by_word = lines.select_key(lambda key, value: value, key=STRING)
+    counts = by_word.group_by_key(name="by-word").count(store="counts")
+    counts.to_stream().to("counted")
+    return builder.build()
+
+
+def write_pipeline(directory: Path, **changes: Any) -> Path:
+    """Write an application file; what is changed to None is left out."""
+    declared: dict[str, Any] = {
+        "application_id": "words",
+        "runtime": "spark",
+        "pipeline": "tests.support.words_pipeline:words",
+        "num.stream.threads": 2,
+        "state.dir": str(directory / "state"),
+        **changes,
+    }
+    directory.mkdir(parents=True, exist_ok=True)
+    file = directory / f"{declared['application_id']}.yaml"
+    kept = {name: value for name, value in declared.items() if value is not None}
+    file.write_text(yaml.safe_dump(kept, sort_keys=False))
+    return file

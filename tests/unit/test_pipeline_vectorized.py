@@ -1,0 +1,107 @@
+"""Vectorised functions: what they get, and that results don't depend on batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow.compute as pc
+import pytest
+from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.pipeline import DOUBLE, LONG, STRING, Pipeline, StreamsBuilder
+from kafka_rescale.core.pipeline.task import Emitted, Record
+from kafka_rescale.core.pipeline.vectorized import Vectorized
+from kafka_rescale.spark.vectorized import on_arrow, on_pandas
+
+from tests.support.pipeline_driver import PipelineDriver
+
+RECORDS = [
+    Record("in", 0, number, number, None if number % 5 == 0 else b"k%d" % (number % 3), LONG.encode(number))
+    for number in range(40)
+]
+
+
+def doubled_of_odd(double: Callable[..., Any], is_odd: Callable[..., Any], key: Callable[..., Any]) -> Pipeline:
+    builder = StreamsBuilder()
+    stream = builder.stream("in", key=STRING, value=LONG).filter(is_odd).map_values(double, value=LONG)
+    stream.select_key(key, key=STRING).group_by_key().reduce(lambda a, v: a + v).to_stream().to("out")
+    stream.to("doubled")
+    return builder.build()
+
+
+PLAIN = doubled_of_odd(lambda v: v * 2, lambda k, v: v % 2, lambda k, v: str(v % 7))
+
+
+@pytest.mark.parametrize(
+    "pipeline",
+    [
+        doubled_of_odd(on_pandas(lambda v: v * 2), on_pandas(lambda k, v: v % 2 == 1), lambda k, v: str(v % 7)),
+        doubled_of_odd(
+            on_arrow(lambda v: pc.multiply(v, 2)), lambda k, v: v % 2, on_pandas(lambda k, v: (v % 7).astype(str))
+        ),
+        doubled_of_odd(
+            Vectorized(lambda v: [2 * each for each in v]), lambda k, v: v % 2, lambda k, v: str(v % 7)
+        ),
+    ],
+)
+@pytest.mark.parametrize("size", [1, 7, 40])
+def test_results_are_those_of_functions_of_one_record(pipeline: Pipeline, size: int) -> None:
+    def emitted(of: Pipeline, batch: int) -> list[Emitted]:
+        task = PipelineDriver(of).task_of("in")
+        batches = (RECORDS[at : at + batch] for at in range(0, len(RECORDS), batch))
+        return [each for records in batches for each in task.process_batch(records)]
+
+    assert emitted(pipeline, size) == emitted(PLAIN, 1)
+
+
+def test_a_whole_batch_is_one_call_as_far_as_the_stream_does_not_branch() -> None:
+    calls: list[int] = []
+
+    def noted(values: list[Any]) -> list[Any]:
+        calls.append(len(values))
+        return values
+
+    builder = StreamsBuilder()
+    mapped = builder.stream("in", value=LONG).map_values(Vectorized(noted), value=LONG)
+    mapped.to("out")
+    mapped.map_values(Vectorized(noted), value=LONG).to("out-2")
+    task = PipelineDriver(builder.build()).tasks[0]
+    found = task.process_batch(RECORDS[:4])
+    assert calls == [4, 1, 1, 1, 1]
+    assert [e.topic for e in found] == ["out", "out-2"] * 4
+    assert task.stream_time() == 3
+
+
+def test_records_of_other_sources_keep_their_places_between_those_of_a_batch() -> None:
+    builder = StreamsBuilder()
+    builder.stream("in", value=LONG).map_values(on_pandas(lambda v: v + 1), value=LONG).to("out")
+    table = builder.table("table", key=STRING, value=LONG)
+    builder.stream("other", key=STRING, value=LONG).filter(Vectorized(lambda k, v: [True] * len(v))).join(
+        table, lambda v, t: t
+    ).to("out", value=LONG)
+    number = LONG.encode
+    task = PipelineDriver(builder.build()).task_of("other")
+    batch = [
+        Record("table", 0, 0, 1, b"k", number(1)),
+        Record("other", 0, 0, 2, b"k", number(0)),
+        Record("table", 0, 1, 3, b"k", number(2)),
+        Record("other", 0, 1, 4, b"k", number(0)),
+    ]
+    found = task.process_batch(batch)
+    assert [e.value for e in found] == [number(1), number(2)]
+
+
+def test_what_is_missing_in_a_column_is_a_tombstone() -> None:
+    builder = StreamsBuilder()
+    builder.stream("in", value=LONG).map_values(on_pandas(lambda v: v.where(v > 1)), value=DOUBLE).to("out")
+    task = PipelineDriver(builder.build()).tasks[0]
+    found = task.process_batch(RECORDS[1:4])
+    assert [e.value is None for e in found] == [True, False, False]
+
+
+def test_a_result_for_every_record_is_needed() -> None:
+    builder = StreamsBuilder()
+    builder.stream("in", value=LONG).map_values(Vectorized(lambda v: v[:1])).to("out")
+    task = PipelineDriver(builder.build()).tasks[0]
+    with pytest.raises(InvalidInput, match="1 results for 3 records"):
+        task.process_batch(RECORDS[:3])
