@@ -34,7 +34,8 @@ def nothing(*_: object) -> None:
 @given(st.lists(PUT | RANGE | RUN, max_size=25), st.integers(0, 1000))
 def test_a_store_over_any_number_of_runs(tmp_path: Path, steps: list[tuple], example: int) -> None:
     files = StateFiles(str(tmp_path / str(abs(hash((example, str(steps)))))), "app/0_0/store")
-    logged: list[tuple[bytes, bytes | None, int]] = []
+    headers = (("side", b"left"),)
+    logged: list[tuple] = []
     expected: dict[bytes, Entry] = {}
     store, saved, written = TaskStore(lambda *record: logged.append(record)), None, []
     with pytest.MonkeyPatch.context() as patch:
@@ -42,8 +43,8 @@ def test_a_store_over_any_number_of_runs(tmp_path: Path, steps: list[tuple], exa
         for step in steps:
             if step[0] == "put":
                 _, key, value, at = step
-                store.put(key, value, at)
-                written.append((key, value, at))
+                store.put(key, value, at, headers)
+                written.append((key, value, at, headers))
                 expected = {k: e for k, e in expected.items() if k != key}
                 expected |= {} if value is None else {key: Entry(value, at)}
             elif step[0] == "range":

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from kafka_rescale.core.pipeline.task import Headers
 from kafka_rescale.core.processing.expiry import Expiry
 from kafka_rescale.core.processing.task_state import Changelog, SavedState, newest
 from kafka_rescale.kafka.connection import KafkaConnection
@@ -108,7 +109,12 @@ class LoggedStore:
             return self._restored_to
         return self._producer.position(self._changelog.topic)
 
-    def _write(self, key: bytes, value: bytes | None, timestamp_ms: int) -> None:
+    def _write(self, key: bytes, value: bytes | None, timestamp_ms: int, headers: Headers) -> None:
         self._producer.produce(
-            self._changelog.topic, value, key, self._changelog.partition, timestamp=timestamp_ms
+            self._changelog.topic,
+            value,
+            key,
+            self._changelog.partition,
+            timestamp=timestamp_ms,
+            headers=list(headers) or None,
         )

@@ -10,15 +10,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_rescale.core.pipeline.task import Entry
+from kafka_rescale.core.pipeline.task import Entry, Headers
 from kafka_rescale.core.processing.expiry import Expiry
 from kafka_rescale.core.processing.sorted_keys import SortedKeys
 
 SCHEMA = pa.schema([("key", pa.large_binary()), ("value", pa.large_binary()), ("timestamp", pa.int64())])
 """A row without a value says that the key was deleted."""
 
-Log = Callable[[bytes, bytes | None, int], None]
-"""Takes a changelog record: key, value, timestamp in ms."""
+Log = Callable[[bytes, bytes | None, int, Headers], None]
+"""Takes a changelog record: key, value, timestamp in ms, headers."""
 
 
 class SortedRows:
@@ -70,9 +70,9 @@ class TaskStore:
         found = self._changed.get(key, _UNCHANGED)
         return self._base.get(key) if found is _UNCHANGED else found
 
-    def put(self, key: bytes, value: bytes | None, timestamp_ms: int) -> None:
-        """Set an entry, or delete it, and log that."""
-        self._log(key, value, timestamp_ms)
+    def put(self, key: bytes, value: bytes | None, timestamp_ms: int, headers: Headers = ()) -> None:
+        """Set an entry, or delete it, and log that with these headers."""
+        self._log(key, value, timestamp_ms, headers)
         self.restore(key, value, timestamp_ms)
 
     def range(self, first: bytes, last: bytes) -> Iterator[tuple[bytes, Entry]]:

@@ -240,5 +240,5 @@ class StreamTask:
         return never or self._clock() - self._mark.at_ms >= self._work.limits.renew_ms
 
 
-def _unlogged(key: bytes, value: bytes | None, timestamp_ms: int) -> None:
+def _unlogged(*_: object) -> None:
     """Without a changelog nothing of a store outlives the run."""

@@ -103,9 +103,9 @@ class StoreDefinition:
     """A store of a sub-topology.
 
     :param kind: a name of ``changelog_formats.FORMATS``.
-    :param retention_ms: of a store with times in its keys (starts of windows, ends of sessions): entries whose time
-        is at most the latest one that this task has ever put, minus this, are gone for the pipeline, and the
-        runner may drop them without logging that; ``None`` for stores that keep everything.
+    :param retention_ms: of a store with times in its keys (starts of windows, ends of sessions): entries whose
+        time is at most the latest one that this task has ever put, minus this, are gone for the pipeline, and
+        the runner may drop them without logging that; ``None`` for stores that keep everything.
     :param is_logged: whether it has a changelog at all.
     """
 
