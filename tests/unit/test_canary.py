@@ -26,7 +26,10 @@ def test_in_a_file(tmp_path: Path) -> None:
 
 def test_on_a_command_line() -> None:
     with watching(SECRETS, NOWHERE) as watch:
-        sleeper = subprocess.Popen([sys.executable, "-c", "input()", "kanarienvogel-0"], stdin=subprocess.PIPE)
+        command = [sys.executable, "-c", "input(chr(10))", "kanarienvogel-0"]
+        sleeper = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert sleeper.stdout is not None
+        sleeper.stdout.readline()  # a process that is just being started has no command line yet
         watch.look()
         sleeper.communicate(b"\n", timeout=30)
     assert watch.found == {f"command line of {sleeper.pid}: password"}

@@ -179,6 +179,7 @@ def accept(
     )
 
 
+@app.command()
 def add_stream_thread(file: File, config: Config = None, as_json: AsJson = False) -> None:
     """Add a stream thread to a pipeline of runtime spark."""
     show(added(file, config), as_json)
