@@ -23,7 +23,7 @@ from kafka_rescale.core.declared_snapshots import Snapshots, StoreSnapshot
 from kafka_rescale.core.declared_stores import Store
 from kafka_rescale.core.declared_topics import Input, Output, Producers, Repartition, SubTopologySpec
 from kafka_rescale.core.journal import Captured, Journal
-from kafka_rescale.core.pipeline_application import PipelineApplication
+from kafka_rescale.core.pipeline_application import DeclaredBackfill, PipelineApplication
 from kafka_rescale.core.processing.record import Processing, ThreadRecord
 from kafka_rescale.core.verification_report import Report
 
@@ -80,6 +80,9 @@ def _pipeline() -> Iterator[str]:
     yield "## The application file of a pipeline\n"
     yield "With `runtime: spark`; see [runtime-spark.md](runtime-spark.md).\n"
     yield fields(PipelineApplication)
+    yield "### `backfill`\n"
+    yield f"`{DeclaredBackfill.__name__}`: {documented(DeclaredBackfill).summary}\n"
+    yield fields(DeclaredBackfill)
 
 
 def _commands() -> Iterator[str]:

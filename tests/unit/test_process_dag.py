@@ -16,7 +16,7 @@ from tests.support.words_pipeline import write_pipeline
 
 ROOT = Path(__file__).resolve().parents[2]
 CONTEXT: Any = {
-    "dag_run": SimpleNamespace(dag_id="process_words", run_id="scheduled__1"),
+    "dag_run": SimpleNamespace(dag_id="process_words", run_id="scheduled__1", run_type="scheduled"),
     "ti": SimpleNamespace(try_number=2),
 }
 

@@ -9,7 +9,7 @@ import pytest
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.control_records import Concern, Lease
 from kafka_rescale.core.fields import Strict
-from kafka_rescale.core.pipeline_application import PipelineApplication
+from kafka_rescale.core.pipeline_application import DeclaredBackfill, PipelineApplication
 from pydantic import BaseModel
 
 from scripts.create_reference import RECORDS, SECTIONS, pages
@@ -18,6 +18,7 @@ from scripts.reference_of_models import NOTES, documented, fields, undescribed
 ROOT = Path(__file__).resolve().parents[2]
 IN_THE_FILE: tuple[type[BaseModel], ...] = (
     Application,
+    DeclaredBackfill,
     PipelineApplication,
     *(model for models in SECTIONS.values() for model in models),
 )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from airflow.sdk import DAG
+from airflow.sdk import DAG, CronDataIntervalTimetable
 
+from kafka_rescale.airflow.backfills import interval_params
 from kafka_rescale.airflow.dag_factory import START
 from kafka_rescale.airflow.operators.process import AssignOperator, ProcessOperator
 from kafka_rescale.airflow.retries import DEFAULT_ARGS
@@ -13,6 +14,8 @@ from kafka_rescale.core.acls import Role
 from kafka_rescale.core.pipeline_application import PipelineApplication
 from kafka_rescale.core.pipelines import pipeline_named
 from kafka_rescale.core.processing.internal_topics import levels
+
+WITHOUT_INTERVALS = ("@continuous", "@once")
 
 DOC = """
 Processes what has come into the inputs of `{application_id}` since the last run, exactly once.
@@ -22,6 +25,10 @@ Processes what has come into the inputs of `{application_id}` since the last run
 thread without anything to read starts no driver. Each task commits its outputs, its changelogs and its offsets
 together; an attempt that was thought dead is fenced by the next one. Whatever fails can be cleared, or left to the
 next run.
+
+A backfill processes past intervals once more, each by a generation of its own, and writes where the file says
+under `backfill`; what is at work here is not touched. In the UI, or by
+`airflow backfill create --dag-id process_{application_id} --from-date ... --to-date ...`.
 
 ```
 {description}
@@ -34,10 +41,11 @@ def process_dag(application: PipelineApplication, file: Path) -> DAG:
     name, pipeline = application.application_id, pipeline_named(application.pipeline)
     with DAG(
         dag_id=f"process_{name}",
-        schedule=application.schedule,
+        schedule=_timetable(application.schedule),
         start_date=START,
         catchup=False,
         max_active_runs=1,
+        params=interval_params(),
         default_args=DEFAULT_ARGS,
         doc_md=DOC.format(application_id=name, description=pipeline.describe().rstrip()),
         tags=["kafka-rescale", "process", *application.tags],
@@ -56,3 +64,10 @@ def process_dag(application: PipelineApplication, file: Path) -> DAG:
             last >> threads
             last = threads
     return dag
+
+
+def _timetable(schedule: str | None) -> str | CronDataIntervalTimetable | None:
+    """Return a schedule of which the runs have data intervals, without which nothing could be backfilled."""
+    if schedule is None or schedule in WITHOUT_INTERVALS:
+        return schedule
+    return CronDataIntervalTimetable(schedule, timezone="UTC")

@@ -10,6 +10,18 @@ from kafka_rescale.core.acls import Role
 from kafka_rescale.core.fields import Name, Strict, place
 
 
+class DeclaredBackfill(Strict):
+    """How past intervals are processed once more, each by a generation of its own.
+
+    :param outputs: where the records of every output go instead, by topic; those topics have to exist.
+    :param history_seconds: how far before an interval records still decide about its results, as the size and
+        grace of windows. Without it the replay begins at the beginning of the log, all of which has to be there.
+    """
+
+    outputs: dict[Name, Name]
+    history_seconds: int | None = Field(default=None, ge=0)
+
+
 class PipelineApplication(Strict):
     """One application file of a pipeline.
 
@@ -22,6 +34,7 @@ class PipelineApplication(Strict):
         restore from the changelogs what they lack.
     :param schedule: cron expression or preset; ``@continuous`` for one run after the other; without one a run is
         triggered.
+    :param backfill: how past intervals are processed once more; without it they can't be.
     """
 
     application_id: Name
@@ -34,6 +47,7 @@ class PipelineApplication(Strict):
     state_dir: str = Field(alias="state.dir")
     spark_conf: dict[str, str] = Field(default_factory=dict)
     schedule: str | None = None
+    backfill: DeclaredBackfill | None = None
     tags: tuple[str, ...] = ()
 
     @field_validator("state_dir")

@@ -11,7 +11,8 @@ from kafka_rescale.core.partition_counts import partition_counts
 from kafka_rescale.core.pipeline.builder import Pipeline
 from kafka_rescale.core.pipeline_application import PipelineApplication
 from kafka_rescale.core.pipelines import pipeline_named
-from kafka_rescale.core.processing.internal_topics import internal_topics, levels, tasks_of
+from kafka_rescale.core.processing.backfill import Backfill, topics_of
+from kafka_rescale.core.processing.internal_topics import KEEP_ALL, internal_topics, levels, tasks_of
 from kafka_rescale.core.processing.record import Processing, next_run
 from kafka_rescale.core.processing.request import ProcessRequest
 from kafka_rescale.kafka.admin import ClusterAdmin
@@ -19,6 +20,7 @@ from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.kafka.task_progress import TaskProgress
 from kafka_rescale.kafka.waiting import now_ms
+from kafka_rescale.operations.backfills import require_interval
 from kafka_rescale.spark.process_work import works_of
 from kafka_rescale.spark.task_work import RENEW_MS
 
@@ -39,19 +41,25 @@ class Prepared:
         return made + "; ".join(threads)
 
 
-def prepare(application: PipelineApplication, connection: KafkaConnection, run: str) -> Prepared:
+def prepare(
+    application: PipelineApplication, connection: KafkaConnection, run: str, backfill: Backfill | None = None
+) -> Prepared:
     """Create what is missing of the internal topics, and give every task to a thread for this run.
 
     Idempotent: the same run is given the same assignment again.
 
+    :param application: under the id of its generation.
     :param run: ``<dag_id>/<run_id>``.
-    :raises Refused: a topic that the pipeline reads or writes doesn't exist.
+    :param backfill: the interval that the generation is for.
+    :raises Refused: a topic that the pipeline reads or writes doesn't exist, or what the interval needs is gone.
     :raises UnsafeState: an internal topic has another number of partitions than its tasks.
     """
     pipeline, admin = pipeline_named(application.pipeline), ClusterAdmin(connection)
     control = ControlTopic(connection, application.application_id)
-    counts = _external_counts(pipeline, admin)
-    created = _ensure_internal_topics(application.application_id, pipeline, admin, counts)
+    counts = _external_counts(pipeline, admin, backfill)
+    if backfill is not None:
+        require_interval(connection, pipeline.topology, backfill)
+    created = _ensure_internal_topics(application.application_id, pipeline, admin, counts, backfill)
     every = {**counts, **partition_counts(pipeline.topology, counts, pipeline.enforced_partitions)}
     tasks = {part.id: tasks_of(part, every) for part in pipeline.sub_topologies()}
 
@@ -80,7 +88,7 @@ def is_idle(
         return False
     tasks = processing.tasks_of(request.thread, levels(pipeline.topology)[request.level - 1])
     try:
-        works = works_of(admin, pipeline, application.application_id, tasks, request.state_dir)
+        works = works_of(admin, pipeline, application.application_id, tasks, request.state_dir, request.backfill)
     except Outage:
         return False  # a transaction of a killed attempt is open: the job ends it
     ends = {source: end for work in works for source, end in work.ends.items()}
@@ -91,9 +99,8 @@ def is_idle(
         progress.close()
 
 
-def _external_counts(pipeline: Pipeline, admin: ClusterAdmin) -> dict[str, int]:
-    topology = pipeline.topology
-    wanted = {*topology.inputs, *topology.outputs}
+def _external_counts(pipeline: Pipeline, admin: ClusterAdmin, backfill: Backfill | None) -> dict[str, int]:
+    wanted = {*topics_of(pipeline.topology, backfill)}
     found = admin.describe_topics(wanted)
     if missing := sorted(wanted - found.keys()):
         raise Refused(
@@ -106,14 +113,19 @@ def _external_counts(pipeline: Pipeline, admin: ClusterAdmin) -> dict[str, int]:
 
 
 def _ensure_internal_topics(
-    application_id: str, pipeline: Pipeline, admin: ClusterAdmin, counts: Mapping[str, int]
+    application_id: str,
+    pipeline: Pipeline,
+    admin: ClusterAdmin,
+    counts: Mapping[str, int],
+    backfill: Backfill | None,
 ) -> tuple[str, ...]:
     factor = min(3, admin.broker_count())
     inputs = {topic: counts[topic] for topic in pipeline.topology.inputs}
     wanted = internal_topics(
         application_id, pipeline.topology, pipeline.sub_topologies(), inputs, pipeline.enforced_partitions
     )
-    return tuple(_created(admin, factor, ((t.name, t.partitions, t.configs) for t in wanted)))
+    kept = {} if backfill is None else KEEP_ALL
+    return tuple(_created(admin, factor, ((t.name, t.partitions, {**t.configs, **kept}) for t in wanted)))
 
 
 def _created(

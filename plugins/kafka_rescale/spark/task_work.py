@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from kafka_rescale.core.assignment.tasks import TaskId
 from kafka_rescale.core.cluster import TopicDescription, TopicPartition
 from kafka_rescale.core.pipeline.task import StoreDefinition
+from kafka_rescale.core.processing.backfill import Backfill
 
 RENEW_MS = 24 * 3600 * 1000
 """Offsets of a group without members expire, a week after their commit if the brokers' default was kept."""
@@ -38,6 +39,8 @@ class TaskWork:
     :param ends: captured ends (exclusive) of the source partitions, by full names.
     :param topics: descriptions of sinks and changelogs, by full names.
     :param state_dir: where state is kept between runs.
+    :param begins: where a task that has no offsets begins; at the log start of sources that are not among them.
+    :param backfill: of which interval records are processed, where that is not all of them.
     """
 
     application_id: str
@@ -47,6 +50,8 @@ class TaskWork:
     topics: Mapping[str, TopicDescription]
     state_dir: str
     limits: TaskLimits = field(default_factory=TaskLimits)
+    begins: Mapping[TopicPartition, int] = field(default_factory=dict)
+    backfill: Backfill | None = None
 
     @property
     def transactional_id(self) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Context
 
+from kafka_rescale.airflow.backfills import generation_of
 from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
 from kafka_rescale.airflow.operators.base import RescaleOperator
 from kafka_rescale.airflow.operators.spark_submit import RescaleSparkSubmitOperator
@@ -26,8 +27,8 @@ class AssignOperator(RescaleOperator):
         from kafka_rescale.operations.load import load_pipeline_application
         from kafka_rescale.operations.processing import prepare
 
-        application = load_pipeline_application(self.application_file)
-        prepared = prepare(application, self.connection(application), owner_of(context))
+        application, backfill = generation_of(load_pipeline_application(self.application_file), context)
+        prepared = prepare(application, self.connection(application), owner_of(context), backfill)
         self.log.info("%s", prepared)
         return list(prepared.processing.running)
 
@@ -55,25 +56,27 @@ class ProcessOperator(RescaleSparkSubmitOperator):
         from kafka_rescale.operations.load import load_pipeline_application
         from kafka_rescale.operations.processing import is_idle
 
-        self.result_key = self._request().key
+        application, _ = generation_of(load_pipeline_application(self.application_file), context)
+        request = self._request(context)
+        self.application_id, self.result_key = application.application_id, request.key
         connection = KafkaRescaleHook(kafka_config_id=self.kafka_conn_id).connection()
-        application = load_pipeline_application(self.application_file)
-        if is_idle(application, connection, owner_of(context), self._request()):
+        if is_idle(application, connection, owner_of(context), request):
             self.log.info("Everything has been processed.")
             return {}
         return super().execute(context)
 
-    def _request(self) -> ProcessRequest:
+    def _request(self, context: Context) -> ProcessRequest:
         from kafka_rescale.core.processing.request import ProcessRequest
         from kafka_rescale.operations.load import load_pipeline_application
 
-        application = load_pipeline_application(self.application_file)
+        application, backfill = generation_of(load_pipeline_application(self.application_file), context)
         return ProcessRequest(
             pipeline=application.pipeline,
             state_dir=application.state_dir,
             thread=self.thread,
             level=self.level,
+            backfill=backfill,
         )
 
     def _arguments(self, context: Context) -> list[str]:
-        return [*super()._arguments(context), "--request", self._request().model_dump_json()]
+        return [*super()._arguments(context), "--request", self._request(context).model_dump_json()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kafka_rescale.core.processing.backfill import Backfill
 from kafka_rescale.core.values import Value
 
 
@@ -12,12 +13,14 @@ class ProcessRequest(Value):
     :param state_dir: where state is kept between runs.
     :param thread: the stream thread.
     :param level: counting from 1 at the sub-topologies that no other one feeds.
+    :param backfill: a past interval, which the application's generation for it processes.
     """
 
     pipeline: str
     state_dir: str
     thread: str
     level: int
+    backfill: Backfill | None = None
 
     @property
     def key(self) -> str:
