@@ -66,9 +66,10 @@ class Counted:
         self.create_changelog()
 
     def create_changelog(self) -> None:
+        # The records are years old: they must not expire, nor be compacted as markers of today roll their segments.
+        kept = {"retention.ms": "-1", "min.compaction.lag.ms": str(2**63 - 1), **self.changelog_configs}
         for store in self.part.stores:
-            # The records are years old, and their retention must not begin while they are looked at.
-            configs = {**changelog_configs(store), "retention.ms": "-1", **self.changelog_configs}
+            configs = {**changelog_configs(store), **kept}
             self.admin.ensure_topic(self.changelogs[store.name], self.partitions, 1, configs)
 
     def work(self, partition: int, limits: TaskLimits = SMALL) -> TaskWork:
