@@ -66,7 +66,7 @@ class Counted:
         self.create_changelog()
 
     def create_changelog(self) -> None:
-        # The records are years old: they must not expire, nor be compacted as markers of today roll their segments.
+        # The records are years old: they must not expire, nor be compacted once markers of today roll segments.
         kept = {"retention.ms": "-1", "min.compaction.lag.ms": str(2**63 - 1), **self.changelog_configs}
         for store in self.part.stores:
             configs = {**changelog_configs(store), **kept}
