@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -9,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kafka_rescale.cli.pipelines import begun, given_up, pipeline_status
 from kafka_rescale.core.application_state import State
-from kafka_rescale.core.errors import Fenced
+from kafka_rescale.core.errors import Fenced, InvalidInput, Refused
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_marks import copy_consumer
 from kafka_rescale.kafka.task_producer import TaskProducer
-from kafka_rescale.operations.clients import remove_clients, start_clients
 from kafka_rescale.operations.dead_threads import Attempt, failed, take_over
 from kafka_rescale.operations.keep_warm import due_clients, request_for
 
@@ -108,12 +109,27 @@ def test_a_rack_that_a_person_gives_up_has_no_part_until_it_is_started_again(
     connection: KafkaConnection, unique: str, tmp_path: Path
 ) -> None:
     app = made(connection, unique, tmp_path, RACKS)
+    config, picture = tmp_path / "config.json", tmp_path / "assignment.svg"
+    config.write_text(json.dumps(dict(connection.config)))
+    with pytest.raises(Refused, match="no run of it so far"):
+        given_up(app.file, config, "east-k1", None)
     app.prepare("run/1")
-    assert remove_clients(app.application, connection, tag=("zone", "east")) == ["east-k1", "east-k2"]
+    with pytest.raises(InvalidInput, match="one of --client ID and --tag KEY=VALUE"):
+        given_up(app.file, config, None, None)
+    assert given_up(app.file, config, None, "zone=east").data == {"clients": ["east-k1", "east-k2"]}
     app.prepare("run/2")
     assert {active for active, _ in app.places().values()} == {"west-k1", "west-k2"}
-    assert {c.state for c in app.processing.clients} == {State.RUNNING, State.NOT_RUNNING}
-    assert start_clients(app.application, connection) == ["east-k1", "east-k2"]
+
+    said = pipeline_status(app.file, config, picture)
+    assert said.text == f"{unique}: RUNNING, as of run/2."
+    assert [row[:3] for row in said.tables[0].rows] == [
+        ("east-k1", "NOT_RUNNING", 0),
+        ("east-k2", "NOT_RUNNING", 0),
+        ("west-k1", "RUNNING", 0),
+        ("west-k2", "RUNNING", 0),
+    ]
+    assert ">0_0</text>" in picture.read_text()
+    assert begun(app.file, config, None).data == {"clients": ["east-k1", "east-k2"]}
     app.prepare("run/3")
     assert {active for active, _ in app.places().values()} == set(RACKS)
 

@@ -64,8 +64,8 @@ class SeveralClients:
         return ClusterAdmin(self.connection)
 
     @property
-    def application(self) -> PipelineApplication:
-        """As its file describes it now."""
+    def file(self) -> Path:
+        """Written anew, as it is declared now."""
         declared: dict[str, Any] = {
             "pipeline": "tests.support.several_clients:counting",
             "num.stream.threads": 1,
@@ -80,7 +80,11 @@ class SeveralClients:
             ],
             **self.configs,
         }
-        return load_pipeline_application(write_pipeline(self.directory, application_id=self.name, **declared))
+        return write_pipeline(self.directory, application_id=self.name, **declared)
+
+    @property
+    def application(self) -> PipelineApplication:
+        return load_pipeline_application(self.file)
 
     def state_dir(self, client: str) -> Path:
         return self.directory / client

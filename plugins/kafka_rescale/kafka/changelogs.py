@@ -29,9 +29,9 @@ class KnownState:
 def known_state(
     admin: ClusterAdmin, application_id: str, pipeline: Pipeline, counts: Mapping[int, int]
 ) -> KnownState:
-    """Ask the brokers where the changelogs of all tasks begin and end.
+    """Ask the brokers where the changelogs of all tasks begin and end; those that don't exist are left out.
 
-    :param counts: number of tasks by sub-topology.
+    :param counts: number of tasks by sub-topology; one that the last run didn't have yet has none.
     """
     names = {
         part.id: {s.name: f"{application_id}-{s.changelog_topic}" for s in part.stores if s.is_logged}
@@ -51,10 +51,11 @@ def known_state(
                 SourceRules.of(described[topic]).tombstone_ms,
             )
             for store, topic in stores.items()
+            if topic in described
         }
         for part, stores in names.items()
         if stores
-        for partition in range(counts[part])
+        for partition in range(counts.get(part, 0))
     }
     every = frozenset(TaskId(part, partition) for part, count in counts.items() for partition in range(count))
     ends_of = {task: sum(log.end for log in stores.values()) for task, stores in logs.items()}

@@ -67,7 +67,7 @@ def works_due(
     due = {
         task: {
             store: log
-            for store, log in logs[task].items()
+            for store, log in logs.get(task, {}).items()
             if is_due(StateFiles(state_dir, f"{application_id}/{task}/{store}").found(), log, as_of_ms)
         }
         for task in tasks
