@@ -94,7 +94,7 @@ class Contest:
         )
         thread = prepare(application, self.connection, run).processing.running[0]
         request = ProcessRequest(
-            pipeline=application.pipeline, state_dir=application.state_dir, thread=thread, level=1
+            pipeline=application.pipeline, state_dir=str(self.directory / "state"), thread=thread, level=1
         )
         if is_idle(application, self.connection, run, request):
             return 0.0

@@ -79,7 +79,7 @@ def run_all(
 
     :param application: under the id of its generation.
     """
-    processing, results = prepare(application, connection, run_id, backfill).processing, []
+    processing, results = prepare(application, connection, run_id, backfill=backfill).processing, []
     for level in range(1, len(levels(pipeline_named(application.pipeline).topology)) + 1):
         for request in requests(application, processing.running, level):
             asked = request.model_copy(update={"backfill": backfill})

@@ -9,6 +9,7 @@ from airflow.sdk import DAG, CronDataIntervalTimetable
 from kafka_rescale.airflow.backfills import interval_params
 from kafka_rescale.airflow.dag_factory import START
 from kafka_rescale.airflow.operators.process import AssignOperator, ProcessOperator
+from kafka_rescale.airflow.params import process_params
 from kafka_rescale.airflow.retries import DEFAULT_ARGS
 from kafka_rescale.core.acls import Role
 from kafka_rescale.core.pipeline_application import PipelineApplication
@@ -24,7 +25,7 @@ Processes what has come into the inputs of `{application_id}` since the last run
 `spark-submit` for each thread and level: level 1 reads only inputs, level 2 what level 1 has written, and so on. A
 thread without anything to read starts no driver. Each task commits its outputs, its changelogs and its offsets
 together; an attempt that was thought dead is fenced by the next one. Whatever fails can be cleared, or left to the
-next run.
+next run. Where there are several clients, the log of `assign` shows who has what, and what is still to come.
 
 A backfill processes past intervals once more, each by a generation of its own, and writes where the file says
 under `backfill`; what is at work here is not touched. In the UI, or by
@@ -45,7 +46,7 @@ def process_dag(application: PipelineApplication, file: Path) -> DAG:
         start_date=START,
         catchup=False,
         max_active_runs=1,
-        params=interval_params(),
+        params={**process_params(application), **interval_params()},
         default_args=DEFAULT_ARGS,
         doc_md=DOC.format(application_id=name, description=pipeline.describe().rstrip()),
         tags=["kafka-rescale", "process", *application.tags],

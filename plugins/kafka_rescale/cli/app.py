@@ -15,7 +15,7 @@ from kafka_rescale.cli.advice import with_advice
 from kafka_rescale.cli.connections import connection_for, connections_of_others
 from kafka_rescale.cli.exit_codes import FINDINGS
 from kafka_rescale.cli.output import Document, show
-from kafka_rescale.cli.threads import added, removed
+from kafka_rescale.cli.pipelines import added, begun, given_up, pipeline_status, removed
 from kafka_rescale.cli.views import application_view, cluster_view, plan_view, status_view
 from kafka_rescale.core.acls import Role
 from kafka_rescale.core.application import Application
@@ -28,14 +28,14 @@ from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.kafka.describe import describe as describe_cluster
 from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.operations.accept import accept as accept_findings
-from kafka_rescale.operations.load import load_application, topology_of
+from kafka_rescale.operations.load import SPARK, load_application, runtime_of, topology_of
 from kafka_rescale.operations.preflight import preflight
 from kafka_rescale.operations.sizing import advise
 from kafka_rescale.operations.stages import lags
 
 app = typer.Typer(
     help="Look at applications and change nothing; only verify and accept leave something in the control topic, "
-    "and add-stream-thread and remove-stream-thread change a pipeline.",
+    "and add-stream-thread, remove-stream-thread, remove-client and start-client change a pipeline.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -50,6 +50,7 @@ Config = Annotated[
 ]
 OfRole = Annotated[Path | None, typer.Option(help="Of this role, whose permissions are checked as well.")]
 Principal = Annotated[str, typer.Option(help="Of this role, such as User:alice.", show_default=False)]
+OfClient = Annotated[str | None, typer.Option("--client", help="Its client.id; needed where there are several.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 
 
@@ -132,8 +133,18 @@ def plan(
 
 
 @app.command()
-def status(file: File, config: Config = None, as_json: AsJson = False) -> None:
-    """Show the generation, the phase, who holds the lease, the lag of every stage and the last results."""
+def status(
+    file: File,
+    config: Config = None,
+    picture: Annotated[
+        Path | None, typer.Option(help="Of a pipeline: where its assignment is drawn, as SVG.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the generation, the phase, the lease, lags and results; or the clients and tasks of a pipeline."""
+    if runtime_of(file) == SPARK:
+        show(pipeline_status(file, config, picture), as_json)
+        return
     application, connection = _opened(file, config)
     control = ControlTopic(connection, application.application_id).read()
     journal = control.journal
@@ -180,20 +191,44 @@ def accept(
 
 
 @app.command()
-def add_stream_thread(file: File, config: Config = None, as_json: AsJson = False) -> None:
+def add_stream_thread(file: File, client: OfClient = None, config: Config = None, as_json: AsJson = False) -> None:
     """Add a stream thread to a pipeline of runtime spark."""
-    show(added(file, config), as_json)
+    show(added(file, config, client), as_json)
 
 
 @app.command()
 def remove_stream_thread(
     file: File,
     timeout: Annotated[float | None, typer.Option(min=0, help="Seconds to wait until it has ended.")] = None,
+    client: OfClient = None,
     config: Config = None,
     as_json: AsJson = False,
 ) -> None:
     """Remove a stream thread of a pipeline of runtime spark."""
-    show(removed(file, config, timeout), as_json)
+    show(removed(file, config, timeout, client), as_json)
+
+
+@app.command()
+def remove_client(
+    file: File,
+    client: Annotated[str | None, typer.Option(help="Its client.id.")] = None,
+    tag: Annotated[str | None, typer.Option(help="KEY=VALUE: all clients with this tag, a lost rack.")] = None,
+    config: Config = None,
+    as_json: AsJson = False,
+) -> None:
+    """Give clients of a pipeline up; others have their tasks from the next run on."""
+    show(given_up(file, config, client, tag), as_json)
+
+
+@app.command()
+def start_client(
+    file: File,
+    client: Annotated[str | None, typer.Option(help="Its client.id; else all.")] = None,
+    config: Config = None,
+    as_json: AsJson = False,
+) -> None:
+    """Start clients of a pipeline again that have ended, or are absent."""
+    show(begun(file, config, client), as_json)
 
 
 def _opened(file: Path, config: Path | None, role: Role = Role.PLAN) -> tuple[Application, KafkaConnection]:

@@ -106,8 +106,8 @@ class PartitionProgress(Value):
 class JobResult(Value):
     """What a Spark job leaves for the next task, and a lag gate for whoever watches it.
 
-    :param job: ``restore/<stage>``, ``warm_up/<stage>``, ``catch_up``, ``process/<level>/<thread>``; of gates
-        ``lag_gate/<stage>``, ``gate_all``; ``watch`` for a look of the watch.
+    :param job: ``restore/<stage>``, ``warm_up/<stage>``, ``catch_up``, ``process/<level>/<thread>``,
+        ``keep_warm/<client>``; of gates ``lag_gate/<stage>``, ``gate_all``; ``watch`` for a look of the watch.
     :param state: ``running``, ``ready`` (catch_up near the ends), ``done``, ``failed``; of gates their answer, and
         of a look its outcome.
     :param seeded: of ``records``, those that were rows of a snapshot; the others were read from the log.

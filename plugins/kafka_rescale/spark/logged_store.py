@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -13,7 +14,6 @@ from kafka_rescale.core.processing.expiry import Expiry
 from kafka_rescale.core.processing.task_state import Changelog, SavedState, newest
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.range_reader import read_ranges
-from kafka_rescale.kafka.task_producer import TaskProducer
 from kafka_rescale.spark.state_files import StateFiles
 from kafka_rescale.spark.state_store import TaskStore
 
@@ -32,6 +32,24 @@ class Restored:
     is_full: bool
 
 
+class ChangelogWriter(Protocol):
+    """Writes changelog records, and knows where the last one is (:class:`TaskProducer`)."""
+
+    def wrote(self, changelog: str) -> bool:
+        """Whether anything was written to a changelog."""
+        ...
+
+    def position(self, changelog: str) -> int | None:
+        """Return the offset behind the last record."""
+        ...
+
+    def produce(
+        self, topic: str, value: Any, key: Any, partition: int, *, timestamp: int, headers: Any = None
+    ) -> None:
+        """Write a record."""
+        ...
+
+
 class LoggedStore:
     """One store of one task.
 
@@ -45,7 +63,7 @@ class LoggedStore:
         connection: KafkaConnection,
         changelog: Changelog,
         files: StateFiles,
-        producer: TaskProducer,
+        producer: ChangelogWriter,
         clock: Callable[[], int],
         expiry: Expiry | None = None,
     ) -> None:
@@ -71,10 +89,14 @@ class LoggedStore:
         self._as_of_ms = began_ms
         return Restored(records, is_full=self._saved is None)
 
-    def save(self) -> None:
-        """Save what the last commit has made durable; failing to costs the next run time, and nothing else."""
+    def save(self, *, anew: bool = False) -> None:
+        """Save what the last commit has made durable; failing to costs the next run time, and nothing else.
+
+        :param anew: also if only the time has gone on, to which it is known to be whole.
+        """
         position = self._position()
-        if position is None or (self._saved is not None and self._saved.position == position):
+        is_saved = self._saved is not None and self._saved.position == position
+        if position is None or (is_saved and not anew):
             return
         here = self._changelog
         state = SavedState(

@@ -54,6 +54,22 @@ class StateFiles:
             ) from None
         return system, f"{root.rstrip('/')}/{self.owner}"
 
+    def create(self) -> None:
+        """Make the directory.
+
+        :raises OSError: it can't be made there.
+        """
+        system, root = self._place
+        system.create_dir(root, recursive=True)
+
+    def is_there(self) -> bool:
+        """Whether there is such a directory.
+
+        :raises OSError: nobody can tell.
+        """
+        system, root = self._place
+        return bool(system.get_file_info(root).type == fs.FileType.Directory)
+
     def found(self) -> list[SavedState]:
         """Return every manifest that can be read."""
         return [state for name in self._names(MANIFEST) if (state := self._manifest(name)) is not None]
@@ -78,13 +94,14 @@ class StateFiles:
         :param before: what the store was begun with; None saves everything.
         :param state: the manifest, of which the files are filled in.
         """
-        system, root = self._place
-        system.create_dir(root, recursive=True)
+        self.create()
         changed = store.unsaved()
         if before is None or before.needs_base(changed.num_rows):
             files: tuple[SavedFile, ...] = (self._write("base", state.position, store.all_rows()),)
-        else:
+        elif changed.num_rows:
             files = (*before.files, self._write("delta", state.position, changed))
+        else:
+            files = before.files
         saved = state.model_copy(update={"files": files})
         self._publish(saved)
         store.saved()

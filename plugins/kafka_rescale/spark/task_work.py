@@ -14,6 +14,11 @@ RENEW_MS = 24 * 3600 * 1000
 """Offsets of a group without members expire, a week after their commit if the brokers' default was kept."""
 
 
+def transactional_id(application_id: str, task: object) -> str:
+    """Return the id of a task: whoever was given it last may write for it."""
+    return f"{application_id}-{task}"
+
+
 @dataclass(frozen=True)
 class TaskLimits:
     """How large transactions are.
@@ -56,7 +61,7 @@ class TaskWork:
     @property
     def transactional_id(self) -> str:
         """Whoever was given it last may write for the task."""
-        return f"{self.application_id}-{self.task}"
+        return transactional_id(self.application_id, self.task)
 
     @property
     def own_names(self) -> dict[str, str]:

@@ -12,6 +12,7 @@ class ProcessRequest(Value):
     :param pipeline: ``module:name`` of the pipeline.
     :param state_dir: where state is kept between runs.
     :param thread: the stream thread.
+    :param began_as: the thread that it replaces in this run, if any: of the two there is one result.
     :param level: counting from 1 at the sub-topologies that no other one feeds.
     :param backfill: a past interval, which the application's generation for it processes.
     """
@@ -20,9 +21,28 @@ class ProcessRequest(Value):
     state_dir: str
     thread: str
     level: int
+    began_as: str = ""
     backfill: Backfill | None = None
 
     @property
     def key(self) -> str:
         """The name of the job's result."""
-        return f"process/{self.level}/{self.thread}"
+        return f"process/{self.level}/{self.began_as or self.thread}"
+
+
+class KeepWarmRequest(Value):
+    """The standbys and warm-ups of one client.
+
+    :param pipeline: ``module:name`` of the pipeline.
+    :param state_dir: where the client keeps its state.
+    :param client_id: of the client.
+    """
+
+    pipeline: str
+    state_dir: str
+    client_id: str
+
+    @property
+    def key(self) -> str:
+        """The name of the job's result."""
+        return f"keep_warm/{self.client_id}"
