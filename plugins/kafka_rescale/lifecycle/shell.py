@@ -69,6 +69,7 @@ class ShellCommands:
 
     def __init__(self, spec: ShellLifecycle, prefix_of: Callable[[str], str] = str) -> None:
         self._spec, self._prefix_of = spec, prefix_of
+        self._said: tuple[Instance, str, int] | None = None
 
     def start(self, instance: Instance) -> None:
         """Run ``start``; see :class:`~kafka_rescale.lifecycle.instance.Lifecycle`."""
@@ -123,5 +124,8 @@ class ShellCommands:
         except subprocess.TimeoutExpired:
             return 124, f"no end within {self._spec.timeout_seconds} s"
         output = done.stdout.decode(errors="replace").strip()
-        log.info("%s -> %s %s", template, done.returncode, output[-500:])
+        if (instance, template, done.returncode) != self._said:
+            # A status that is asked for every second is told when it changes.
+            log.info("%s (%s) -> %s %s", template, instance.application_id, done.returncode, output[-500:])
+        self._said = instance, template, done.returncode
         return done.returncode, output[-500:]
