@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Context
@@ -19,6 +20,7 @@ from kafka_rescale.core.errors import Fenced, RescaleError, UnsafeState
 from kafka_rescale.core.stream_threads import client_of
 
 if TYPE_CHECKING:
+    from kafka_rescale.core.pipeline_application import PipelineApplication
     from kafka_rescale.core.processing.record import Processing
     from kafka_rescale.core.processing.request import ProcessRequest
     from kafka_rescale.kafka.connection import KafkaConnection
@@ -72,13 +74,19 @@ class ProcessOperator(RescaleSparkSubmitOperator):
         self.thread = thread
         super().__init__(job="process", **kwargs)
 
+    @cached_property
+    def _application(self) -> PipelineApplication:
+        """As the file is when the task begins: what it is asked for and what it is told must be of one file."""
+        from kafka_rescale.operations.load import load_pipeline_application
+
+        return load_pipeline_application(self.application_file)
+
     def execute(self, context: Context) -> dict[str, Any]:
         """Return the job's result."""
         from kafka_rescale.operations.dead_threads import take_over
-        from kafka_rescale.operations.load import load_pipeline_application
         from kafka_rescale.operations.processing import is_idle
 
-        application = load_pipeline_application(self.application_file)
+        application = self._application
         connection = KafkaRescaleHook(kafka_config_id=self.kafka_conn_id).connection()
         processing = take_over(application, connection, self._attempt(context))
         if processing is not None:
@@ -93,15 +101,13 @@ class ProcessOperator(RescaleSparkSubmitOperator):
 
     def _submit(self, connection: KafkaConnection, context: Context) -> None:
         from kafka_rescale.operations.dead_threads import failed
-        from kafka_rescale.operations.load import load_pipeline_application
 
         try:
             super()._submit(connection, context)
         except Fenced:
             raise
         except (AirflowException, RescaleError) as error:
-            application = load_pipeline_application(self.application_file)
-            processing = failed(application, connection, self._attempt(context), str(error))
+            processing = failed(self._application, connection, self._attempt(context), str(error))
             if processing is not None:
                 report_failed_threads(processing)
                 alive(processing, self.thread, error)
@@ -115,9 +121,8 @@ class ProcessOperator(RescaleSparkSubmitOperator):
 
     def _request(self) -> ProcessRequest:
         from kafka_rescale.core.processing.request import ProcessRequest
-        from kafka_rescale.operations.load import load_pipeline_application
 
-        application, thread = load_pipeline_application(self.application_file), self._stands_for or self.thread
+        application, thread = self._application, self._stands_for or self.thread
         return ProcessRequest(
             pipeline=application.pipeline,
             state_dir=application.member_of(thread).state_dir,
