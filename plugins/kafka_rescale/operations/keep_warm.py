@@ -66,7 +66,7 @@ def request_for(application: PipelineApplication, client_id: str) -> KeepWarmReq
 def probe(application: PipelineApplication, connection: KafkaConnection) -> Probe:
     """Return whether something warms up, and the last rebalance was ``probing.rebalance.interval.ms`` ago."""
     processing = ControlTopic(connection, application.application_id).read().processing
-    if processing is None or not processing.movements:
+    if processing is None or not processing.assignment.is_probing_rebalance_needed:
         return Probe("", "Nothing warms up: everything is where it should be.")
     interval = application.probing_rebalance_interval_ms
     waits = interval - (now_ms() - processing.at_ms)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -14,6 +13,7 @@ from kafka_rescale.core.processing.expiry import Expiry
 from kafka_rescale.core.processing.task_state import Changelog, SavedState, newest
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.range_reader import read_ranges
+from kafka_rescale.kafka.task_producer import TaskProducer
 from kafka_rescale.spark.state_files import StateFiles
 from kafka_rescale.spark.state_store import TaskStore
 
@@ -32,28 +32,11 @@ class Restored:
     is_full: bool
 
 
-class ChangelogWriter(Protocol):
-    """Writes changelog records, and knows where the last one is (:class:`TaskProducer`)."""
-
-    def wrote(self, changelog: str) -> bool:
-        """Whether anything was written to a changelog."""
-        ...
-
-    def position(self, changelog: str) -> int | None:
-        """Return the offset behind the last record."""
-        ...
-
-    def produce(
-        self, topic: str, value: Any, key: Any, partition: int, *, timestamp: int, headers: Any = None
-    ) -> None:
-        """Write a record."""
-        ...
-
-
 class LoggedStore:
     """One store of one task.
 
     :param changelog: as it is now that every older attempt has been fenced.
+    :param producer: of the task; None for a standby, which only reads.
     :param clock: wall clock in ms.
     :param expiry: of the store's entries.
     """
@@ -63,7 +46,7 @@ class LoggedStore:
         connection: KafkaConnection,
         changelog: Changelog,
         files: StateFiles,
-        producer: ChangelogWriter,
+        producer: TaskProducer | None,
         clock: Callable[[], int],
         expiry: Expiry | None = None,
     ) -> None:
@@ -127,11 +110,12 @@ class LoggedStore:
         return None
 
     def _position(self) -> int | None:
-        if not self._producer.wrote(self._changelog.topic):
+        if self._producer is None or not self._producer.wrote(self._changelog.topic):
             return self._restored_to
         return self._producer.position(self._changelog.topic)
 
     def _write(self, key: bytes, value: bytes | None, timestamp_ms: int, headers: Headers) -> None:
+        assert self._producer is not None, "a standby writes nothing"
         self._producer.produce(
             self._changelog.topic,
             value,

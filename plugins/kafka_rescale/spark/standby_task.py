@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from kafka_rescale.core.assignment.tasks import TaskId
 from kafka_rescale.core.pipeline.task import SubTopology
@@ -88,7 +87,7 @@ def run_standby(connection: KafkaConnection, work: StandbyWork, subtopology: Sub
             continue
         files = StateFiles(work.state_dir, f"{work.application_id}/{work.task}/{definition.name}")
         log, expiry = work.logs[definition.name], Expiry.of(definition)
-        store = LoggedStore(connection, log, files, _Reader(), lambda: work.as_of_ms, expiry)
+        store = LoggedStore(connection, log, files, None, lambda: work.as_of_ms, expiry)
         restored.append(store.restore())
         store.save(anew=True)
     return Warmed(
@@ -97,21 +96,3 @@ def run_standby(connection: KafkaConnection, work: StandbyWork, subtopology: Sub
         sum(each.is_full for each in restored),
         round(time.monotonic() - began, 3),
     )
-
-
-class _Reader:
-    """A standby writes nothing to its changelogs."""
-
-    def wrote(self, changelog: str) -> bool:
-        """Never."""
-        return False
-
-    def position(self, changelog: str) -> int | None:
-        """Nowhere."""
-        return None
-
-    def produce(
-        self, topic: str, value: Any, key: Any, partition: int, *, timestamp: int, headers: Any = None
-    ) -> None:
-        """Refuse; nobody calls it."""
-        raise NotImplementedError(f"a standby writes to {topic}")

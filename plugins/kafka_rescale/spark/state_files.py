@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 from pydantic import ValidationError
 
-from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.processing.task_state import SavedFile, SavedState
+from kafka_rescale.spark.arrow_place import arrow_place
 from kafka_rescale.spark.state_store import SCHEMA, TaskStore
 
 log = logging.getLogger(__name__)
@@ -43,16 +43,7 @@ class StateFiles:
 
     @cached_property
     def _place(self) -> tuple[Any, str]:
-        try:
-            system, root = fs.FileSystem.from_uri(self.location)
-        except (pa.ArrowException, ValueError, OSError, ImportError) as error:
-            raise InvalidInput(
-                "pipeline.state_dir",
-                found=f"{self.location}: {error}"[:300],
-                expected="a place that Arrow can write to",
-                remedy="Correct it; the credentials come from the environment.",
-            ) from None
-        return system, f"{root.rstrip('/')}/{self.owner}"
+        return arrow_place("pipeline.state_dir", self.location, self.owner)
 
     def create(self) -> None:
         """Make the directory.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Context
@@ -12,6 +13,7 @@ from kafka_rescale.airflow.operators.base import RescaleOperator
 from kafka_rescale.airflow.operators.spark_submit import RescaleSparkSubmitOperator
 
 if TYPE_CHECKING:
+    from kafka_rescale.core.pipeline_application import PipelineApplication
     from kafka_rescale.core.processing.request import KeepWarmRequest
 
 
@@ -45,19 +47,22 @@ class KeepWarmOperator(RescaleSparkSubmitOperator):
         self.client = client
         super().__init__(job="keep_warm", **kwargs)
 
-    def execute(self, context: Context) -> dict[str, Any]:
-        """Return the job's result."""
+    @cached_property
+    def _application(self) -> PipelineApplication:
         from kafka_rescale.operations.load import load_pipeline_application
 
-        self._runs_on(load_pipeline_application(self.application_file).member(self.client))
+        return load_pipeline_application(self.application_file)
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Return the job's result."""
+        self._runs_on(self._application.member(self.client))
         self.result_key = self._request().key
         return super().execute(context)
 
     def _request(self) -> KeepWarmRequest:
         from kafka_rescale.operations.keep_warm import request_for
-        from kafka_rescale.operations.load import load_pipeline_application
 
-        return request_for(load_pipeline_application(self.application_file), self.client)
+        return request_for(self._application, self.client)
 
     def _arguments(self, context: Context) -> list[str]:
         return [*super()._arguments(context), "--request", self._request().model_dump_json()]

@@ -20,6 +20,8 @@ from kafka_rescale.core.errors import Fenced, RescaleError, UnsafeState
 from kafka_rescale.core.stream_threads import client_of
 
 if TYPE_CHECKING:
+    from kafka_rescale.core.pipeline_application import PipelineApplication
+    from kafka_rescale.core.processing.backfill import Backfill
     from kafka_rescale.core.processing.record import Processing
     from kafka_rescale.core.processing.request import ProcessRequest
     from kafka_rescale.kafka.connection import KafkaConnection
@@ -66,6 +68,9 @@ class ProcessOperator(RescaleSparkSubmitOperator):
     template_fields: Sequence[str] = (*RescaleSparkSubmitOperator.template_fields, "application_file", "thread")
     operator_extra_links: tuple[Any, ...] = ()
 
+    _application: PipelineApplication
+    _backfill: Backfill | None = None
+
     def __init__(self, *, application_file: str, level: int, thread: str, **kwargs: Any) -> None:
         self._stands_for = ""
         self.application_file = application_file
@@ -79,13 +84,14 @@ class ProcessOperator(RescaleSparkSubmitOperator):
         from kafka_rescale.operations.load import load_pipeline_application
         from kafka_rescale.operations.processing import is_idle
 
-        application, _ = generation_of(load_pipeline_application(self.application_file), context)
-        self.application_id = application.application_id
+        # Read once: what the job is asked for and what it is told must be of one file.
+        application, self._backfill = generation_of(load_pipeline_application(self.application_file), context)
+        self._application, self.application_id = application, application.application_id
         connection = KafkaRescaleHook(kafka_config_id=self.kafka_conn_id).connection()
         processing = take_over(application, connection, self._attempt(context))
         if processing is not None:
             self._stands_for = alive(processing, self.thread)
-        request = self._request(context)
+        request = self._request()
         self.result_key = request.key
         if is_idle(application, connection, owner_of(context), request):
             self.log.info("Everything has been processed.")
@@ -95,15 +101,13 @@ class ProcessOperator(RescaleSparkSubmitOperator):
 
     def _submit(self, connection: KafkaConnection, context: Context) -> None:
         from kafka_rescale.operations.dead_threads import failed
-        from kafka_rescale.operations.load import load_pipeline_application
 
         try:
             super()._submit(connection, context)
         except Fenced:
             raise
         except (AirflowException, RescaleError) as error:
-            application, _ = generation_of(load_pipeline_application(self.application_file), context)
-            processing = failed(application, connection, self._attempt(context), str(error))
+            processing = failed(self._application, connection, self._attempt(context), str(error))
             if processing is not None:
                 report_failed_threads(processing)
                 alive(processing, self.thread, error)
@@ -112,26 +116,24 @@ class ProcessOperator(RescaleSparkSubmitOperator):
     def _attempt(self, context: Context) -> Attempt:
         from kafka_rescale.operations.dead_threads import Attempt
 
-        job = self._request(context).key
+        job = self._request().key
         return Attempt(run=owner_of(context), job=job, thread=self.thread, number=context["ti"].try_number)
 
-    def _request(self, context: Context) -> ProcessRequest:
+    def _request(self) -> ProcessRequest:
         from kafka_rescale.core.processing.request import ProcessRequest
-        from kafka_rescale.operations.load import load_pipeline_application
 
-        application, backfill = generation_of(load_pipeline_application(self.application_file), context)
-        thread = self._stands_for or self.thread
+        application, thread = self._application, self._stands_for or self.thread
         return ProcessRequest(
             pipeline=application.pipeline,
             state_dir=application.member_of(thread).state_dir,
             thread=thread,
             level=self.level,
             began_as=self.thread if thread != self.thread else "",
-            backfill=backfill,
+            backfill=self._backfill,
         )
 
     def _arguments(self, context: Context) -> list[str]:
-        return [*super()._arguments(context), "--request", self._request(context).model_dump_json()]
+        return [*super()._arguments(context), "--request", self._request().model_dump_json()]
 
 
 def alive(processing: Processing, thread: str, cause: Exception | None = None) -> str:
