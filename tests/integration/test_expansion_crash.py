@@ -102,7 +102,7 @@ def test_a_rollback_leaves_the_old_generation_running_and_untouched(tmp_path: Pa
         if phase(expansion) in {Phase.PROMOTED, Phase.STARTED}:
             pytest.fail("the kill came too late to test a rollback")
         said = roll_back(expansion.application, expansion.connection, owner=expansion.owner, reason="a test")
-        assert "was started again" in said
+        assert "was started again" in said.told
         assert stack.run("status") == 0
         assert stack.run("status", "flights-g2") == 3
         assert admin.describe_topics([m.source for m in plan.moves] + ["flights", "planes"]) == before
