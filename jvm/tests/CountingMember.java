@@ -16,7 +16,7 @@ public final class CountingMember {
     private CountingMember() {
     }
 
-    public static void main(final String[] arguments) {
+    public static void main(final String[] arguments) throws InterruptedException {
         Member.run(arguments, CountingMember::topology);
     }
 

@@ -13,7 +13,7 @@ public final class GlobalMember {
     private GlobalMember() {
     }
 
-    public static void main(final String[] arguments) {
+    public static void main(final String[] arguments) throws InterruptedException {
         Member.run(arguments, GlobalMember::topology);
     }
 

@@ -28,10 +28,14 @@ class StreamsMember:
     process: subprocess.Popen[str]
     states: list[str] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        self._reader = Thread(target=self._read, daemon=True)
+        self._reader.start()
+
     def await_state(self, state: str, timeout: float = 90) -> None:
         """Wait until it has entered a state."""
         wait_until(
-            lambda: state in self.states or self.process.poll() is not None,
+            lambda: state in self.states or not self._reader.is_alive(),
             timeout=timeout,
             what=f"{state}, after {self.states}",
         )
@@ -46,6 +50,11 @@ class StreamsMember:
         """End it without warning."""
         self.process.kill()
         self.process.wait()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.states.append(line.strip())
 
 
 @contextmanager
@@ -88,12 +97,4 @@ def launch(
             stderr=log,
             text=True,
         )
-    member = StreamsMember(process)
-    Thread(target=_read, args=(member,), daemon=True).start()
-    return member
-
-
-def _read(member: StreamsMember) -> None:
-    assert member.process.stdout is not None
-    for line in member.process.stdout:
-        member.states.append(line.strip())
+    return StreamsMember(process)

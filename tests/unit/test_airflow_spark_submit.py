@@ -13,7 +13,7 @@ import psutil
 import pytest
 from kafka_rescale.airflow.operators.spark_submit import RescaleSparkSubmitOperator
 from kafka_rescale.airflow.spark_connection import require_spark_master
-from kafka_rescale.airflow.spark_files import connector
+from kafka_rescale.airflow.spark_files import connector, require_spark_files
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.embedded.processes import is_running, wait_until
 
@@ -166,3 +166,34 @@ def test_without_jars_spark_fetches_the_connector_of_its_own_version(
     (tmp_path / "a.jar").touch()
     monkeypatch.setenv("KAFKA_RESCALE_SPARK_JARS", str(tmp_path))
     assert connector() == (f"{tmp_path / 'a.jar'},{tmp_path / 'b.jar'}", None)
+
+
+@pytest.mark.parametrize("given", ["empty", "gone", "gone.jar,also.jar"])
+def test_a_connector_that_is_not_where_it_is_said_to_be_is_refused_before_anything_is_submitted(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, given: str
+) -> None:
+    (tmp_path / "empty").mkdir()
+    monkeypatch.setenv("KAFKA_RESCALE_SPARK_JARS", ",".join(str(tmp_path / name) for name in given.split(",")))
+    with pytest.raises(InvalidInput) as refused:
+        require_spark_files()
+    assert refused.value.what == "environment variable KAFKA_RESCALE_SPARK_JARS"
+    assert str(tmp_path / given.split(",", maxsplit=1)[0]) in refused.value.found
+    assert "make setup" in refused.value.remedy
+
+
+def test_jobs_that_are_not_there_are_refused_before_anything_is_submitted(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("KAFKA_RESCALE_SPARK_JOBS", str(tmp_path))
+    with pytest.raises(InvalidInput, match="KAFKA_RESCALE_SPARK_JOBS"):
+        require_spark_files()
+
+
+def test_whoever_relies_on_maven_central_is_told_before_anything_is_submitted(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("kafka_rescale.embedded.jars.jars_directory", lambda jar_set: tmp_path)
+    monkeypatch.setenv("KAFKA_RESCALE_SPARK_JARS", "https://repository/a.jar")
+    assert require_spark_files() == ""
+    monkeypatch.delenv("KAFKA_RESCALE_SPARK_JARS")
+    assert "spark-sql-kafka-0-10_2.13" in require_spark_files()

@@ -92,7 +92,7 @@ def test_after_the_promotion_a_rollback_says_what_is_left_to_do(
     only_control = SimpleNamespace(control=SimpleNamespace(read=lambda: promoted))
     monkeypatch.setattr(Rescale, "open", lambda *_: only_control)
     application, nobody = load_application(write_application(tmp_path, mode="in_place")), None
-    assert roll_back(application, nobody, owner="test", reason="a test") == (  # type: ignore[arg-type]
+    assert roll_back(application, nobody, owner="test", reason="a test").told == (  # type: ignore[arg-type]
         "not rolled back: the topics of orders-app grow, and none can shrink; only forward. Clear the failed "
         "task, or trigger the expansion again: it goes on where it is"
     )

@@ -100,7 +100,7 @@ def test_killed_before_the_promotion_it_can_be_rolled_back_after_it_not(
         world.dies_at = 0
         was_promoted = world.journal.is_promoted
         said = roll_back(APPLICATION, CONNECTION, owner=OWNER, reason="a test")
-        assert ("only forward" in said) == was_promoted
+        assert ("only forward" in said.told) == was_promoted
         if not was_promoted:
             assert world.running
             assert world.ends == ends
@@ -119,9 +119,11 @@ def test_what_its_user_has_stopped_stays_so_after_a_rollback(
     assert not world.running
     assert not world.journal.stop_asked
     said = roll_back(APPLICATION, CONNECTION, owner=OWNER, reason="the run's own task, behind it")
-    assert said.startswith(f"rolled back before, by the task that failed; {NAME} was never touched; rolled_back")
+    assert said.told.startswith(
+        f"rolled back before, by the task that failed; {NAME} was never touched; rolled_back"
+    )
     another = roll_back(APPLICATION, CONNECTION, owner="rollback_x/another", reason="a test")
-    assert another.startswith("nothing to roll back: it was done before; rolled_back")
+    assert another.told.startswith("nothing to roll back: it was done before; rolled_back")
 
     again = use(GrowingWorld(running=False, members=True), monkeypatch)
     steps(again)

@@ -116,13 +116,14 @@ def test_a_worker_that_was_killed_is_told_without_an_exception(expand: DAG, file
 
 
 def test_a_rollback_is_told_if_there_was_one(expand: DAG, file: Path) -> None:
-    succeed(expand, "roll_back", "nothing to roll back: no expansion is in progress")
-    succeed(
-        expand, "roll_back", "not rolled back: orders-app-g2 owns the inputs since its promotion; only forward"
-    )
+    def ends(*, is_done: bool, said: str) -> None:
+        succeed(expand, "roll_back", {"is_done": is_done, "told": said})
+
+    ends(is_done=False, said="nothing to roll back: no expansion is in progress")
+    ends(is_done=False, said="not rolled back: orders-app-g2 owns the inputs since its promotion; only forward")
     assert told(file) == []
-    succeed(expand, "roll_back", "rolled back; orders-app was started again")
-    succeed(expand, "roll_back", "rolled back before, by the task that failed; orders-app was started again")
+    ends(is_done=True, said="rolled back; orders-app was started again")
+    ends(is_done=True, said="rolled back before, by the task that failed; orders-app was started again")
     assert [notice["event"] for notice in told(file)] == ["rolled_back", "rolled_back"]
     for notice in told(file):
         assert "orders-app was started again" in notice["text"]

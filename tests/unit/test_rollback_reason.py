@@ -20,7 +20,7 @@ from kafka_rescale.kafka import journal_store
 from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.operations import cutover, growing, in_place, quiesce
 from kafka_rescale.operations.rescale import Rescale
-from kafka_rescale.operations.rollback import roll_back
+from kafka_rescale.operations.rollback import RollBack, roll_back
 
 from tests.support.growing_world import OWNER, GrowingWorld
 from tests.support.plans import in_place_application, in_place_plan
@@ -66,16 +66,16 @@ def test_a_cutover_that_failed_leaves_why_and_its_retry_says_it(unanswered: Grow
 
 def test_who_rolls_back_what_was_rolled_back_is_told_why(unanswered: GrowingWorld) -> None:
     said = roll_back(APPLICATION, CONNECTION, owner=OWNER, reason="a task has failed")
-    assert said.startswith("rolled back before, by the task that failed; ")
-    assert said.endswith(f"; rolled_back, because: {CAUSE}")
+    assert said.told.startswith("rolled back before, by the task that failed; ")
+    assert said.told.endswith(f"; rolled_back, because: {CAUSE}")
     another = roll_back(APPLICATION, CONNECTION, owner="rollback_x/another", reason="a test")
-    assert another == f"nothing to roll back: it was done before; rolled_back, because: {CAUSE}"
+    assert another.told == f"nothing to roll back: it was done before; rolled_back, because: {CAUSE}"
     assert unanswered.journal.rollback_reason == CAUSE
 
 
 def test_of_a_rollback_that_was_killed_the_first_reason_stays(world: GrowingWorld) -> None:
     world.rescale.advance(Phase.ROLLING_BACK, rollback_reason=CAUSE)
-    assert "rolled back" in roll_back(APPLICATION, CONNECTION, owner=OWNER, reason="a task has failed")
+    assert roll_back(APPLICATION, CONNECTION, owner=OWNER, reason="a task has failed").is_done
     assert (world.journal.phase, world.journal.rollback_reason) == (Phase.ROLLED_BACK, CAUSE)
 
 
@@ -149,7 +149,13 @@ def test_the_task_that_rolls_back_names_those_that_have_failed(
 
     told: dict[str, Any] = {}
     monkeypatch.setattr(RuntimeTaskInstance, "get_task_states", staticmethod(states))
-    monkeypatch.setattr(RollBackOperator, "run_owned", lambda *_, **arguments: told.update(arguments))
+
+    def run_owned(*_: Any, **arguments: Any) -> RollBack:
+        told.update(arguments)
+        return RollBack(is_done=True, told="rolled back")
+
+    monkeypatch.setattr(RollBackOperator, "run_owned", run_owned)
     task = RollBackOperator(task_id="roll_back", application_file="x.yaml", reason="r has failed")
-    task.execute({"dag_run": SimpleNamespace(dag_id="expand_x", run_id="r")})  # type: ignore[arg-type]
+    done = task.execute({"dag_run": SimpleNamespace(dag_id="expand_x", run_id="r")})  # type: ignore[arg-type]
+    assert done == {"is_done": True, "told": "rolled back"}
     assert told["reason"] == reason

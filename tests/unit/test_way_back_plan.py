@@ -131,5 +131,5 @@ def test_a_rollback_that_comes_too_late_names_the_way_back(monkeypatch: pytest.M
     monkeypatch.setattr(Rescale, "open", lambda *_: only_control)
     nobody: Any = None
     said = roll_back(nobody, nobody, owner=LEASE.owner, reason="a test")
-    assert WAY_BACK in said
-    assert ("accept FILE" in said) == (phase is not Phase.COMPLETE)
+    assert WAY_BACK in said.told
+    assert ("accept FILE" in said.told) == (phase is not Phase.COMPLETE)

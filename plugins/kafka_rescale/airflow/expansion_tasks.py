@@ -9,16 +9,14 @@ from typing import Any
 from airflow.sdk import TriggerRule
 
 from kafka_rescale.airflow.operators.admin import (
-    CutoverOperator,
     ExpandStageOperator,
     PlanOperator,
     PreflightOperator,
     PrewarmOperator,
-    StartOperator,
-    StopOperator,
 )
 from kafka_rescale.airflow.operators.approval import OptionalApprovalOperator
 from kafka_rescale.airflow.operators.closing import FinishOperator, RollBackOperator
+from kafka_rescale.airflow.operators.pausing import CutoverOperator, StartOperator, StopOperator
 from kafka_rescale.airflow.operators.spark_submit import RescaleSparkSubmitOperator
 from kafka_rescale.airflow.sensors.lag_gate import LagGateSensor
 from kafka_rescale.airflow.sensors.pause_alert import PauseAlertSensor

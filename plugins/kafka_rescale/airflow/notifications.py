@@ -125,8 +125,8 @@ def _complete(application: str, context: Context) -> Notice:
 
 
 def _rolled_back(application: str, context: Context) -> Notice | None:
-    done = str(_result(context))
-    return notices.rolled_back(application, done) if done.startswith("rolled back") else None
+    result = _result(context)
+    return notices.rolled_back(application, result["told"]) if result["is_done"] else None
 
 
 def _gave_up(application: str, context: Context) -> Notice | None:

@@ -6,6 +6,8 @@ import os
 from importlib.metadata import version
 from pathlib import Path
 
+from kafka_rescale.core.errors import InvalidInput
+
 JOBS = "KAFKA_RESCALE_SPARK_JOBS"
 JARS = "KAFKA_RESCALE_SPARK_JARS"
 SCALA = "2.13"
@@ -22,12 +24,53 @@ def connector() -> tuple[str | None, str | None]:
 
     ``KAFKA_RESCALE_SPARK_JARS`` (comma-separated, or a directory) comes first, then the jars that the embedded
     set-up has fetched; else Spark fetches the connector of its own version when the job is submitted.
+
+    :raises InvalidInput: the variable names a directory without jars, or files that aren't there.
     """
     from kafka_rescale.embedded.jars import jars_directory
 
-    given = os.environ.get(JARS, "")
-    directory = Path(given) if given else jars_directory("connector")
-    found = sorted(map(str, directory.glob("*.jar"))) if directory.is_dir() else []
-    if found or given:
-        return ",".join(found) or given, None
+    if given := os.environ.get(JARS, ""):
+        return ",".join(_given_jars(given)), None
+    if found := _jars_in(jars_directory("connector")):
+        return ",".join(found), None
     return None, f"org.apache.spark:spark-sql-kafka-0-10_{SCALA}:{version('pyspark')}"
+
+
+def require_spark_files() -> str:
+    """Check what every submission needs; return what a person should know about it, if anything.
+
+    :raises InvalidInput: a job's file or a named jar isn't there.
+    """
+    job = job_file("restore")
+    if not job.is_file():
+        raise InvalidInput(
+            f"Spark job {job}",
+            found="no such file",
+            expected="the directory spark_jobs/ of this project",
+            remedy=f"Put spark_jobs/ beside plugins/, or name its directory in {JOBS}, where tasks run.",
+        )
+    jars, packages = connector()
+    if jars:
+        return ""
+    return (
+        f"Spark will fetch {packages} from Maven Central for every job, and none can run where that is out of "
+        f"reach: name a directory with its jars in {JARS} (`make setup` makes one: jvm/target/connector)."
+    )
+
+
+def _given_jars(given: str) -> list[str]:
+    directory = Path(given)
+    named = _jars_in(directory) if directory.is_dir() else given.split(",")
+    missing = [each for each in named if ":" not in each and not Path(each).is_file()]
+    if missing or not named:
+        raise InvalidInput(
+            f"environment variable {JARS}",
+            found=f"no such file as {', '.join(missing)}" if missing else f"no jar in directory {given}",
+            expected="a directory with the jars of Spark's Kafka connector, or their paths, separated by commas",
+            remedy="Correct it where tasks run; `make setup` fetches the jars to jvm/target/connector.",
+        )
+    return named
+
+
+def _jars_in(directory: Path) -> list[str]:
+    return sorted(map(str, directory.glob("*.jar")))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.control_records import ControlState
@@ -21,9 +22,24 @@ log = logging.getLogger(__name__)
 START_SECONDS = 60.0
 
 
+@dataclass(frozen=True)
+class RollBack:
+    """What became of a rollback.
+
+    :param is_done: whether the attempt is rolled back, by this call or earlier by a task of the same run.
+    :param told: what was done or why not, in a sentence.
+    """
+
+    is_done: bool
+    told: str
+
+    def __str__(self) -> str:
+        return self.told
+
+
 def roll_back(
     application: Application, connection: KafkaConnection, *, owner: str, reason: str, take_over: bool = False
-) -> str:
+) -> RollBack:
     """Start blue again if it was stopped, and close the attempt.
 
     Copies stay where they are: a new run continues with them.
@@ -31,7 +47,6 @@ def roll_back(
     :param owner: the run that holds the lease; without it nothing is changed.
     :param reason: goes to the journal, with what has failed of the jobs; a reason that is there already stays.
     :param take_over: take the lease from whoever holds it: a person's decision.
-    :returns: what was done, for a person.
     """
     rescale = Rescale.open(application, connection, owner)
     state = rescale.control.read()
@@ -39,9 +54,9 @@ def roll_back(
     if journal is None or state.lease is None or not journal.in_progress:
         return _nothing_to_do(state, owner)
     if journal.is_promoted:
-        return _only_forward(journal)
+        return RollBack(False, _only_forward(journal))
     if state.lease.owner != owner and not take_over:
-        return f"not rolled back: {state.lease.owner} holds the lease"
+        return RollBack(False, f"not rolled back: {state.lease.owner} holds the lease")
     if state.lease.owner != owner:
         lease.acquire(
             rescale.control,
@@ -64,19 +79,18 @@ def roll_back(
     if journal.plan.is_in_place:
         release_compaction(rescale, journal)
     rescale.advance(Phase.ROLLED_BACK)
-    return f"rolled back; {_of_blue(journal)}"
+    return RollBack(True, f"rolled back; {_of_blue(journal)}")
 
 
-def _nothing_to_do(state: ControlState, owner: str) -> str:
+def _nothing_to_do(state: ControlState, owner: str) -> RollBack:
     journal = state.journal
     if journal is not None and journal.phase is Phase.ROLLED_BACK:
-        # The beginning tells whoever watches the run whether this run's own cutover has done it.
         mine = state.lease is not None and state.lease.owner == owner
         done = f"rolled back before, by the task that failed; {_of_blue(journal)}"
-        return f"{done if mine else 'nothing to roll back: it was done before'}; {journal.told}"
+        return RollBack(mine, f"{done if mine else 'nothing to roll back: it was done before'}; {journal.told}")
     if journal is not None and journal.phase is Phase.COMPLETE and not journal.plan.is_in_place:
-        return f"nothing to roll back: the expansion is complete. {_way_back(journal)}"
-    return "nothing to roll back: no expansion is in progress"
+        return RollBack(False, f"nothing to roll back: the expansion is complete. {_way_back(journal)}")
+    return RollBack(False, "nothing to roll back: no expansion is in progress")
 
 
 def _of_blue(journal: Journal) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from airflow.sdk import Context
@@ -27,13 +28,13 @@ class RollBackOperator(RescaleOperator):
         self.reason = reason
         self.take_over = take_over
 
-    def execute(self, context: Context) -> Any:
-        """Return what was done, in a sentence."""
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Return whether the attempt is rolled back (``is_done``), and a sentence about it (``told``)."""
         from kafka_rescale.operations.rollback import roll_back
 
         failed = failed_tasks(owner_of(context))
         reason = f"{self.reason}: {', '.join(failed)}" if failed else self.reason
-        return self.run_owned(roll_back, context, reason=reason, take_over=self.take_over)
+        return asdict(self.run_owned(roll_back, context, reason=reason, take_over=self.take_over))
 
 
 class AcceptOperator(RescaleOperator):
