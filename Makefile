@@ -10,6 +10,8 @@ PYTHON_OF_VENV := .venv/bin/python
 BROWSER := yes
 # Tests wait for brokers and processes most of the time. More than one worker for each core makes them wait for each other.
 WORKERS := 2
+# The longest files first, so that no worker is left alone with one at the end.
+TESTS := tests/system tests/integration tests/unit
 RUN := PYTHONPATH="$(CURDIR)/plugins" $(PYTHON_OF_VENV)
 SHELL_SCRIPTS := .ci/run $(wildcard scripts/*.sh jvm/demo/*.sh tests/support/*.sh)
 # mypy refuses a directory without a Python file.
@@ -35,7 +37,7 @@ demo: setup ## Rescale a live Kafka Streams application on this machine, and pro
 .PHONY: test
 test: setup lint typecheck ## Lint, types, and every test but the slow suites; BROWSER=no: without those in Chromium
 	@[ "$(BROWSER)" = no ] || scripts/check_machine.sh --tests >/dev/null
-	@$(call PYTEST,1200,1260) -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not slow$(if $(filter no,$(BROWSER)), and not browser)" tests
+	@$(call PYTEST,1200,1260) -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not slow$(if $(filter no,$(BROWSER)), and not browser)" $(TESTS)
 
 .PHONY: test-unit
 test-unit: setup ## Only the tests that need no broker: seconds

@@ -15,6 +15,7 @@ from airflow.sdk.exceptions import AirflowSkipException, TaskAwaitingInput
 from kafka_rescale.airflow.operators import admin, closing
 from kafka_rescale.airflow.operators.approval import OptionalApprovalOperator
 from kafka_rescale.airflow.operators.base import RescaleOperator
+from kafka_rescale.airflow.operators.pausing import CutoverOperator
 from kafka_rescale.airflow.retries import RETRY_POLICY
 from kafka_rescale.airflow.runs import owner_of
 from kafka_rescale.core.errors import (
@@ -77,8 +78,8 @@ def test_who_approves_sees_what_was_copied_and_the_way_to_the_page(monkeypatch: 
 
 def test_a_run_may_limit_the_pause_otherwise_than_the_file(tmp_path: Path) -> None:
     file = str(write_application(tmp_path, max_pause_seconds=120))
-    of_the_run = admin.CutoverOperator(task_id="a", application_file=file, max_pause_seconds="30")
-    of_the_file = admin.CutoverOperator(task_id="b", application_file=file, max_pause_seconds="")
+    of_the_run = CutoverOperator(task_id="a", application_file=file, max_pause_seconds="30")
+    of_the_file = CutoverOperator(task_id="b", application_file=file, max_pause_seconds="")
     assert of_the_run.application().max_pause_seconds == 30
     assert of_the_file.application().max_pause_seconds == 120
 
