@@ -111,15 +111,15 @@ def test_retire_deletes_the_old_generation_and_nothing_else(world: World, expand
 
 def test_an_expansion_in_progress_refuses_others_and_can_be_rolled_back(world: World, expanded: str) -> None:
     stack, airflow = world
-    first = airflow.client.trigger(EXPAND, {"target": 16, "dry_run": False, "approve_cutover": True})
+    first = airflow.client.trigger(EXPAND, {"target": 16, "dry_run": False, "approve_plan": True})
     airflow.client.wait_for_task(
-        EXPAND, first, "approve_cutover", states={"awaiting_input", "deferred"}, timeout=RUN_SECONDS
+        EXPAND, first, "approve_plan", states={"awaiting_input", "deferred"}, timeout=RUN_SECONDS
     )
     # max_active_runs holds back a second run of the same DAG; a backfill or another Airflow has its own count.
     second = airflow.client.trigger(ROLL_BACK, {"reason": "the test says so"})
     assert airflow.client.wait_for_run(ROLL_BACK, second, timeout=RUN_SECONDS) == "success"
     assert "was never touched" in airflow.client.log(ROLL_BACK, second, "roll_back")
-    airflow.client.reject(EXPAND, first, "approve_cutover")
+    airflow.client.reject(EXPAND, first, "approve_plan")
     assert airflow.client.wait_for_run(EXPAND, first, timeout=RUN_SECONDS) == "failed"
     state = ControlTopic(KafkaConnection(stack.client), "flights").read()
     assert state.generations is not None
