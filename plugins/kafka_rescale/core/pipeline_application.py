@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator
 
 from kafka_rescale.core.acls import Role
-from kafka_rescale.core.fields import Name, Strict, place
+from kafka_rescale.core.fields import Name, PartitionCount, Strict, place
 
 
 class PipelineApplication(Strict):
@@ -20,6 +20,11 @@ class PipelineApplication(Strict):
     :param num_stream_threads: with how many the client is started; each is one ``spark-submit``.
     :param state_dir: an absolute path or a URI that Arrow can write to. Executors that don't see the same place
         restore from the changelogs what they lack.
+    :param linear_hashing: inputs whose producers place keys by linear hashing, and outputs that shall be
+        written so, with the partition count that each was created with.
+    :param growth_settle_ms: so long after a source topic has grown, a producer may still not know: its
+        `metadata.max.age.ms` and `delivery.timeout.ms` together.
+    :param acceptable_recovery_lag: offsets that a new processor may be behind when it takes its partitions over.
     :param schedule: cron expression or preset; ``@continuous`` for one run after the other; without one a run is
         triggered.
     """
@@ -32,6 +37,9 @@ class PipelineApplication(Strict):
     pipeline: Annotated[str, Field(pattern=r"^[\w.]+:\w+$")]
     num_stream_threads: int = Field(default=1, ge=1, le=1_000, alias="num.stream.threads")
     state_dir: str = Field(alias="state.dir")
+    linear_hashing: dict[Name, PartitionCount] = Field(default_factory=dict)
+    growth_settle_ms: int = Field(default=420_000, ge=0, alias="partition.growth.settle.ms")
+    acceptable_recovery_lag: int = Field(default=10_000, ge=0, alias="acceptable.recovery.lag")
     spark_conf: dict[str, str] = Field(default_factory=dict)
     schedule: str | None = None
     tags: tuple[str, ...] = ()

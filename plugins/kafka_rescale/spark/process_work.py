@@ -7,17 +7,29 @@ from collections.abc import Sequence
 from kafka_rescale.core.assignment.tasks import TaskId
 from kafka_rescale.core.pipeline.builder import Pipeline
 from kafka_rescale.core.pipeline.task import SubTopology
+from kafka_rescale.core.processing.growth import Declared, grown_topics, initial_counts
+from kafka_rescale.core.processing.processors_record import PipelineProcessors
+from kafka_rescale.core.processing.state_copies import NewTask, new_tasks
 from kafka_rescale.core.topology import internal_topic
 from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.grown_ends import captured_ends
+from kafka_rescale.kafka.hand_over import Sources
 from kafka_rescale.kafka.transactions import wait_until_complete
 from kafka_rescale.spark.task_work import TaskWork
 
 
 def works_of(
-    admin: ClusterAdmin, pipeline: Pipeline, application_id: str, tasks: Sequence[TaskId], state_dir: str
+    admin: ClusterAdmin,
+    pipeline: Pipeline,
+    application_id: str,
+    tasks: Sequence[TaskId],
+    state_dir: str,
+    processors: PipelineProcessors,
 ) -> list[TaskWork]:
     """Return the work of some tasks; what their upstream tasks have written is all below the ends.
 
+    :param processors: as the run was assigned; partitions that came later are left to the next one.
     :raises Outage: a transaction on a repartition topic stays open.
     """
     parts = {part.id: part for part in pipeline.sub_topologies()}
@@ -31,26 +43,71 @@ def works_of(
     read = {names[topic] for part in concerned for topic in part.sources}
     if fed := sorted(names[t] for part in concerned for t in part.sources if t in internal):
         wait_until_complete(admin, fed)
-    ends = admin.end_offsets(read)
+    declared = Declared(processors.linear, internal)
+    grown = {
+        names[topic]: each
+        for part in concerned
+        for topic, each in grown_topics(part, processors, declared, names).items()
+    }
+    ends = captured_ends(admin, read, grown)
     topics = admin.describe_topics(t for part in concerned for t in _written(part, application_id, names))
+    initials = initial_counts(pipeline, processors, declared)
     return [
         TaskWork(
             application_id=application_id,
             task=task,
             names={t: names[t] for t in (*part.sources, *part.sinks)},
             ends={
-                (names[t], task.partition): ends[names[t]][task.partition]
+                (names[t], p): ends[names[t]][p]
                 for t in part.sources
-                if task.partition in ends[names[t]]
+                for p in counts.of(task.partition, processors.topics[t].partitions)
             },
             topics={t: topics[t] for t in _written(part, application_id, names)},
             state_dir=state_dir,
+            initial=counts.initial,
+            processors=counts.count,
+            grown={names[t]: grown[names[t]] for t in part.sources if names[t] in grown},
+            linear={
+                names[t]: initials[t]
+                for t in part.sinks
+                if initials.get(t, 0) and initials[t] <= topics[names[t]].partitions
+            },
         )
         for task in tasks
         for part in [parts[task.subtopology]]
+        for counts in [processors.sub_topologies[task.subtopology]]
     ]
 
 
 def _written(part: SubTopology, application_id: str, names: dict[str, str]) -> list[str]:
     changelogs = [f"{application_id}-{store.changelog_topic}" for store in part.stores if store.is_logged]
     return [*changelogs, *(names[topic] for topic in part.sinks)]
+
+
+def expansion_of(
+    application_id: str,
+    pipeline: Pipeline,
+    connection: KafkaConnection,
+    processors: PipelineProcessors,
+    number: int,
+) -> tuple[list[NewTask], Sources]:
+    """Return the tasks that a sub-topology is being given, and what it reads."""
+    part = next(part for part in pipeline.sub_topologies() if part.id == number)
+    names = source_names(application_id, pipeline, part)
+    changelogs = [f"{application_id}-{store.changelog_topic}" for store in part.stores if store.is_logged]
+    topics = ClusterAdmin(connection).describe_topics(changelogs)
+    sources = Sources(
+        {names[topic]: processors.topics[topic].partitions for topic in part.sources},
+        {
+            names[topic]: found.settled if found.is_settled else None
+            for topic in part.sources
+            for found in [processors.topics[topic]]
+        },
+    )
+    return new_tasks(application_id, number, processors.sub_topologies[number], part.stores, topics), sources
+
+
+def source_names(application_id: str, pipeline: Pipeline, part: SubTopology) -> dict[str, str]:
+    """Return the full names of what a sub-topology reads, by the pipeline's own."""
+    internal = pipeline.topology.repartitions
+    return {topic: internal_topic(application_id, topic) if topic in internal else topic for topic in part.sources}

@@ -2,7 +2,8 @@
 
 1. Fence: ``init_transactions`` of the task's own transactional id ends whatever an older attempt had begun.
 2. Positions: the committed offsets of the application's group, and the checkpoint beside them.
-3. State: the newest saved state, and the rest of the changelog; or all of the changelog.
+3. State: the newest saved state, and the rest of the changelog; or all of the changelog. What belongs to a
+   processor that was added since is deleted.
 4. Batches: outputs and changelog records as they come, offsets and checkpoint with them, in one transaction.
 5. Files: only what is committed is saved, so that no file is ever ahead of the changelog.
 """
@@ -17,8 +18,10 @@ from typing import Any
 from confluent_kafka import Consumer, Message
 from confluent_kafka import TopicPartition as KafkaPartition
 
+from kafka_rescale.core.changelog_formats import FORMATS
 from kafka_rescale.core.cluster import TopicPartition
-from kafka_rescale.core.errors import Outage
+from kafka_rescale.core.errors import Fenced, Outage
+from kafka_rescale.core.linear_hashing import LinearHashing
 from kafka_rescale.core.partitioners import partitioner_named
 from kafka_rescale.core.pipeline.task import Emitted, Record, StoreView, SubTopology, TaskProcessor
 from kafka_rescale.core.processing.expiry import Expiry
@@ -29,6 +32,7 @@ from kafka_rescale.kafka.copy_marks import copy_consumer, read_committed
 from kafka_rescale.kafka.copy_producer import Rewound
 from kafka_rescale.kafka.copy_settings import SourceRules
 from kafka_rescale.kafka.copy_start import log_range
+from kafka_rescale.kafka.grown_ends import holds
 from kafka_rescale.kafka.task_input import TaskInput
 from kafka_rescale.kafka.task_producer import ANY_PARTITION, TaskProducer
 from kafka_rescale.kafka.waiting import now_ms
@@ -94,6 +98,7 @@ class StreamTask:
             (TaskMark.of(text) for _, text in self._begun_at.values()), key=lambda m: m.at_ms, default=TaskMark()
         )
         changelogs = self._changelogs()
+        self._refuse_older_than_committed()
         self._start = self._started(changelogs)
         self._positions: Mapping[TopicPartition, int] = self._start
         self._stores = {
@@ -104,17 +109,20 @@ class StreamTask:
             if store.is_logged
         }
         self._restored: list[Restored] = []
-        self._records = self._emitted = self._transactions = self._dropped = 0
+        self._records = self._emitted = self._transactions = self._dropped = self._let_go = 0
         self._stream_time = -1
 
     def process(self) -> None:
         """Process everything up to the ends, commit, and save the state."""
-        has_input = any(self._start[source] < end for source, end in self._work.ends.items())
+        has_work = self._has_to_let_go or any(self._start[s] < end for s, end in self._work.ends.items())
         if self._is_renewal_due():
             # Before anything is written: a changelog that holds anything, if only of a killed attempt, is state.
-            self._commit(self._start, self._mark.checkpoint)
-        if has_input:
-            self._process_all(self._processor())
+            self._commit(self._start, self._mark.checkpoint, self._mark.processors)
+        if has_work:
+            processor = self._processor()
+            if self._has_to_let_go:
+                self._let_go_of_moved()
+            self._process_all(processor)
             for store in self._stores.values():
                 store.save()
 
@@ -131,6 +139,7 @@ class StreamTask:
             dropped=self._dropped,
             stream_time_ms=self._stream_time,
             seconds=round(seconds, 3),
+            let_go=self._let_go,
         )
 
     def _processor(self) -> TaskProcessor:
@@ -143,9 +152,11 @@ class StreamTask:
 
     def _process_all(self, processor: TaskProcessor) -> None:
         limits, pending, began = self._work.limits, 0, time.monotonic()
-        source = TaskInput(self._consumer, self._start, self._work.ends)
+        waiting = holds(self._connection, self._work.grown, self._start, self._work.ends)
+        source = TaskInput(self._consumer, self._start, self._work.ends, waiting)
         records = map(self._record, source.records())
         while batch := list(islice(records, limits.batch_records)):
+            self._check_places(batch)
             with self._producer.transaction():
                 self._emit(processor.process_batch(batch))
             pending += len(batch)
@@ -157,9 +168,57 @@ class StreamTask:
             self._commit(source.positions(), processor.checkpoint())
         self._dropped, self._stream_time = processor.dropped_records(), processor.stream_time()
 
-    def _commit(self, positions: Mapping[TopicPartition, int], checkpoint: str) -> None:
+    @property
+    def _has_to_let_go(self) -> bool:
+        """Whether processors have been added since this one has last committed."""
+        return (self._mark.processors or self._work.initial) < self._work.processors
+
+    def _let_go_of_moved(self) -> None:
+        """Delete what new processors have taken over; they have it in changelogs of their own by now."""
+        hashing, count = LinearHashing(self._work.initial), self._work.processors
+        for store in self._subtopology.stores:
+            if not store.is_logged:
+                continue
+            entries = self._stores[store.name].store
+            rows = entries.all_rows().select(["key", "timestamp"]).to_pylist()
+            owners = hashing.partition_batch(
+                FORMATS[store.kind].partitioning_keys([row["key"] for row in rows]), count
+            )
+            moved = [r for r, owner in zip(rows, owners, strict=True) if owner != self._work.task.partition]
+            for at in range(0, len(moved), self._work.limits.records):
+                with self._producer.transaction():
+                    for row in moved[at : at + self._work.limits.records]:
+                        entries.put(row["key"], None, row["timestamp"])
+                self._commit(self._start, self._mark.checkpoint, self._mark.processors)
+            self._let_go += len(moved)
+        self._commit(self._start, self._mark.checkpoint)
+
+    def _check_places(self, batch: Sequence[Record]) -> None:
+        for full, topic in self._work.grown.items():
+            own = self._own_names[full]
+            topic.check((r.partition, r.offset, r.key) for r in batch if r.topic == own)
+
+    def _refuse_older_than_committed(self) -> None:
+        """Let a run that was asked for before processors were added do nothing: others have its partitions."""
+        known = max((TaskMark.of(text).processors for _, text in self._begun_at.values()), default=0)
+        if known > max(self._work.processors, self._work.initial):
+            raise Fenced(
+                f"task {self._work.transactional_id}",
+                found=f"offsets that were committed with {known} processors",
+                expected=f"at most the {self._work.processors} of this run",
+                remedy="Nothing to do here: processors were added since, and a newer run goes on.",
+            )
+
+    def _commit(
+        self, positions: Mapping[TopicPartition, int], checkpoint: str, processors: int | None = None
+    ) -> None:
+        """Commit what was written.
+
+        :param processors: as of which the stores are; by default those of this run.
+        """
         at_ms = self._clock()
-        metadata = TaskMark(at_ms=at_ms, checkpoint=checkpoint).model_dump_json()
+        as_of = self._work.processors if processors is None else processors
+        metadata = TaskMark(at_ms=at_ms, checkpoint=checkpoint, processors=as_of).model_dump_json()
         offsets = [KafkaPartition(*source, at, metadata=metadata) for source, at in positions.items()]
         self._producer.commit(offsets, self._consumer)
         self._positions = positions
@@ -188,8 +247,11 @@ class StreamTask:
                 by_topic.setdefault(record.topic, []).append(at)
         for topic, places in by_topic.items():
             keys = [emitted[at].partitioning_key or b"" for at in places]
-            count = self._work.topics[self._work.names[topic]].partitions
-            for at, partition in zip(places, PARTITIONER.partition_batch(keys, count), strict=True):
+            full = self._work.names[topic]
+            linear = self._work.linear.get(full)
+            partitioner = LinearHashing(linear) if linear else PARTITIONER
+            count = self._work.topics[full].partitions
+            for at, partition in zip(places, partitioner.partition_batch(keys, count), strict=True):
                 found[at] = partition
         return found
 

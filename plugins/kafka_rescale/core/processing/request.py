@@ -23,3 +23,14 @@ class ProcessRequest(Value):
     def key(self) -> str:
         """The name of the job's result."""
         return f"process/{self.level}/{self.thread}"
+
+
+class WarmUpRequest(Value):
+    """The warm-up of a pipeline's new processors.
+
+    :param pipeline: ``module:name`` of the pipeline.
+    :param state_dir: where state is kept between runs.
+    """
+
+    pipeline: str
+    state_dir: str

@@ -1,0 +1,192 @@
+"""What a pipeline makes of partition counts that have changed, and of more processors (KIP-287)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from kafka_rescale.core.errors import InvalidInput, Refused
+from kafka_rescale.core.linear_hashing import doubled
+from kafka_rescale.core.pipeline.builder import Pipeline
+from kafka_rescale.core.pipeline.task import SubTopology
+from kafka_rescale.core.processing.grown_topic import GrownTopic
+from kafka_rescale.core.processing.processors_record import PipelineProcessors, ProcessorCounts, SourceTopic
+from kafka_rescale.core.processors import Processors
+
+BEGIN_ANEW = "to begin anew, delete the changelogs and the committed offsets of the application"
+
+
+@dataclass(frozen=True)
+class Declared:
+    """Who places keys by linear hashing.
+
+    :param linear: of inputs, the count that each was created with.
+    :param repartitions: topics that the pipeline writes itself, hence always so.
+    """
+
+    linear: Mapping[str, int]
+    repartitions: Collection[str]
+
+    def initial_of(self, part: SubTopology, counts: Mapping[str, int]) -> int:
+        """Return with how many processors a sub-topology begins: the partitions that its inputs began with.
+
+        :raises InvalidInput: inputs that are read together began with different counts.
+        """
+        found = {self.linear[topic] for topic in part.sources if topic in self.linear}
+        if len(found) > 1:
+            raise InvalidInput(
+                "linear_hashing",
+                found=", ".join(f"{t}: {self.linear[t]}" for t in part.sources if t in self.linear),
+                expected=f"one count for all inputs of sub-topology {part.id}, which are read together",
+                remedy="Correct the counts, or repartition() one of the streams.",
+            )
+        return found.pop() if found else max(counts[topic] for topic in part.sources)
+
+    def fits(self, topic: str, initial: int) -> bool:
+        """Whether keys of a topic are placed by linear hashing over an initial count, or as if they were."""
+        if topic in self.repartitions:
+            return True
+        return topic in self.linear and doubled(self.linear[topic], initial) == initial
+
+
+def observed(
+    known: PipelineProcessors,
+    parts: Iterable[SubTopology],
+    counts: Mapping[str, int],
+    declared: Declared,
+    anew: Collection[int],
+    at_ms: int,
+) -> PipelineProcessors:
+    """Return the record as of now: what began is remembered, and what has grown is noted.
+
+    :param counts: partitions of every source topic, by the pipeline's own names.
+    :param anew: sub-topologies of which nothing is left, so that they begin as if they had never run.
+    :param at_ms: wall clock.
+    :raises Refused: a topic has changed in a way that would tear keys from their state.
+    """
+    sub_topologies: dict[int, ProcessorCounts] = {}
+    topics: dict[str, SourceTopic] = {}
+    for part in parts:
+        before = None if part.id in anew else known.sub_topologies.get(part.id)
+        if before is None:
+            initial = declared.initial_of(part, counts)
+            before = ProcessorCounts(initial=initial, count=initial)
+        sub_topologies[part.id] = before
+        for topic in part.sources:
+            last = None if part.id in anew else known.topics.get(topic)
+            topics[topic] = _observed(part, topic, counts[topic], last, before, declared, at_ms)
+    return PipelineProcessors(sub_topologies=sub_topologies, topics=topics, linear=dict(declared.linear))
+
+
+def _observed(
+    part: SubTopology,
+    topic: str,
+    count: int,
+    last: SourceTopic | None,
+    processors: ProcessorCounts,
+    declared: Declared,
+    at_ms: int,
+) -> SourceTopic:
+    earlier = last.partitions if last is not None else min(count, processors.initial)
+    if last is not None and count == earlier:
+        return last
+    if count < earlier:
+        raise Refused(
+            f"partitions of topic {topic!r}",
+            found=f"{count}",
+            expected=f"at least the {earlier} that it had in the last run",
+            remedy=f"It was made anew. Create it with as many; or, {BEGIN_ANEW}.",
+        )
+    if count > earlier and part.stores:
+        _require_linear(topic, earlier, count, processors, declared)
+    return SourceTopic(partitions=count, grown_at_ms=at_ms if count > earlier else 0)
+
+
+def _require_linear(topic: str, earlier: int, count: int, processors: ProcessorCounts, declared: Declared) -> None:
+    if not declared.fits(topic, processors.initial):
+        linear = declared.linear.get(topic)
+        raise Refused(
+            f"input topic {topic!r}",
+            found=f"{count} partitions instead of {earlier}, and producers that place keys by "
+            + (f"linear hashing over {linear}" if linear else "no declared linear hashing"),
+            expected=f"linear hashing over the initial {processors.initial}, which leaves keys with their state",
+            remedy="Any other partitioner has sent keys to tasks without their state. Let the producers use "
+            f"linear hashing and declare `linear_hashing: {{{topic}: {processors.initial}}}`; or, {BEGIN_ANEW}.",
+        )
+    if earlier < processors.count:
+        raise Refused(
+            f"input topic {topic!r}",
+            found=f"{count} partitions instead of {earlier}, for {processors.count} processors",
+            expected="a topic that began with a partition for each of them",
+            remedy="It is read together with a larger topic, and its keys would change processors: repartition() "
+            "it.",
+        )
+
+
+def grown_topics(
+    part: SubTopology, processors: PipelineProcessors, declared: Declared, names: Mapping[str, str]
+) -> dict[str, GrownTopic]:
+    """Return the source topics that have grown and whose keys are placed by linear hashing.
+
+    :param names: full names of topics, by the pipeline's own.
+    """
+    counts = processors.sub_topologies[part.id]
+    return {
+        topic: GrownTopic(names[topic], counts.initial, found.partitions, counts.count, found.settled)
+        for topic in part.sources
+        for found in [processors.topics[topic]]
+        if found.grown_at_ms and declared.fits(topic, counts.initial)
+    }
+
+
+def initial_counts(pipeline: Pipeline, processors: PipelineProcessors, declared: Declared) -> dict[str, int]:
+    """Return the initial counts of the topics that tasks write by linear hashing.
+
+    Outputs, if that is declared; repartition topics always, by the initial processors of those who read them.
+    """
+    read = {
+        topic: processors.sub_topologies[part.id].initial
+        for part in pipeline.sub_topologies()
+        for topic in part.sources
+        if topic in declared.repartitions
+    }
+    return {**declared.linear, **read}
+
+
+def expanded(
+    known: PipelineProcessors,
+    parts: Iterable[SubTopology],
+    counts: Mapping[str, int],
+    repartitions: Collection[str],
+    target: int,
+    chosen: Collection[int] = (),
+) -> PipelineProcessors:
+    """Return the record with more processors asked for; idempotent.
+
+    :param counts: partitions of every source topic now; repartition topics grow by themselves.
+    :param chosen: sub-topologies; none are all of them.
+    :raises InvalidInput: there is no such sub-topology.
+    :raises Refused: fewer than now, more than partitions, or another expansion is under way.
+    """
+    by_number = {part.id: part for part in parts}
+    if not known.sub_topologies or set(chosen) - by_number.keys():
+        raise InvalidInput(
+            "sub-topologies" if known.sub_topologies else "pipeline",
+            found=", ".join(map(str, chosen)) or "no run yet",
+            expected=", ".join(map(str, by_number)) + ", and a first run, which fixes the initial processors",
+            remedy="Correct the numbers (`describe()` shows them), or run the pipeline once.",
+        )
+    for number in sorted(chosen or by_number):
+        now, external = known.sub_topologies[number], set(by_number[number].sources) - set(repartitions)
+        least = min([counts[topic] for topic in external], default=max(target, now.count))
+        Processors(now.initial, now.count, max(least, now.count)).with_count(target)
+        if now.expanding_to not in {0, target}:
+            raise Refused(
+                f"sub-topology {number}",
+                found=f"an expansion from {now.count} to {now.expanding_to} processors under way",
+                expected="one expansion at a time",
+                remedy="Wait until it has switched, then expand again.",
+            )
+        if target > now.count:
+            known = known.with_counts(number, expanding_to=target)
+    return known
