@@ -9,7 +9,7 @@ import signal
 import threading
 import time
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,7 @@ class Growing:
 
     :param topic: its input.
     :param chance: decides which processes are killed, and when; None kills none.
+    :param inline: whether everything runs in this process, one after the other.
     """
 
     connection: KafkaConnection
@@ -52,9 +53,10 @@ class Growing:
     linear: bool = True
     chance: random.Random | None = None
     settle_ms: int = 0
+    inline: bool = False
+    acceptable_lag: int = 100
     runs: int = 0
     kills: int = 0
-    attempts: list[str] = field(default_factory=list)
 
     @property
     def application(self) -> PipelineApplication:
@@ -68,6 +70,7 @@ class Growing:
                 "state.dir": str(self.state_dir),
                 "linear_hashing": declared,
                 "partition.growth.settle.ms": self.settle_ms,
+                "acceptable.recovery.lag": self.acceptable_lag,
             }
         )
 
@@ -96,7 +99,11 @@ class Growing:
         self.runs += 1
         run = f"process_{self.topic}/{self.runs}"
         said = str(prepare(self.application, self.connection, run))
-        print(time.monotonic(), run, said, flush=True)
+        if self.inline:
+            _warm_up(self)
+            for thread in list((self.control.read().processing or _nothing()).running):
+                _run_thread(self, thread)
+            return said
         warming = self._started(_warm_up, self)
         threads = list((self.control.read().processing or _nothing()).running)
         while threads:
@@ -119,6 +126,20 @@ class Growing:
         pipeline = pipeline_named(self.application.pipeline)
         name, directory = self.application.application_id, self.application.state_dir
         return works_of(self.admin, pipeline, name, tasks, directory, state.processors)
+
+    @property
+    def part(self) -> Any:
+        """The only sub-topology."""
+        return pipeline_named(self.application.pipeline).sub_topologies()[0]
+
+    def restored(self) -> dict[int, int]:
+        """T2 of each new processor."""
+        application, record = self.application, self.control.read().processors
+        pipeline = pipeline_named(application.pipeline)
+        tasks, _ = expansion_of(application.application_id, pipeline, self.connection, record, 0)
+        return {
+            task.task.partition: sum(self.admin.committed(task.group)[self.changelog].values()) for task in tasks
+        }
 
     def outputs(self) -> dict[bytes, list[tuple[Any, ...]]]:
         """Everything that was written, by key, in order."""
@@ -169,9 +190,8 @@ def _nothing() -> Any:
 
 
 def _run_thread(growing: Growing, thread: str) -> None:
-    part = pipeline_named(growing.application.pipeline).sub_topologies()[0]
     for work in growing.works(thread):
-        run_task(growing.connection, work, part)
+        run_task(growing.connection, work, growing.part)
 
 
 def _warm_up(growing: Growing) -> None:
@@ -181,6 +201,17 @@ def _warm_up(growing: Growing) -> None:
         tasks, _ = expansion_of(application.application_id, pipeline, growing.connection, processors, number)
         for task in tasks:
             warm_up(growing.connection, task, application.state_dir, every=500)
+
+
+def write(connection: KafkaConnection, topic: str, partitions: int, numbers: range) -> None:
+    """Write numbered records of 60 keys, as a producer that knows of so many partitions."""
+    producer = Producer(connection.client(**{"linger.ms": 5}))
+    hashing = LinearHashing(INITIAL)
+    for number in numbers:
+        key = b"k%d" % (number % 60)
+        at = T0 + 10 * number + (number * 7919) % 3_000
+        producer.produce(topic, b"%d" % number, key, hashing.partition(key, partitions), timestamp=at)
+    assert producer.flush(30) == 0
 
 
 def produce(

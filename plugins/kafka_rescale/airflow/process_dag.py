@@ -7,7 +7,8 @@ from pathlib import Path
 from airflow.sdk import DAG
 
 from kafka_rescale.airflow.dag_factory import START
-from kafka_rescale.airflow.operators.process import AssignOperator, ProcessOperator
+from kafka_rescale.airflow.operators.process import AssignOperator, ProcessOperator, WarmUpProcessorsOperator
+from kafka_rescale.airflow.params import processing_params
 from kafka_rescale.airflow.retries import DEFAULT_ARGS
 from kafka_rescale.core.acls import Role
 from kafka_rescale.core.pipeline_application import PipelineApplication
@@ -21,7 +22,7 @@ Processes what has come into the inputs of `{application_id}` since the last run
 `spark-submit` for each thread and level: level 1 reads only inputs, level 2 what level 1 has written, and so on. A
 thread without anything to read starts no driver. Each task commits its outputs, its changelogs and its offsets
 together; an attempt that was thought dead is fenced by the next one. Whatever fails can be cleared, or left to the
-next run.
+next run. `warm_up_processors` starts a driver only while processors are being added.
 
 ```
 {description}
@@ -39,10 +40,21 @@ def process_dag(application: PipelineApplication, file: Path) -> DAG:
         catchup=False,
         max_active_runs=1,
         default_args=DEFAULT_ARGS,
+        params=processing_params(),
         doc_md=DOC.format(application_id=name, description=pipeline.describe().rstrip()),
         tags=["kafka-rescale", "process", *application.tags],
     ) as dag:
-        last = assign = AssignOperator(task_id="assign", application_file=str(file))
+        last = assign = AssignOperator(
+            task_id="assign", application_file=str(file), expand_processors="{{ params.expand_processors or '' }}"
+        )
+        assign >> WarmUpProcessorsOperator(
+            task_id="warm_up_processors",
+            application_file=str(file),
+            application_id=name,
+            kafka_conn_id=application.kafka_conn_id_of(Role.COPY),
+            conn_id=application.spark_conn_id,
+            conf=dict(application.spark_conf),
+        )
         for level, _ in enumerate(levels(pipeline.topology), start=1):
             threads = ProcessOperator.partial(
                 task_id=f"process_{level}",

@@ -15,6 +15,7 @@ from kafka_rescale.cli.advice import with_advice
 from kafka_rescale.cli.connections import connection_for, connections_of_others
 from kafka_rescale.cli.exit_codes import FINDINGS
 from kafka_rescale.cli.output import Document, show
+from kafka_rescale.cli.processors import expanded
 from kafka_rescale.cli.threads import added, removed
 from kafka_rescale.cli.views import application_view, cluster_view, plan_view, status_view
 from kafka_rescale.core.acls import Role
@@ -35,7 +36,7 @@ from kafka_rescale.operations.stages import lags
 
 app = typer.Typer(
     help="Look at applications and change nothing; only verify and accept leave something in the control topic, "
-    "and add-stream-thread and remove-stream-thread change a pipeline.",
+    "and add-stream-thread, remove-stream-thread and expand-processors change a pipeline.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -194,6 +195,18 @@ def remove_stream_thread(
 ) -> None:
     """Remove a stream thread of a pipeline of runtime spark."""
     show(removed(file, config, timeout), as_json)
+
+
+@app.command()
+def expand_processors(
+    file: File,
+    processors: Annotated[int, typer.Option(min=1, help="How many there shall be of each sub-topology.")],
+    sub_topology: Annotated[list[int] | None, typer.Option(help="Only this one; may be repeated.")] = None,
+    config: Config = None,
+    as_json: AsJson = False,
+) -> None:
+    """Give a pipeline of runtime spark more processors; they warm up while the existing ones work."""
+    show(expanded(file, config, processors, sub_topology or ()), as_json)
 
 
 def _opened(file: Path, config: Path | None, role: Role = Role.PLAN) -> tuple[Application, KafkaConnection]:

@@ -16,12 +16,12 @@ from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from kafka_rescale.core.cluster import TopicPartition
-from kafka_rescale.core.processing.state_copies import NewTask
+from kafka_rescale.core.processing.state_copies import NewTask, Restored, is_almost_caught_up
 from kafka_rescale.core.processing.task_state import TaskMark
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_marks import copy_consumer, read_committed
 from kafka_rescale.kafka.copy_start import log_range
-from kafka_rescale.kafka.state_copy import Restored, StateCopy, positions
+from kafka_rescale.kafka.state_copy import StateCopy, positions
 from kafka_rescale.kafka.task_producer import TaskProducer
 from kafka_rescale.kafka.waiting import now_ms
 
@@ -82,8 +82,8 @@ class HandOver:
 
     def waits_for(self, acceptable_lag: int) -> str:
         """Return why partitions can't change hands yet; nothing if they can."""
-        reasons = (self._reason(task, acceptable_lag) for task in self._tasks if not self.is_done(task))
-        return next(filter(None, reasons), "")
+        left = (task for task in self._tasks if not self.is_done(task))
+        return next((reason for task in left for reason in self._reasons(task, acceptable_lag)), "")
 
     def perform(self) -> None:
         """Let the partitions change hands; what was done by an earlier call is left.
@@ -131,27 +131,33 @@ class HandOver:
             ]
             producer.commit(offsets, consumer)
 
-    def _reason(self, task: NewTask, acceptable_lag: int) -> str:
+    def _reasons(self, task: NewTask, acceptable_lag: int) -> Iterator[str]:
         with _consumer(self._connection, self._application_id) as consumer:
             read = self._sources.read_before(task)
             known = read_committed(consumer, read)
+        yield from self._unsettled(read, known)
+        marks = [TaskMark.of(text).processors or task.counts.initial for _, text in known.values()]
+        if any(mark < task.counts.count for mark in marks):
+            yield f"task {task.parent} has not let go of what moved in the last expansion"
+        restored = _positions(self._connection, task)
+        if any(found.mark.is_final for found in restored):
+            return  # It has begun: what is left is read however much it is.
+        for found in restored:
+            if found.objection:
+                yield f"task {task.task} has to be warmed up again: {found.objection}"
+        if not is_almost_caught_up(restored, acceptable_lag):
+            yield f"task {task.task} has {sum(found.lag for found in restored):,} offsets to restore"
+
+    def _unsettled(
+        self, read: Sequence[TopicPartition], known: Mapping[TopicPartition, tuple[int, str | None]]
+    ) -> Iterator[str]:
         for topic, partition in read:
             settled = self._sources.settled.get(topic, {})
             if settled is None:
-                return f"producers of {topic} may not know all its partitions yet"
-            end = settled.get(partition, 0)
-            if known.get((topic, partition), (0, None))[0] < end:
-                return f"{topic}-{partition} is not processed up to {end} yet, where all producers knew"
-        marks = [TaskMark.of(text).processors or task.counts.initial for _, text in known.values()]
-        if any(mark < task.counts.count for mark in marks):
-            return f"task {task.parent} has not let go of what moved in the last expansion"
-        restored = _positions(self._connection, task)
-        if any(found.mark.is_final for found in restored):
-            return ""  # it has begun: what is left is read however much it is
-        if stale := next((found.objection for found in restored if found.objection), ""):
-            return f"task {task.task} has to be warmed up again: {stale}"
-        lag = sum(found.lag for found in restored)
-        return f"task {task.task} has {lag:,} offsets to restore" if lag > acceptable_lag else ""
+                yield f"producers of {topic} may not know all its partitions yet"
+            elif known.get((topic, partition), (0, None))[0] < settled.get(partition, 0):
+                end = settled[partition]
+                yield f"{topic}-{partition} is not processed up to {end} yet, where all producers knew"
 
 
 @contextmanager

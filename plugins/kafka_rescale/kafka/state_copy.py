@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -17,7 +17,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 
 from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.pipeline.task import StoreDefinition
-from kafka_rescale.core.processing.state_copies import CopyMark, NewTask
+from kafka_rescale.core.processing.state_copies import CopyMark, NewTask, Restored
 from kafka_rescale.core.processing.task_state import Changelog, SavedState, objection
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_marks import copy_consumer, read_committed
@@ -28,27 +28,6 @@ from kafka_rescale.kafka.task_producer import TaskProducer
 from kafka_rescale.kafka.waiting import now_ms
 
 BATCH = 2_000
-
-
-@dataclass(frozen=True)
-class Restored:
-    """Where a new processor is with one changelog of its parent.
-
-    :param to: T2; the log start if nothing was read.
-    :param end: of the changelog (exclusive), T1 once nobody writes to it any more.
-    :param objection: why T2 is of no use, and everything has to be read again; else empty.
-    """
-
-    source: TopicPartition
-    to: int
-    end: int
-    mark: CopyMark
-    objection: str = ""
-
-    @property
-    def lag(self) -> int:
-        """Offsets between T2 and T1."""
-        return self.end - self.to
 
 
 class StateCopy:

@@ -47,8 +47,8 @@ class Progress(Protocol):
 class Job:
     """One attempt at a job.
 
-    :param name: ``restore``, ``warm_up``, ``catch_up``, ``bridge``, ``rehearse``, ``move``, ``snapshot`` or
-        ``process``.
+    :param name: ``restore``, ``warm_up``, ``catch_up``, ``bridge``, ``rehearse``, ``move``, ``snapshot``,
+        ``process`` or ``warm_up_processors``.
     """
 
     def __init__(self, name: str, arguments: Arguments, connection: KafkaConnection) -> None:

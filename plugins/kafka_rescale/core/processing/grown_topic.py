@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.core.linear_hashing import LinearHashing, coarser, doubled
+from kafka_rescale.core.linear_hashing import LinearHashing, ancestors, coarser
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,7 @@ class GrownTopic:
 
     def ancestors(self, partition: int) -> tuple[int, ...]:
         """Return the partitions in which keys of this one may have been, the latest first."""
-        found = []
-        while partition >= self.initial:
-            partition -= doubled(self.initial, partition)
-            found.append(partition)
-        return tuple(found)
+        return ancestors(partition, self.initial)
 
     def homes(self, keys: Sequence[bytes]) -> list[int]:
         """Return where producers that know all partitions put these keys."""

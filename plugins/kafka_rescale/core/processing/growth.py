@@ -30,7 +30,7 @@ class Declared:
     def initial_of(self, part: SubTopology, counts: Mapping[str, int]) -> int:
         """Return with how many processors a sub-topology begins: the partitions that its inputs began with.
 
-        :raises InvalidInput: inputs that are read together began with different counts.
+        :raises InvalidInput: inputs that are read together began with different counts, or have fewer now.
         """
         found = {self.linear[topic] for topic in part.sources if topic in self.linear}
         if len(found) > 1:
@@ -40,13 +40,25 @@ class Declared:
                 expected=f"one count for all inputs of sub-topology {part.id}, which are read together",
                 remedy="Correct the counts, or repartition() one of the streams.",
             )
-        return found.pop() if found else max(counts[topic] for topic in part.sources)
+        if not found:
+            return max(counts[topic] for topic in part.sources)
+        initial = found.pop()
+        for topic in part.sources:
+            if counts[topic] < initial:
+                raise InvalidInput(
+                    f"linear_hashing of {topic}",
+                    found=f"{initial}, and a topic of {counts[topic]} partitions",
+                    expected="the count that it was created with",
+                    remedy="Correct the count: a topic never has fewer partitions than at the beginning.",
+                )
+        return initial
 
     def fits(self, topic: str, initial: int) -> bool:
         """Whether keys of a topic are placed by linear hashing over an initial count, or as if they were."""
         if topic in self.repartitions:
             return True
-        return topic in self.linear and doubled(self.linear[topic], initial) == initial
+        linear = self.linear.get(topic, initial + 1)
+        return linear <= initial and doubled(linear, initial) == initial
 
 
 def observed(

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pydantic import ValidationError
 
 from kafka_rescale.core.assignment.tasks import TaskId
 from kafka_rescale.core.changelog_formats import FORMATS
-from kafka_rescale.core.cluster import TopicDescription
+from kafka_rescale.core.cluster import TopicDescription, TopicPartition
 from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.core.linear_hashing import LinearHashing
+from kafka_rescale.core.linear_hashing import LinearHashing, ancestors
 from kafka_rescale.core.pipeline.task import StoreDefinition
 from kafka_rescale.core.processing.processors_record import ProcessorCounts
-from kafka_rescale.core.processors import Processors
 from kafka_rescale.core.values import Value
 
 
@@ -39,6 +38,36 @@ class CopyMark(Value):
             return cls.model_validate_json(metadata or "")
         except ValidationError:
             return cls()
+
+
+@dataclass(frozen=True)
+class Restored:
+    """Where a new processor is with one changelog of its parent.
+
+    :param to: T2; the log start if nothing was read.
+    :param end: of the changelog (exclusive), T1 once nobody writes to it any more.
+    :param objection: why T2 is of no use, and everything has to be read again; else empty.
+    """
+
+    source: TopicPartition
+    to: int
+    end: int
+    mark: CopyMark
+    objection: str = ""
+
+    @property
+    def lag(self) -> int:
+        """Offsets between T2 and T1."""
+        return self.end - self.to
+
+
+def is_almost_caught_up(restored: Iterable[Restored], acceptable_lag: int) -> bool:
+    """Return whether to hand partitions over: at most so many offsets are left to restore in the pause.
+
+    :param restored: by changelog.
+    :param acceptable_lag: of all of them together.
+    """
+    return sum(found.lag for found in restored) <= acceptable_lag
 
 
 @dataclass(frozen=True)
@@ -82,9 +111,9 @@ class NewTask:
         counts, hashing = self.counts, LinearHashing(self.counts.initial)
         partitioned = FORMATS[store.kind].partitioning_keys(keys)
         before = hashing.partition_batch(partitioned, counts.count)
-        parent, known = self.parent.partition, Processors(counts.initial, counts.count, counts.count)
+        parent = self.parent.partition
         for key, owner in zip(keys, before, strict=True):
-            if owner != parent and parent not in known.ancestors(owner):
+            if owner != parent and parent not in ancestors(owner, counts.initial):
                 raise UnsafeState(
                     f"changelog {self.changelog(store)} partition {parent}: key 0x{key.hex()}",
                     found=f"the state of processor {owner}, by linear hashing over the initial {counts.initial}",

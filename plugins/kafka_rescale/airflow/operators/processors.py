@@ -1,0 +1,38 @@
+"""More processors for a pipeline, by a DAG (KIP-287)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from airflow.sdk import Context
+
+from kafka_rescale.airflow.operators.base import RescaleOperator
+
+
+class ExpandProcessorsOperator(RescaleOperator):
+    """
+    Ask for more processors for a pipeline; they warm up from the next run on.
+
+    :param processors: how many each of the sub-topologies shall have (templated)
+    :param sub_topologies: their numbers; none are all of them
+    """
+
+    template_fields: Sequence[str] = (*RescaleOperator.template_fields, "processors")
+    operator_extra_links = ()
+
+    def __init__(self, *, processors: int | str, sub_topologies: Sequence[int] = (), **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.processors = processors
+        self.sub_topologies = sub_topologies
+
+    def execute(self, context: Context) -> dict[str, int]:
+        """Return how many processors each sub-topology has now; more of them come in a later run."""
+        from kafka_rescale.operations.load import load_pipeline_application
+        from kafka_rescale.operations.processors import expand_processors
+
+        application = load_pipeline_application(self.application_file)
+        connection = self.connection(application)
+        known = expand_processors(application, connection, int(self.processors), self.sub_topologies)
+        self.log.info("%s", known)
+        return {str(number): count for number, count in known.tasks.items()}
