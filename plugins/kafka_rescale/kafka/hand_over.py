@@ -81,9 +81,10 @@ class HandOver:
         )
 
     def waits_for(self, acceptable_lag: int) -> str:
-        """Return why partitions can't change hands yet; nothing if they can."""
-        left = (task for task in self._tasks if not self.is_done(task))
-        return next((reason for task in left for reason in self._reasons(task, acceptable_lag)), "")
+        """Return why partitions can't change hands yet; nothing if they can, or some of them have already."""
+        if any(self.is_done(task) for task in self._tasks):
+            return ""
+        return next((reason for task in self._tasks for reason in self._reasons(task, acceptable_lag)), "")
 
     def perform(self) -> None:
         """Let the partitions change hands; what was done by an earlier call is left.

@@ -18,13 +18,13 @@ from typing import Any
 from confluent_kafka import Consumer, Message
 from confluent_kafka import TopicPartition as KafkaPartition
 
-from kafka_rescale.core.changelog_formats import FORMATS
 from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.errors import Fenced, Outage
 from kafka_rescale.core.linear_hashing import LinearHashing
 from kafka_rescale.core.partitioners import partitioner_named
 from kafka_rescale.core.pipeline.task import Emitted, Record, StoreView, SubTopology, TaskProcessor
 from kafka_rescale.core.processing.expiry import Expiry
+from kafka_rescale.core.processing.state_copies import owners
 from kafka_rescale.core.processing.task_start import SourceRange, task_start
 from kafka_rescale.core.processing.task_state import Changelog, TaskMark
 from kafka_rescale.kafka.connection import KafkaConnection
@@ -175,19 +175,17 @@ class StreamTask:
 
     def _let_go_of_moved(self) -> None:
         """Delete what new processors have taken over; they have it in changelogs of their own by now."""
-        hashing, count = LinearHashing(self._work.initial), self._work.processors
+        work, size = self._work, self._work.limits.records
         for store in self._subtopology.stores:
             if not store.is_logged:
                 continue
             entries = self._stores[store.name].store
             rows = entries.all_rows().select(["key", "timestamp"]).to_pylist()
-            owners = hashing.partition_batch(
-                FORMATS[store.kind].partitioning_keys([row["key"] for row in rows]), count
-            )
-            moved = [r for r, owner in zip(rows, owners, strict=True) if owner != self._work.task.partition]
-            for at in range(0, len(moved), self._work.limits.records):
+            owner = owners(store.kind, [row["key"] for row in rows], work.initial, work.processors)
+            moved = [row for row, its in zip(rows, owner, strict=True) if its != work.task.partition]
+            for at in range(0, len(moved), size):
                 with self._producer.transaction():
-                    for row in moved[at : at + self._work.limits.records]:
+                    for row in moved[at : at + size]:
                         entries.put(row["key"], None, row["timestamp"])
                 self._commit(self._start, self._mark.checkpoint, self._mark.processors)
             self._let_go += len(moved)

@@ -108,9 +108,8 @@ class NewTask:
 
         :raises UnsafeState: the key of an entry is not what its partition was decided by.
         """
-        counts, hashing = self.counts, LinearHashing(self.counts.initial)
-        partitioned = FORMATS[store.kind].partitioning_keys(keys)
-        before = hashing.partition_batch(partitioned, counts.count)
+        counts = self.counts
+        before = owners(store.kind, keys, counts.initial, counts.count)
         parent = self.parent.partition
         for key, owner in zip(keys, before, strict=True):
             if owner != parent and parent not in ancestors(owner, counts.initial):
@@ -121,8 +120,17 @@ class NewTask:
                     remedy="The inputs are not placed by linear hashing of the key that the store has (another "
                     "partitioner, or a serde that writes keys differently): their processors can't be expanded.",
                 )
-        after = hashing.partition_batch(partitioned, counts.largest)
+        after = owners(store.kind, keys, counts.initial, counts.largest)
         return [owner == self.task.partition for owner in after]
+
+
+def owners(kind: str, keys: Sequence[bytes], initial: int, processors: int) -> list[int]:
+    """Return whose entries of a store these are.
+
+    :param kind: of the store, a name of ``FORMATS``.
+    :raises UnsafeState: a key can't be of this kind.
+    """
+    return LinearHashing(initial).partition_batch(FORMATS[kind].partitioning_keys(keys), processors)
 
 
 def new_tasks(
