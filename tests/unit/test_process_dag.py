@@ -8,9 +8,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from kafka_rescale.airflow.operators.process import ProcessOperator
-from kafka_rescale.core.processing.request import ProcessRequest
-from kafka_rescale.operations import processing
+from kafka_rescale.airflow.operators.process import AssignOperator, ProcessOperator, WarmUpProcessorsOperator
+from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.processing.request import ProcessRequest, WarmUpRequest
+from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.operations import processing, processors
 
 from tests.support.words_pipeline import write_pipeline
 
@@ -42,9 +44,17 @@ def test_a_pipeline_has_this_dag_and_no_other(tmp_path: Path, monkeypatch: pytes
 
 def test_levels_follow_each_other_and_threads_are_mapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dag = parsed(tmp_path, monkeypatch)["process_words"]
-    assert dag.get_task("assign").downstream_task_ids == {"process_1", "process_2"}
+    assert dag.get_task("assign").downstream_task_ids == {"process_1", "process_2", "warm_up_processors"}
     assert dag.get_task("process_1").downstream_task_ids == {"process_2"}
     assert dag.get_task("process_1").is_mapped
+
+
+def test_new_processors_warm_up_beside_the_run_which_does_not_wait_for_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dag = parsed(tmp_path, monkeypatch)["process_words"]
+    assert dag.get_task("warm_up_processors").downstream_task_ids == set()
+    assert dag.params["expand_processors"] is None
 
 
 def test_it_can_run_continuously(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,6 +88,40 @@ def test_the_job_is_told_its_thread_and_level(tmp_path: Path) -> None:
     request = ProcessRequest.model_validate(json.loads(arguments[7]))
     assert (request.thread, request.level) == ("words-StreamThread-1", 2)
     assert request.key == "process/2/words-StreamThread-1"
+
+
+def test_no_driver_is_started_where_no_processor_is_added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
+
+    monkeypatch.setattr(KafkaRescaleHook, "connection", lambda self: None)
+    monkeypatch.setattr(ControlTopic, "__init__", lambda *_: None)
+    monkeypatch.setattr(ControlTopic, "read", lambda _: ControlState())
+    warming = WarmUpProcessorsOperator(
+        task_id="warm_up_processors",
+        application_file=str(write_pipeline(tmp_path)),
+        application_id="words",
+        kafka_conn_id="kafka_x",
+        conn_id="spark_x",
+    )
+    assert warming.execute(CONTEXT) == {}
+    request = WarmUpRequest.model_validate_json(warming._arguments(CONTEXT)[-1])
+    assert request.pipeline == "tests.support.words_pipeline:words"
+
+
+@pytest.mark.parametrize(("given", "asked"), [(4, [4]), ("4", [4]), (None, []), ("", [])])
+def test_processors_are_asked_for_before_tasks_are_assigned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: object, asked: list[int]
+) -> None:
+    calls: list[Any] = []
+    done = SimpleNamespace(processing=SimpleNamespace(running=("words-StreamThread-1",)))
+    monkeypatch.setattr(AssignOperator, "connection", lambda *_: None)
+    monkeypatch.setattr(processors, "expand_processors", lambda _, __, count: calls.append(count))
+    monkeypatch.setattr(processing, "prepare", lambda *_: calls.append("prepare") or done)
+    assign = AssignOperator(
+        task_id="assign", application_file=str(write_pipeline(tmp_path)), expand_processors=given
+    )
+    assert assign.execute(CONTEXT) == ["words-StreamThread-1"]
+    assert calls == [*asked, "prepare"]
 
 
 def test_no_driver_is_started_where_there_is_nothing_to_read(
