@@ -80,6 +80,8 @@ def test_an_application_whose_input_was_grown_by_hand_is_rescued(
         wait_until(lambda: sum(ordered.sent.values()) > than + 2_000, timeout=120, what=what)
 
     with live(tmp_path, monkeypatch) as (ordered, expansion):
+        admin = ClusterAdmin(expansion.connection)
+        wait_until(lambda: len(admin.committed(NAME).get(OLD, {})) == BEFORE, timeout=120, what="all positions")
         assert ordered.run("stop", NAME) == 0
         more_is_sent(sum(ordered.sent.values()), "a backlog")
         ordered.grow_by_hand()

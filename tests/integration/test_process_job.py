@@ -57,7 +57,7 @@ def test_a_pipeline_whose_inputs_do_not_exist_is_refused(
 def test_two_levels_by_spark(connection: KafkaConnection, unique: str, tmp_path: Path) -> None:
     admin, application = ClusterAdmin(connection), declared(tmp_path, unique)
     for topic in ("lines", "counted"):
-        admin.ensure_topic(topic, 2, 1, {})
+        admin.ensure_topic(topic, 2, 1, {"retention.ms": "-1"})
     producer = Producer(connection.client())
     for number, word in enumerate(WORDS):
         producer.produce("lines", word, None, number % 2, timestamp=1_700_000_000_000 + number)
@@ -91,7 +91,7 @@ def test_what_another_run_was_assigned_is_refused(
 ) -> None:
     admin, application = ClusterAdmin(connection), declared(tmp_path, unique)
     for topic in ("lines", "counted"):
-        admin.ensure_topic(topic, 2, 1, {})
+        admin.ensure_topic(topic, 2, 1, {"retention.ms": "-1"})
     prepare(application, connection, "process_words/newer")
     arguments = ["--request", request(application, 1).model_dump_json()]
     with submitted(connection, tmp_path, "process", unique, *arguments, path=str(ROOT)) as job:
@@ -108,7 +108,7 @@ def test_threads_are_added_and_removed_between_runs(
     admin, application = ClusterAdmin(connection), declared(tmp_path, unique)
     assert add_stream_thread(unique, connection) is None, "a pipeline that has never run has no threads"
     for topic in ("lines", "counted"):
-        admin.ensure_topic(topic, 2, 1, {})
+        admin.ensure_topic(topic, 2, 1, {"retention.ms": "-1"})
     prepare(application, connection, "process/1")
     assert add_stream_thread(unique, connection) == f"{unique}-StreamThread-2"
     second = prepare(application, connection, "process/2").processing

@@ -73,7 +73,7 @@ def compared_run(
 
     When the block ends, the rest is processed; the last generation must have the stores of the control run then.
 
-    :param rate: flights per second that go on arriving.
+    :param rate: flights per second that go on arriving, at first; fewer and fewer then, so that some are left.
     :param settings: further ``FLIGHTS_…`` variables of ``run.sh``.
     :param generations: those that will have run in the end.
     """

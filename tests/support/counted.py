@@ -54,7 +54,9 @@ class Counted:
         self.create_changelog()
 
     def create_changelog(self) -> None:
-        configs = {"cleanup.policy": "compact", **self.changelog_configs}
+        # Markers of transactions are of today, and roll segments of older records, which could then be compacted.
+        uncompacted = {"cleanup.policy": "compact", "min.compaction.lag.ms": str(2**63 - 1)}
+        configs = {**uncompacted, **self.changelog_configs}
         self.admin.ensure_topic(self.changelog, self.partitions, 1, configs)
 
     def work(self, partition: int, limits: TaskLimits = SMALL) -> TaskWork:

@@ -32,6 +32,7 @@ class FlightsStack:
     :param preload: flights sent at once.
     :param rate: flights per second after that.
     :param limit: flights of the year that are used; all for ``None``.
+    :param lasting: the replay slows down rather than end before :meth:`finish_replay`.
     :param settings: further ``FLIGHTS_…`` variables of ``run.sh``.
     :param program: takes the commands of the application's life cycle, as ``run.sh`` does.
     """
@@ -44,6 +45,7 @@ class FlightsStack:
     preload: int = 0
     rate: float = 500
     limit: int | None = None
+    lasting: bool = False
     settings: Mapping[str, str] = field(default_factory=dict)
     program: Path = RUN
     _replay: subprocess.Popen[bytes] | None = None
@@ -89,7 +91,7 @@ class FlightsStack:
             "--progress-file": self.progress_file,
             **({"--limit": self.limit} if self.limit is not None else {}),
         }
-        words = [str(word) for pair in options.items() for word in pair]
+        words = [str(word) for pair in options.items() for word in pair] + ["--lasting"] * self.lasting
         with (self.directory / "replay.log").open("ab") as log:
             self._replay = subprocess.Popen(
                 [sys.executable, "-m", "kafka_rescale.embedded.replay", *words],

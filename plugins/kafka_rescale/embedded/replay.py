@@ -7,6 +7,7 @@ and ends; the same command with the same progress file goes on from there.
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import signal
 import sys
@@ -61,16 +62,17 @@ class Replay:
                 self._produce(FLIGHTS, value, timestamp=timestamp, partition=index % self._partitions)
                 self.sent = index + 1
 
-    def send_at_rate(self, rate: float, report: Callable[[int], None]) -> None:
+    def send_at_rate(self, rate: float, report: Callable[[int], None], *, lasting: bool = False) -> None:
         """Send the rest.
 
         :param rate: flights per second
         :param report: called with the number sent after every tick
+        :param lasting: go on until the rest is asked for, however long that takes
         """
         total, begin, first = len(self._dataset.flight_records), time.monotonic(), self.sent
         while self.sent < total and not self.stopping:
-            elapsed = time.monotonic() - begin
-            self.send_at_once(total if self.full_speed else first + int(elapsed * rate))
+            due = first + due_of(total - first, rate, time.monotonic() - begin, lasting=lasting)
+            self.send_at_once(total if self.full_speed else due)
             self._producer.poll(TICK_SECONDS)  # serves deliveries, and is the pace of the loop
             self._raise_errors()
             report(self.sent)
@@ -106,6 +108,17 @@ class Replay:
             self._refreshed = time.monotonic()
 
 
+def due_of(flights: int, rate: float, seconds: float, *, lasting: bool) -> int:
+    """Return how many of the flights are due after so many seconds.
+
+    :param rate: flights per second; of a replay that lasts, at its beginning: it slows down as fewer are left, and
+        keeps the last one.
+    """
+    if not lasting:
+        return int(seconds * rate)
+    return flights - max(1, math.ceil(flights * math.exp(-rate * seconds / flights))) if flights else 0
+
+
 def run(options: argparse.Namespace) -> Progress:
     """Replay as the command line says; returns the final progress, which is also in the progress file."""
     client = {"bootstrap.servers": options.bootstrap_servers, **dict(options.property)}
@@ -124,7 +137,7 @@ def run(options: argparse.Namespace) -> Progress:
     if replay.sent == 0:
         replay.send_planes()
     replay.send_at_once(options.preload)
-    replay.send_at_rate(options.rate, report)
+    replay.send_at_rate(options.rate, report, lasting=options.lasting)
     replay.flush()
     return report.write("stopped" if replay.sent < len(dataset.flights) else "finished", replay.sent)
 
@@ -155,6 +168,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--partitions", type=int, help="create missing topics with so many partitions")
     parser.add_argument("--preload", type=int, default=0, help="flights sent at once")
     parser.add_argument("--rate", type=float, default=200, help="flights per second after that")
+    parser.add_argument("--lasting", action="store_true", help="slow down, and keep the last ones for SIGUSR1")
     parser.add_argument("--limit", type=int, help="only the first so many flights of the year")
     parser.add_argument("--progress-file", type=Path, default=Path("flights-progress.json"))
     run(parser.parse_args(arguments))

@@ -77,6 +77,8 @@ class UnitProducer:
             self._producer.poll(0)
         except KafkaException as error:
             raise self._failure(error.args[0]) from None
+        except SystemError:
+            raise self._lost() from None
 
     def produce(
         self, topic: str, value: Any, key: Any, partition: int, *, timestamp: int, headers: Any = None
@@ -142,6 +144,26 @@ class UnitProducer:
             return self._fenced(failure) if failure.fatal() else typed(failure, self._what)
         self._open = False
         return reason if isinstance(reason, Fenced) else Rewound(reason)
+
+    def _lost(self) -> RescaleError:
+        """Return what to raise for a fatal error that confluent-kafka has lost among delivery reports.
+
+        Its call then returns "NULL without setting an exception". Every later call says the error again; this one
+        can do no harm if there is none.
+        """
+        try:
+            self._producer.abort_transaction(ABORT_SECONDS)
+        except KafkaException as error:
+            return self._failure(error.args[0])
+        self._open = False
+        return Rewound(
+            Outage(
+                self._what,
+                found="an error that the client library has lost",
+                expected="a transaction to go on",
+                remedy="The transaction was aborted, and its records are written again.",
+            )
+        )
 
     def _fenced(self, error: KafkaError) -> Fenced:
         self._open = False

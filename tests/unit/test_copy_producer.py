@@ -1,0 +1,55 @@
+"""What becomes of an error that the client library has lost: where a fatal one meets delivery reports."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+from kafka_rescale.core.errors import Fenced
+from kafka_rescale.kafka import copy_producer
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.copy_producer import Rewound, UnitProducer
+
+
+class Client:
+    """A producer of the library; what it loses, it says to whoever aborts."""
+
+    lost: KafkaError | None = None
+
+    def __init__(self, _: dict[str, Any]) -> None:
+        self.calls: list[str] = []
+
+    def init_transactions(self, _: float) -> None: ...
+
+    def begin_transaction(self) -> None:
+        self.calls.append("begin")
+
+    def abort_transaction(self, _: float) -> None:
+        self.calls.append("abort")
+        if self.lost is not None:
+            raise KafkaException(self.lost)
+
+    def poll(self, _: float) -> None:
+        raise SystemError("<method 'poll' of 'cimpl.Producer' objects> returned NULL without setting an exception")
+
+
+@pytest.fixture
+def producer(monkeypatch: pytest.MonkeyPatch) -> UnitProducer:
+    monkeypatch.setattr(copy_producer, "Producer", Client)
+    return UnitProducer(KafkaConnection({"bootstrap.servers": "nowhere:9092"}), "a unit", "id", 1_000)
+
+
+def test_a_lost_fatal_error_is_asked_for_again(producer: UnitProducer, monkeypatch: pytest.MonkeyPatch) -> None:
+    fenced = KafkaError(KafkaError._FENCED, "This instance has been fenced by a newer instance", True)
+    monkeypatch.setattr(Client, "lost", fenced)
+    with pytest.raises(Fenced), producer.transaction():
+        pass
+
+
+def test_where_nothing_was_fatal_the_transaction_is_aborted_and_begun_again(producer: UnitProducer) -> None:
+    for _ in range(2):
+        with pytest.raises(Rewound, match="an error that the client library has lost"), producer.transaction():
+            pass
+    client: Any = producer._producer
+    assert client.calls == ["begin", "abort"] * 2
