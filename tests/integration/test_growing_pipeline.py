@@ -10,13 +10,16 @@ from pathlib import Path
 import pytest
 from kafka_rescale.core.errors import Fenced
 from kafka_rescale.core.linear_hashing import LinearHashing
+from kafka_rescale.core.processing.request import ProcessRequest, WarmUpRequest
 from kafka_rescale.core.processing.state_copies import NewTask
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.hand_over import HandOver
+from kafka_rescale.operations.processing import prepare
 from kafka_rescale.operations.processors import expand_processors
 from kafka_rescale.spark.stream_task import run_task
 
+from tests.integration.spark_job_helpers import ROOT, submitted
 from tests.support.growing import INITIAL, SECONDS, Growing, processes, produce, write
 from tests.support.killed import killed_call, lines_of
 
@@ -185,6 +188,38 @@ def test_a_hundred_kills_while_processors_are_added_leave_exactly_once_results(
     grown: tuple[Growing, Growing], seed: int
 ) -> None:
     killed_while_growing(grown, seed, kills=10)
+
+
+@pytest.mark.slow
+def test_processors_are_added_by_spark_submit(grown: tuple[Growing, Growing], tmp_path: Path) -> None:
+    live, control = grown
+    both(live, control, 8, range(500, 800))
+    expand_processors(live.application, live.connection, 4)
+    by_spark(live, "spark/1", tmp_path)
+    assert live.counts.count == 2
+    by_spark(live, "spark/2", tmp_path)
+    assert live.counts.count == 4
+    both(live, control, 8, range(800, 900))
+    by_spark(live, "spark/3", tmp_path)
+    control.run()
+    same_results(live, control, processors=4)
+
+
+def by_spark(live: Growing, run: str, directory: Path) -> None:
+    """One run as the DAG does it, by ``spark-submit``."""
+    application = live.application
+    prepared = prepare(application, live.connection, run)
+    of_all = {"pipeline": application.pipeline, "state_dir": application.state_dir}
+    warm_up = WarmUpRequest.model_validate(of_all)
+    jobs = [("warm_up_processors", warm_up.model_dump_json())]
+    for thread in prepared.processing.running:
+        request = ProcessRequest.model_validate({**of_all, "thread": thread, "level": 1})
+        jobs.append(("process", request.model_dump_json()))
+    for job, asked in jobs:
+        arguments = ["--request", asked, "--run", run]
+        name = application.application_id
+        with submitted(live.connection, directory, job, name, *arguments, path=str(ROOT)) as submission:
+            assert submission.result() == 0, submission.text()
 
 
 @contextmanager
