@@ -73,7 +73,7 @@ typecheck: setup ## Check types
 	@$(PYTHON_OF_VENV) -m mypy --strict --allow-subclassing-any --allow-untyped-decorators $(TYPED)
 
 .PHONY: broker
-broker: setup ## Start a Kafka broker in var/broker that keeps running
+broker: setup ## Start a Kafka broker in var/broker that keeps running; on a port of yours: ARGS='--port 9092'
 	@$(RUN) -m kafka_rescale.embedded.broker_command start --directory var/broker $(ARGS)
 
 .PHONY: broker-stop

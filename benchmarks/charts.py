@@ -21,13 +21,13 @@ def draw(results: Mapping[str, Any], directory: Path) -> list[Path]:
     """Draw what was measured; return the files."""
     files = []
     if downtime := results.get("downtime"):
-        files.append(_save(_stacked(downtime, PARTS, "Pause of an expansion from 4 to 8"), directory, "pause"))
+        files.append(save(_stacked(downtime, PARTS, "Pause of an expansion from 4 to 8"), directory, "pause"))
     if downtime and (reset := results.get("full_reset")):
-        files.append(_save(_compared(downtime, reset), directory, "outage"))
+        files.append(save(_compared(downtime, reset), directory, "outage"))
     if prewarming := results.get("prewarming"):
-        files.append(_save(_growth(prewarming), directory, "prewarming"))
+        files.append(save(_growth(prewarming), directory, "prewarming"))
     if copying := results.get("copying"):
-        files.append(_save(_paces(copying["contestants"]), directory, "copying"))
+        files.append(save(_paces(copying["contestants"]), directory, "copying"))
     return files
 
 
@@ -102,7 +102,8 @@ def _paces(contestants: Mapping[str, Mapping[str, Any]]) -> Figure:
     return figure
 
 
-def _save(figure: Figure, directory: Path, name: str) -> Path:
+def save(figure: Figure, directory: Path, name: str) -> Path:
+    """Write a picture; return its file."""
     directory.mkdir(parents=True, exist_ok=True)
     file = directory / f"{name}.svg"
     figure.savefig(file, metadata={"Date": None})

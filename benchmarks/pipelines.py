@@ -1,7 +1,8 @@
 """What a run costs: without input, with 100,000 records, with a million keys; beside Structured Streaming.
 
-``python -m benchmarks.pipelines [--keys 1000000] [--records 100000] [--repeats 3]``. Both read the same topic on
-one broker, in turns, each run a ``spark-submit`` of its own on ``local[2]``; results are compared at the end.
+``python -m benchmarks.pipelines [--keys 1000000] [--records 100000] [--repeats 3] [--out docs/benchmarks]``. Both
+read the same topic on one broker, in turns, each run a ``spark-submit`` of its own on ``local[2]``; at the end the
+counts of all keys are compared.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ import argparse
 import json
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +37,13 @@ from kafka_rescale.spark.package_zip import build
 
 from benchmarks.counting_pipeline import INPUT, OUTPUT
 from benchmarks.machine import machine
+from benchmarks.pipelines_page import OURS, THEIRS, draw, page
 from benchmarks.structured_counting import OUTPUT as STRUCTURED_OUTPUT
 
 PARTITIONS, SEED, T0 = 2, 7, 1_700_000_000_000
 RUN_SECONDS = 1_800
+TASK_SECONDS = re.compile(r"TaskDone\(.*seconds=([\d.]+)\)")
+"""What the job prints of every task."""
 
 
 @dataclass
@@ -70,11 +76,17 @@ class Contest:
 
     def measure(self, what: str, number: int) -> None:
         """Let both run once; another one is the first every time."""
-        contestants = [("pipeline", self._pipeline), ("structured_streaming", self._structured)]
+        contestants = [(OURS, self._pipeline), (THEIRS, self._structured)]
         for name, run in contestants[number % 2 :] + contestants[: number % 2]:
             began = time.monotonic()
-            inner = run(f"{what}-{number}")
-            row = {"what": what, "who": name, "seconds": round(time.monotonic() - began, 2), "query": inner}
+            job, batch = run(f"{what}-{number}")
+            row = {
+                "what": what,
+                "who": name,
+                "run": round(time.monotonic() - began, 2),
+                "job": job,
+                "batch": batch,
+            }
             self.rows.append(row)
             print(json.dumps(row), flush=True)
 
@@ -83,7 +95,7 @@ class Contest:
         ours, theirs = self._latest(OUTPUT, _from_long), self._latest(STRUCTURED_OUTPUT, int)
         return [str(key) for key in {*ours, *theirs} if ours.get(key) != theirs.get(key)]
 
-    def _pipeline(self, run: str) -> float:
+    def _pipeline(self, run: str) -> tuple[float, float]:
         application = PipelineApplication.model_validate(
             {
                 "application_id": "batches",
@@ -94,21 +106,23 @@ class Contest:
         )
         thread = prepare(application, self.connection, run).processing.running[0]
         request = ProcessRequest(
-            pipeline=application.pipeline, state_dir=application.state_dir, thread=thread, level=1
+            pipeline=application.pipeline, state_dir=str(self.directory / "state"), thread=thread, level=1
         )
         if is_idle(application, self.connection, run, request):
-            return 0.0
+            return 0.0, 0.0
         zipped = ["--py-files", str(build(self.directory))]
         job = [str(ROOT / "spark_jobs" / "process.py"), "--application", "batches", "--run", run, "--attempt", "1"]
-        self._submit([*zipped, *job, "--request", request.model_dump_json()])
-        return ControlTopic(self.connection, "batches").read().results[request.key].seconds
+        said = self._submit([*zipped, *job, "--request", request.model_dump_json()])
+        tasks = [float(seconds) for seconds in TASK_SECONDS.findall(said)]
+        return ControlTopic(self.connection, "batches").read().results[request.key].seconds, max(tasks)
 
-    def _structured(self, run: str) -> float:
+    def _structured(self, run: str) -> tuple[float, float]:
         jars = ",".join(str(jar) for jar in sorted(ensure_jars("connector").glob("*.jar")))
         job = str(ROOT / "benchmarks" / "structured_counting.py")
         checkpoint = str(self.directory / "checkpoint")
         said = self._submit(["--jars", jars, job, self.connection.servers, checkpoint])
-        return float(next(line.split()[1] for line in said.splitlines() if line.startswith("seconds ")))
+        job, batch = next(line.split()[1:] for line in said.splitlines() if line.startswith("seconds "))
+        return float(job), float(batch)
 
     def _submit(self, arguments: list[str]) -> str:
         command = [str(SUBMIT), "--master", "local[2]", "--conf", "spark.ui.enabled=false"]
@@ -142,21 +156,21 @@ def _from_long(value: bytes) -> int:
 
 def measure(directory: Path, keys: int, records: int, repeats: int) -> dict[str, Any]:
     """Measure everything; the first run of each kind of state is the filling of it."""
-    chance = random.Random(SEED)
+    chance, before = random.Random(SEED), machine()
     with EmbeddedBroker(directory / "broker") as broker:
         contest = Contest(KafkaConnection(broker.client_config()), directory, keys)
         contest.prepare()
         contest.write(range(records))
-        contest.measure(f"{records} records, no state", 0)
+        contest.measure(f"{records:,} records, no state yet", 0)
         for number in range(repeats):
-            contest.measure("idle", number)
+            contest.measure("nothing new", number)
         contest.write(range(keys))
-        contest.measure(f"{keys} keys, new", 0)
+        contest.measure(f"{keys:,} new keys", 0)
         for number in range(repeats):
             contest.write([chance.randrange(keys) for _ in range(records)])
-            contest.measure(f"{records} records, {keys} keys", number)
-            contest.measure(f"idle, {keys} keys", number)
-        return {"machine": machine(), "rows": contest.rows, "differences": contest.differences()}
+            contest.measure(f"{records:,} records, {keys:,} keys", number)
+            contest.measure(f"nothing new, {keys:,} keys", number)
+        return {"machine": before, "rows": contest.rows, "differences": contest.differences()}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -166,13 +180,21 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--records", type=int, default=100_000)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--directory", type=Path, default=ROOT / "var" / "benchmarks-pipelines")
-    options = parser.parse_args(arguments)
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "benchmarks", help="where the results go")
+    options, began = parser.parse_args(arguments), time.monotonic()
     shutil.rmtree(options.directory, ignore_errors=True)
     options.directory.mkdir(parents=True)
     found = measure(options.directory.resolve(), options.keys, options.records, options.repeats)
-    (options.directory / "results.json").write_text(json.dumps(found, indent=2) + "\n")
+    found |= {"measured": datetime.now(UTC).date().isoformat()}
+    found |= {"took_minutes": round((time.monotonic() - began) / 60, 1)}
     print(f"{len(found['differences'])} keys differ")
-    return 1 if found["differences"] else 0
+    if found["differences"]:
+        return 1
+    options.out.mkdir(parents=True, exist_ok=True)
+    (options.out / "pipelines.json").write_text(json.dumps(found, indent=2) + "\n")
+    (options.out / "pipelines.md").write_text(page(found))
+    draw(found, options.out)
+    return 0
 
 
 if __name__ == "__main__":

@@ -17,15 +17,16 @@ from kafka_rescale.core.autoscaling_bounds import Bounds
 from kafka_rescale.core.autoscaling_record import Autoscaling
 from kafka_rescale.core.bridge import Bridge
 from kafka_rescale.core.control_records import CONTROL_TOPIC, Concern, Generations, JobResult, Lease
+from kafka_rescale.core.declared_clients import DeclaredClient
 from kafka_rescale.core.declared_lifecycles import ManualLifecycle, PythonLifecycle, ShellLifecycle
 from kafka_rescale.core.declared_notifications import Notification
 from kafka_rescale.core.declared_snapshots import Snapshots, StoreSnapshot
 from kafka_rescale.core.declared_stores import Store
 from kafka_rescale.core.declared_topics import Input, Output, Producers, Repartition, SubTopologySpec
 from kafka_rescale.core.journal import Captured, Journal
-from kafka_rescale.core.pipeline_application import PipelineApplication
+from kafka_rescale.core.pipeline_application import DeclaredBackfill, PipelineApplication
 from kafka_rescale.core.processing.processors_record import PipelineProcessors, ProcessorCounts, SourceTopic
-from kafka_rescale.core.processing.record import Processing, ThreadRecord
+from kafka_rescale.core.processing.record import ClientRecord, MovementRecord, Processing, ThreadRecord
 from kafka_rescale.core.verification_report import Report
 
 from scripts.reference_of_dags import dags
@@ -50,7 +51,7 @@ RECORDS: dict[Concern, tuple[type, ...]] = {
     Concern.GENERATIONS: (Generations,),
     Concern.BRIDGE: (Bridge,),
     Concern.AUTOSCALING: (Autoscaling,),
-    Concern.PROCESSING: (Processing, ThreadRecord),
+    Concern.PROCESSING: (Processing, ClientRecord, ThreadRecord, MovementRecord),
     Concern.PROCESSORS: (PipelineProcessors, ProcessorCounts, SourceTopic),
     Concern.RESULT: (JobResult,),
     Concern.REPORT: (Report,),
@@ -82,6 +83,12 @@ def _pipeline() -> Iterator[str]:
     yield "## The application file of a pipeline\n"
     yield "With `runtime: spark`; see [runtime-spark.md](runtime-spark.md).\n"
     yield fields(PipelineApplication)
+    yield "### `backfill`\n"
+    yield f"`{DeclaredBackfill.__name__}`: {documented(DeclaredBackfill).summary}\n"
+    yield fields(DeclaredBackfill)
+    yield "### `clients`\n"
+    yield f"`{DeclaredClient.__name__}`: {documented(DeclaredClient).summary}\n"
+    yield fields(DeclaredClient)
 
 
 def _commands() -> Iterator[str]:

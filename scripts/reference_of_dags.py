@@ -36,7 +36,7 @@ PIPELINE_EXAMPLE = {
     "application_id": "APPLICATION",
     "runtime": "spark",
     "pipeline": "scripts.reference_of_dags:example_pipeline",
-    "state.dir": "/data/state",
+    "clients": [{"client.id": "east", "state.dir": "/mnt/east"}, {"client.id": "west", "state.dir": "/mnt/west"}],
 }
 
 
@@ -73,12 +73,15 @@ def _when(dag: DAG) -> str:
         return "when it is triggered"
     if isinstance(dag.schedule, timedelta):
         return f"every {dag.schedule.total_seconds():.0f} s"
+    if isinstance(dag.schedule, str):
+        return f"by `{dag.schedule}`"
     return "once a day, for the day before (UTC)"
 
 
 def _example_dags() -> list[tuple[str, DAG]]:
     from kafka_rescale.airflow.bridge_dag import bridge_dag
     from kafka_rescale.airflow.dag_factory import expansion_dag
+    from kafka_rescale.airflow.keep_warm_dag import keep_warm_dag
     from kafka_rescale.airflow.maintenance_dags import accept_dag, retire_dag, roll_back_dag
     from kafka_rescale.airflow.process_dag import process_dag
     from kafka_rescale.airflow.snapshot_dag import snapshot_dag
@@ -89,7 +92,8 @@ def _example_dags() -> list[tuple[str, DAG]]:
     in_place = Application.model_validate(EXAMPLE | {"mode": Mode.IN_PLACE, "inputs": inputs})
     kinds = (expansion_dag, roll_back_dag, accept_dag, retire_dag, bridge_dag, watch_dag, snapshot_dag)
     made = [dag for kind in kinds if (dag := kind(application, file)) is not None]
-    made.append(process_dag(PipelineApplication.model_validate(PIPELINE_EXAMPLE), file))
+    pipeline = PipelineApplication.model_validate(PIPELINE_EXAMPLE)
+    made += [dag for kind in (process_dag, keep_warm_dag) if (dag := kind(pipeline, file)) is not None]
     first, *others = [(f"`{dag.dag_id}`", dag) for dag in [*made, *_chain_dags()]]
     return [first, (f"{first[0]} with `mode: in_place`", expansion_dag(in_place, file)), *others]
 

@@ -4,7 +4,7 @@ The connection comes from the environment, what to warm up from ``--request`` an
 the exit codes are explained in ``kafka_rescale/spark/exit_codes.py``.
 """
 
-from kafka_rescale.spark.job import end, run
+from kafka_rescale.spark.job_run import end, run
 from kafka_rescale.spark.warm_up_processors import warm_up_processors
 
 if __name__ == "__main__":

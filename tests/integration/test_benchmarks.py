@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.names import CONTESTANTS, RESET_PARTS
+from benchmarks.pipelines import main as pipelines
+from benchmarks.pipelines_page import OURS, THEIRS
 from benchmarks.run import main
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -42,3 +44,16 @@ def test_the_whole_run_measures_everything_and_leaves_page_and_pictures(tmp_path
     for picture in ("pause.svg", "outage.svg", "copying.svg", "prewarming.svg"):
         assert picture in page
         assert (out / picture).read_text().rstrip().endswith("</svg>")
+
+
+def test_a_run_of_a_pipeline_is_measured_beside_structured_streaming(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    sizes = ["--keys", "500", "--records", "300", "--repeats", "1"]
+    assert pipelines(["--out", str(out), "--directory", str(tmp_path / "scratch"), *sizes]) == 0
+    rows = json.loads((out / "pipelines.json").read_text())["rows"]
+    assert [row["who"] for row in rows[:2]] == [OURS, THEIRS]
+    assert len({row["what"] for row in rows}) == 5
+    working = [row for row in rows if "nothing" not in row["what"]]
+    assert all(0 < row["batch"] < row["job"] < row["run"] for row in working)
+    assert (out / "pipelines.svg").read_text().rstrip().endswith("</svg>")
+    assert "Structured Streaming" in (out / "pipelines.md").read_text()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from kafka_rescale.core.errors import Fenced
 from kafka_rescale.core.linear_hashing import LinearHashing
-from kafka_rescale.core.processing.request import ProcessRequest, WarmUpRequest
+from kafka_rescale.core.processing.request import WarmUpRequest
 from kafka_rescale.core.processing.state_copies import NewTask
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka.connection import KafkaConnection
@@ -20,8 +20,10 @@ from kafka_rescale.operations.processors import expand_processors
 from kafka_rescale.spark.stream_task import run_task
 
 from tests.integration.spark_job_helpers import ROOT, submitted
-from tests.support.growing import INITIAL, SECONDS, Growing, processes, produce, write
-from tests.support.killed import killed_call, lines_of
+from tests.support.folding_pipeline import STORE
+from tests.support.growing import INITIAL, Growing, produce, write
+from tests.support.inline_jobs import requests
+from tests.support.killed import SECONDS, killed_call, lines_of, processes
 
 pytestmark = pytest.mark.integration
 
@@ -83,6 +85,35 @@ def test_partitions_grow_then_processors_and_nothing_moves_between_existing_ones
     same_results(live, control, processors=4)
     assert moved_between(live, {0, 1}) == set()
     assert sum(map(len, before.values())) == 60
+
+
+def test_new_processors_warm_up_on_the_clients_of_those_that_they_are_split_from(
+    connection: KafkaConnection, unique: str, tmp_path: Path
+) -> None:
+    live = Growing(connection, unique, tmp_path / "live", inline=True, clients=("a", "b"))
+    control = Growing(connection, f"{unique}c", tmp_path / "control", inline=True)
+    live.create()
+    control.create()
+    both(live, control, 2, range(400))
+    live.run()
+    live.admin.grow_topic(live.topic, 4)
+    both(live, control, 4, range(400, 500))
+    live.run()
+    owners = live.owners()
+    assert set(owners.values()) == {"a", "b"}
+
+    expand_processors(live.application, connection, 4)
+    live.run()
+    for new, split in (("0_2", "0_0"), ("0_3", "0_1")):
+        saved = [c for c in "ab" if list((live.state_dir / c).glob(f"*/{new}/{STORE}/manifest-*"))]
+        assert saved == [owners[split]]
+    both(live, control, 4, range(500, 520))
+    assert "in this run" in live.run()
+    assert live.owners() == {**owners, "0_2": owners["0_0"], "0_3": owners["0_1"]}, "who has warmed up has them"
+    both(live, control, 4, range(520, 600))
+    live.run()
+    control.run()
+    same_results(live, control, processors=4)
 
 
 @pytest.fixture
@@ -209,11 +240,10 @@ def by_spark(live: Growing, run: str, directory: Path) -> None:
     """One run as the DAG does it, by ``spark-submit``."""
     application = live.application
     prepared = prepare(application, live.connection, run)
-    of_all = {"pipeline": application.pipeline, "state_dir": application.state_dir}
-    warm_up = WarmUpRequest.model_validate(of_all)
+    (client,) = application.members
+    warm_up = WarmUpRequest(pipeline=application.pipeline, state_dir=client.state_dir, client_id=client.client_id)
     jobs = [("warm_up_processors", warm_up.model_dump_json())]
-    for thread in prepared.processing.running:
-        request = ProcessRequest.model_validate({**of_all, "thread": thread, "level": 1})
+    for request in requests(application, prepared.processing.running, 1):
         jobs.append(("process", request.model_dump_json()))
     for job, asked in jobs:
         arguments = ["--request", asked, "--run", run]

@@ -55,13 +55,19 @@ def send(producer: Producer, topic: str, count: int) -> None:
     assert producer.flush(30) == 0
 
 
-def test_a_producer_with_old_metadata_is_caught_after_the_growth(connection: KafkaConnection, unique: str) -> None:
-    admin, topic = ClusterAdmin(connection), f"{unique}-customers"
+def grown(connection: KafkaConnection, name: str) -> tuple[str, Producer, Journal]:
+    """The input, grown since; a producer that has not noticed; and the expansion."""
+    admin, topic = ClusterAdmin(connection), f"{name}-customers"
     admin.ensure_topic(topic, 4, 1, {})
-    stale = Producer(connection.client(**IGNORANT))
-    send(stale, topic, 100)
-    journal = journal_of(connection, unique, admin.end_offsets([topic])[topic])
+    producer = Producer(connection.client(**IGNORANT))
+    send(producer, topic, 100)
+    journal = journal_of(connection, name, admin.end_offsets([topic])[topic])
     admin.grow_topic(topic, 8)
+    return topic, producer, journal
+
+
+def test_a_producer_with_old_metadata_is_caught_after_the_growth(connection: KafkaConnection, unique: str) -> None:
+    topic, stale, journal = grown(connection, unique)
     fresh = Producer(connection.client(partitioner="murmur2_random"))
     send(fresh, topic, 200)
     (sound,) = look_for_misrouted(connection, journal)
@@ -91,12 +97,7 @@ def test_a_producer_that_was_not_held_stops_the_cutover(connection: KafkaConnect
 @pytest.fixture
 def stale(connection: KafkaConnection, unique: str) -> Producer:
     """A producer with old metadata that has written since the growth, of which the control topic knows."""
-    admin, topic = ClusterAdmin(connection), f"{unique}-customers"
-    admin.ensure_topic(topic, 4, 1, {})
-    producer = Producer(connection.client(**IGNORANT))
-    send(producer, topic, 100)
-    journal = journal_of(connection, unique, admin.end_offsets([topic])[topic])
-    admin.grow_topic(topic, 8)
+    topic, producer, journal = grown(connection, unique)
     ControlTopic(connection, unique).update(lambda _: {"journal": journal})
     send(producer, topic, 20)
     return producer

@@ -1,14 +1,16 @@
-"""The counting pipeline on a broker: its topics, its input, one run of it, and everything that it has left."""
+"""A pipeline of one sub-topology on a broker: its topics, its input, one run of it, and all that it has left."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Producer
 from kafka_rescale.core.assignment.tasks import TaskId
+from kafka_rescale.core.pipeline.task import SubTopology
+from kafka_rescale.core.processing.internal_topics import changelog_configs
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.range_reader import read_ranges
@@ -26,6 +28,7 @@ class Counted:
     """An application of its own.
 
     :param inputs: names of the topics that it reads, where several applications read the same.
+    :param made: makes its only sub-topology, which reads both sources and has one sink.
     """
 
     connection: KafkaConnection
@@ -34,6 +37,11 @@ class Counted:
     inputs: str = ""
     partitions: int = 2
     changelog_configs: Mapping[str, str] = field(default_factory=dict)
+    made: Callable[[], SubTopology] = Counting
+
+    @property
+    def part(self) -> SubTopology:
+        return self.made()
 
     @property
     def names(self) -> dict[str, str]:
@@ -45,6 +53,10 @@ class Counted:
         return f"{self.name}-{STORE}-changelog"
 
     @property
+    def changelogs(self) -> dict[str, str]:
+        return {store.name: f"{self.name}-{store.changelog_topic}" for store in self.part.stores}
+
+    @property
     def admin(self) -> ClusterAdmin:
         return ClusterAdmin(self.connection)
 
@@ -54,10 +66,11 @@ class Counted:
         self.create_changelog()
 
     def create_changelog(self) -> None:
-        # Markers of transactions are of today, and roll segments of older records, which could then be compacted.
-        uncompacted = {"cleanup.policy": "compact", "min.compaction.lag.ms": str(2**63 - 1)}
-        configs = {**uncompacted, **self.changelog_configs}
-        self.admin.ensure_topic(self.changelog, self.partitions, 1, configs)
+        # The records are years old: they must not expire, nor be compacted once markers of today roll segments.
+        kept = {"retention.ms": "-1", "min.compaction.lag.ms": str(2**63 - 1), **self.changelog_configs}
+        for store in self.part.stores:
+            configs = {**changelog_configs(store), **kept}
+            self.admin.ensure_topic(self.changelogs[store.name], self.partitions, 1, configs)
 
     def work(self, partition: int, limits: TaskLimits = SMALL) -> TaskWork:
         sources = [self.names[source] for source in SOURCES]
@@ -67,7 +80,7 @@ class Counted:
             task=TaskId(0, partition),
             names=self.names,
             ends={(topic, partition): ends[topic][partition] for topic in sources},
-            topics=self.admin.describe_topics([self.names[SINK], self.changelog]),
+            topics=self.admin.describe_topics([self.names[SINK], *self.changelogs.values()]),
             state_dir=str(self.state_dir),
             limits=limits,
         )
@@ -75,16 +88,16 @@ class Counted:
     def run(self, limits: TaskLimits = SMALL, **arguments: Any) -> list[TaskDone]:
         """One run of every task."""
         works = [self.work(partition, limits) for partition in range(self.partitions)]
-        return [run_task(self.connection, work, Counting(), **arguments) for work in works]
+        return [run_task(self.connection, work, self.part, **arguments) for work in works]
 
     def left(self) -> dict[str, list[tuple[Any, ...]]]:
-        """Everything that is committed, per partition and in order: outputs and changelog."""
+        """Everything that is committed, per partition and in order: outputs and changelogs."""
         return {
             f"{topic}-{partition}": [
                 (m.key(), m.value(), m.timestamp()[1], m.headers())
                 for m in read_ranges(self.connection, full, {partition: (0, end)})
             ]
-            for topic, full in {SINK: self.names[SINK], STORE: self.changelog}.items()
+            for topic, full in {SINK: self.names[SINK], **self.changelogs}.items()
             for partition, end in self.admin.end_offsets([full], read_committed=False)[full].items()
         }
 

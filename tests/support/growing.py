@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import multiprocessing
+import itertools
 import os
 import random
 import signal
@@ -18,24 +18,26 @@ from kafka_rescale.core.linear_hashing import LinearHashing
 from kafka_rescale.core.pipeline_application import PipelineApplication
 from kafka_rescale.core.pipelines import pipeline_named
 from kafka_rescale.core.processing.processors_record import ProcessorCounts
+from kafka_rescale.core.processing.record import Processing
+from kafka_rescale.core.processing.request import WarmUpRequest
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.kafka.range_reader import read_ranges
 from kafka_rescale.operations.processing import prepare
+from kafka_rescale.operations.processors import is_split
+from kafka_rescale.spark.process import process
 from kafka_rescale.spark.process_work import expansion_of, works_of
-from kafka_rescale.spark.processor_warm_up import warm_up
-from kafka_rescale.spark.stream_task import run_task
 from kafka_rescale.spark.task_work import TaskWork
+from kafka_rescale.spark.warm_up_processors import warm_up_processors
 
 from tests.support.folding_pipeline import STORE
+from tests.support.inline_jobs import Body, Request, requests, run_job, started_job
+from tests.support.killed import SECONDS
 
 INITIAL = 2
 T0 = 1_700_000_000_000
-SECONDS = 120
-
-processes = multiprocessing.get_context("forkserver")
-processes.set_forkserver_preload(["tests.support.growing"])
+Job = tuple[Request, Body]
 
 
 @dataclass
@@ -45,6 +47,7 @@ class Growing:
     :param topic: its input.
     :param chance: decides which processes are killed, and when; None kills none.
     :param inline: whether everything runs in this process, one after the other.
+    :param clients: ids; none are the only client of a file without `clients`.
     """
 
     connection: KafkaConnection
@@ -55,19 +58,22 @@ class Growing:
     settle_ms: int = 0
     inline: bool = False
     acceptable_lag: int = 100
+    clients: tuple[str, ...] = ()
     runs: int = 0
     kills: int = 0
 
     @property
     def application(self) -> PipelineApplication:
         declared = {self.topic: INITIAL} if self.linear else {}
+        clients = [{"client.id": name, "state.dir": str(self.state_dir / name)} for name in self.clients]
+        places = {"clients": clients} if clients else {"state.dir": str(self.state_dir)}
         return PipelineApplication.model_validate(
             {
                 "application_id": f"{self.topic}-app",
                 "runtime": "spark",
                 "pipeline": f"tests.support.folding_pipeline:of_{self.topic}",
-                "num.stream.threads": 2,
-                "state.dir": str(self.state_dir),
+                "num.stream.threads": 1 if clients else 2,
+                **places,
                 "linear_hashing": declared,
                 "partition.growth.settle.ms": self.settle_ms,
                 "acceptable.recovery.lag": self.acceptable_lag,
@@ -95,42 +101,71 @@ class Growing:
             self.admin.ensure_topic(name, partitions, 1, {"retention.ms": "-1"})
 
     def run(self) -> str:
-        """One run as the DAG does it: assignment, a process per thread, warm-ups beside; return what was said."""
+        """One run as the DAG does it: assignment, a job per thread, warm-ups beside; return what was said."""
         self.runs += 1
-        run = f"process_{self.topic}/{self.runs}"
-        said = str(prepare(self.application, self.connection, run))
+        prepared = prepare(self.application, self.connection, self.run_id)
+        jobs = [*self._warm_ups(), *self._threads(prepared.processing)]
         if self.inline:
-            _warm_up(self)
-            for thread in list((self.control.read().processing or _nothing()).running):
-                _run_thread(self, thread)
-            return said
-        warming = self._started(_warm_up, self)
-        threads = list((self.control.read().processing or _nothing()).running)
-        while threads:
-            started = {thread: self._started(_run_thread, self, thread) for thread in threads}
-            for process in started.values():
-                process.join(SECONDS)
-            codes = {thread: process.exitcode for thread, process in started.items()}
-            assert set(codes.values()) <= {0, -signal.SIGKILL}, codes
-            threads = [thread for thread, code in codes.items() if code != 0]
-        warming.join(SECONDS)
-        assert warming.exitcode in {0, -signal.SIGKILL}, warming.exitcode
-        return said
+            for request, body in jobs:
+                code = run_job(*self._attempt(1), request, body)
+                assert code == 0, self.control.read().results[request.key].detail
+        else:
+            self._run_beside_each_other(jobs)
+        return str(prepared)
 
-    def works(self, thread: str | None = None) -> list[TaskWork]:
-        """What a thread has to do in this run, or all of them."""
+    @property
+    def run_id(self) -> str:
+        return f"process_{self.topic}/{self.runs}"
+
+    def _attempt(self, number: int) -> tuple[KafkaConnection, str, str, int]:
+        return self.connection, self.application.application_id, self.run_id, number
+
+    def _warm_ups(self) -> list[Job]:
+        application = self.application
+        return [
+            (
+                WarmUpRequest(
+                    pipeline=application.pipeline, state_dir=client.state_dir, client_id=client.client_id
+                ),
+                warm_up_processors,
+            )
+            for client in application.members
+            if is_split(application.application_id, self.connection, client.client_id)
+        ]
+
+    def _threads(self, processing: Processing) -> list[Job]:
+        return [(request, process) for request in requests(self.application, processing.running, 1)]
+
+    def _run_beside_each_other(self, jobs: list[Job]) -> None:
+        """Threads that were killed are started again, as Airflow does; warm-ups are left to the next run."""
+        for attempt in itertools.count(1):
+            running = [(job, self._started(attempt, *job)) for job in jobs]
+            for _, each in running:
+                each.join(SECONDS)
+            codes = {job[0].key: each.exitcode for job, each in running}
+            assert set(codes.values()) <= {0, -signal.SIGKILL}, codes
+            jobs = [job for job, each in running if each.exitcode != 0 and job[1] is process]
+            if not jobs:
+                return
+
+    def works(self) -> list[TaskWork]:
+        """What there is to do in this run."""
         state = self.control.read()
         assert state.processing is not None
-        names = state.processing.running if thread is None else (thread,)
-        tasks = [task for name in names for task in state.processing.tasks_of(name, [0])]
-        pipeline = pipeline_named(self.application.pipeline)
-        name, directory = self.application.application_id, self.application.state_dir
-        return works_of(self.admin, pipeline, name, tasks, directory, state.processors)
+        tasks = [task for name in state.processing.running for task in state.processing.tasks_of(name, [0])]
+        pipeline, name = pipeline_named(self.application.pipeline), self.application.application_id
+        return works_of(self.admin, pipeline, name, tasks, str(self.state_dir), state.processors)
 
     @property
     def part(self) -> Any:
         """The only sub-topology."""
         return pipeline_named(self.application.pipeline).sub_topologies()[0]
+
+    def owners(self) -> dict[str, str]:
+        """The client that runs each task."""
+        state = self.control.read()
+        assert state.processing is not None
+        return {str(task): client.client_id for client in state.processing.clients for task in client.active}
 
     def restored(self) -> dict[int, int]:
         """T2 of each new processor."""
@@ -141,10 +176,10 @@ class Growing:
             task.task.partition: sum(self.admin.committed(task.group)[self.changelog].values()) for task in tasks
         }
 
-    def outputs(self) -> dict[bytes, list[tuple[Any, ...]]]:
+    def outputs(self, topic: str = "folded") -> dict[bytes, list[tuple[Any, ...]]]:
         """Everything that was written, by key, in order."""
         found: dict[bytes, list[tuple[Any, ...]]] = defaultdict(list)
-        for m in self.records(f"{self.topic}-folded"):
+        for m in self.records(f"{self.topic}-{topic}"):
             found[m.key()].append((m.value(), m.timestamp()[1], m.headers()))
         return dict(found)
 
@@ -169,38 +204,19 @@ class Growing:
             found[m.key()].add(m.partition())
         return dict(found)
 
-    def _started(self, target: Any, *arguments: Any) -> Any:
-        process = processes.Process(target=target, args=arguments, daemon=True)
-        process.start()
+    def _started(self, attempt: int, request: Request, body: Body) -> Any:
+        begun = started_job(*self._attempt(attempt), request, body)
         if self.chance is not None and self.chance.random() < 0.5:
-            threading.Timer(self.chance.uniform(0.0, 1.5), self._kill, [process]).start()
-        return process
+            threading.Timer(self.chance.uniform(0.0, 1.5), self._kill, [begun]).start()
+        return begun
 
-    def _kill(self, process: Any) -> None:
-        if process.exitcode is None and process.is_alive():
-            os.kill(process.pid, signal.SIGKILL)
+    def _kill(self, begun: Any) -> None:
+        if begun.exitcode is None and begun.is_alive():
+            os.kill(begun.pid, signal.SIGKILL)
             self.kills += 1
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "chance": None}
-
-
-def _nothing() -> Any:
-    raise AssertionError("no assignment")
-
-
-def _run_thread(growing: Growing, thread: str) -> None:
-    for work in growing.works(thread):
-        run_task(growing.connection, work, growing.part)
-
-
-def _warm_up(growing: Growing) -> None:
-    application, processors = growing.application, growing.control.read().processors
-    for number in processors.expanding:
-        pipeline = pipeline_named(application.pipeline)
-        tasks, _ = expansion_of(application.application_id, pipeline, growing.connection, processors, number)
-        for task in tasks:
-            warm_up(growing.connection, task, application.state_dir, every=500)
 
 
 def write(connection: KafkaConnection, topic: str, partitions: int, numbers: range) -> None:

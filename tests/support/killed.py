@@ -1,4 +1,4 @@
-"""Runs of the counting pipeline in a process that dies or stops at a place which is chosen beforehand."""
+"""Runs of a small pipeline in a process that dies or stops at a place which is chosen beforehand."""
 
 from __future__ import annotations
 
@@ -9,32 +9,31 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import kafka_rescale
 from kafka_rescale.core.errors import Fenced
-from kafka_rescale.core.pipeline.task import Emitted, Record, StoreView
+from kafka_rescale.core.pipeline.task import Emitted, Record, StoreView, TaskProcessor
 from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.spark.stream_task import run_task
 
 from tests.support.counted import SMALL, Counted
-from tests.support.counting_pipeline import SINK, Counting, CountingProcessor
+from tests.support.counting_pipeline import SINK
 
 PACKAGE = str(Path(kafka_rescale.__file__).parent)
 FENCED = 3
 SECONDS = 120
 
-_context = multiprocessing.get_context("forkserver")
+processes = multiprocessing.get_context("forkserver")
 # A fork of a process that has imported everything takes milliseconds, and has no client's threads yet.
-_context.set_forkserver_preload(["tests.support.killed"])
+processes.set_forkserver_preload(["tests.support.killed", "tests.support.inline_jobs"])
 
 
 def started(target: Callable[..., None], *arguments: object) -> Any:
     """A process that has begun; daemons end with the test."""
-    process = _context.Process(target=target, args=arguments, daemon=True)
+    process = processes.Process(target=target, args=arguments, daemon=True)
     process.start()
     return process
 
@@ -46,7 +45,7 @@ def lines_of_a_run(counted: Counted) -> int:
 
 def lines_of(call: Callable[[], object]) -> int:
     """Let a process make a call, and return how many lines of the package that took."""
-    receiver, sender = _context.Pipe(duplex=False)
+    receiver, sender = processes.Pipe(duplex=False)
     process = started(_count, call, sender)
     lines = int(receiver.recv())
     process.join(SECONDS)
@@ -103,7 +102,7 @@ def _kill_in(seconds: float) -> None:
 
 
 def _trace(step: Callable[[], None]) -> None:
-    """Call ``step`` at every line of the package, in this thread."""
+    """Call ``step`` at every line of the package, in this thread and those that it starts."""
 
     def line(frame: FrameType, event: str, argument: object) -> Any:
         if event == "line":
@@ -113,26 +112,31 @@ def _trace(step: Callable[[], None]) -> None:
     def call(frame: FrameType, event: str, argument: object) -> Any:
         return line if frame.f_code.co_filename.startswith(PACKAGE) else None
 
+    threading.settrace(call)
     sys.settrace(call)
 
 
-@dataclass(frozen=True)
-class Stopping(Counting):
-    """Stops its own process within a transaction, once some of what it wrote is in the log."""
+class Stopping:
+    """A sub-topology that stops its own process within a transaction, once some of what it wrote is in the log."""
 
-    counted: Counted | None = None
+    def __init__(self, counted: Counted) -> None:
+        self._counted, self._part = counted, counted.part
 
-    def processor(self, stores: Mapping[str, StoreView], partition: int) -> CountingProcessor:
-        return StoppingProcessor(stores, self.counted)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._part, name)
+
+    def processor(self, stores: Mapping[str, StoreView], partition: int) -> Any:
+        return StoppingProcessor(self._part.processor(stores, partition), self._counted)
 
 
-class StoppingProcessor(CountingProcessor):
+class StoppingProcessor:
     """Processes one batch, and stops in the next one."""
 
-    def __init__(self, stores: Mapping[str, StoreView], counted: Counted | None) -> None:
-        super().__init__(stores["counts"])
-        assert counted is not None
-        self._counted, self._batches = counted, 0
+    def __init__(self, processor: TaskProcessor, counted: Counted) -> None:
+        self._processor, self._counted, self._batches = processor, counted, 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._processor, name)
 
     def process_batch(self, records: Sequence[Record]) -> list[Emitted]:
         self._batches += 1
@@ -144,12 +148,12 @@ class StoppingProcessor(CountingProcessor):
                 what="records in the log",
             )
             os.kill(os.getpid(), signal.SIGSTOP)
-        return super().process_batch(records)
+        return self._processor.process_batch(records)
 
 
 def run_that_stops(counted: Counted) -> None:
     """Exits with ``FENCED`` if it wakes up too late."""
     try:
-        run_task(counted.connection, counted.work(0, SMALL), Stopping(counted=counted))
+        run_task(counted.connection, counted.work(0, SMALL), Stopping(counted))
     except Fenced:
         sys.exit(FENCED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -34,5 +35,7 @@ def write_pipeline(directory: Path, **changes: Any) -> Path:
     directory.mkdir(parents=True, exist_ok=True)
     file = directory / f"{declared['application_id']}.yaml"
     kept = {name: value for name, value in declared.items() if value is not None}
-    file.write_text(yaml.safe_dump(kept, sort_keys=False))
-    return file
+    # Renamed into its place: who reads it meanwhile sees the old one or the new one.
+    new = directory / f"{declared['application_id']}.{threading.get_ident()}"
+    new.write_text(yaml.safe_dump(kept, sort_keys=False))
+    return new.rename(file)

@@ -67,7 +67,7 @@ def plan_of_shop() -> Plan:
         (Role.ADMIN, GROUP, "shop-g2-gate", {"Read", "Delete"}),
         (Role.VERIFY, TOPIC, "shop-g2-per-customer-changelog", {"Read", "DescribeConfigs"}),
         (Role.VERIFY, TOPIC, "customers", {"Read", "DescribeConfigs"}),
-        (Role.VERIFY, TOPIC, "orders", set()),
+        (Role.VERIFY, TOPIC, "orders", {"Describe"}),
         (Role.VERIFY, TRANSACTIONAL_ID, "kafka-rescale-shop/report", {"Write"}),
         (Role.VERIFY, TRANSACTIONAL_ID, "kafka-rescale-shop", set()),
     ],

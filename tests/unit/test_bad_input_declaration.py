@@ -35,8 +35,8 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
             "stores.3.name: found the store visit, which the topology does not have; expected one of "
             "customers, totals, hourly, visits. Did you mean visits?",
             "stores: found no declaration of store visits, which the topology has; expected every store of "
-            "the topology. Add `- {name: visits, type: …}`; an aggregate without a window is "
-            "timestamped-key-value.",
+            "the topology. Add `- {name: visits, type: …}`; the DSL's tables and aggregates are "
+            "timestamped-key-value, windowed ones timestamped-window, those of session windows session.",
         ],
     ),
     "unknown input": (

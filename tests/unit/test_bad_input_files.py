@@ -124,7 +124,8 @@ FIELDS: dict[str, tuple[dict[str, Any], str]] = {
         {"inputs": [INPUTS[0], {**INPUTS[1], "partitioner": "md5"}]},
         "inputs[1].partitioner: found 'md5'; expected one of crc32, murmur2, linear-hashing:<initial count>, "
         "module:function, static:module:function. Java producers and Kafka Streams "
-        "use murmur2, librdkafka's default is crc32.",
+        "use murmur2, as librdkafka does with partitioner=murmur2 or murmur2_random; its default, "
+        "consistent_random, is crc32.",
     ),
     "unknown store type": (
         {"stores": [{**STORES[0], "type": "kv"}, *STORES[1:]]},

@@ -11,8 +11,9 @@ from kafka_rescale.core.errors import InvalidInput, Refused, UnsafeState
 from kafka_rescale.core.linear_hashing import LinearHashing
 from kafka_rescale.core.partitioners import Murmur2
 from kafka_rescale.core.pipeline.task import StoreDefinition
+from kafka_rescale.core.processing.expansion import expanded
 from kafka_rescale.core.processing.grown_topic import GrownTopic
-from kafka_rescale.core.processing.growth import Declared, expanded, observed
+from kafka_rescale.core.processing.growth import Declared, observed, require_order
 from kafka_rescale.core.processing.processors_record import PipelineProcessors
 from kafka_rescale.core.processing.state_copies import NewTask, new_tasks
 
@@ -67,6 +68,18 @@ def test_growing_partitions_keeps_the_processors() -> None:
     assert grown.sub_topologies == begun().sub_topologies
     assert (grown.topics["in"].partitions, grown.topics["in"].grown_at_ms) == (8, 1_000)
     assert PipelineProcessors.model_validate_json(grown.model_dump_json()) == grown
+
+
+def test_a_backfill_reads_keys_that_have_moved_in_their_order_or_not_at_all() -> None:
+    live, whole = seen(begun(), {"in": 8}), begun(8, UNDECLARED)
+    require_order(live, begun(8), [Part()], LINEAR)
+    require_order(whole, whole, [Part()], UNDECLARED)
+    require_order(live, whole, [Part(stores=())], UNDECLARED)
+    for before in (live, begun(2, UNDECLARED)):
+        with pytest.raises(
+            Refused, match=r"backfill of input 'in': found 8 partitions.*no declared linear hashing"
+        ):
+            require_order(before, whole, [Part()], UNDECLARED)
 
 
 @pytest.mark.parametrize(

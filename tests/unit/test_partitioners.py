@@ -77,5 +77,6 @@ def test_an_unknown_partitioner_is_refused(name: str) -> None:
     assert str(error.value) == (
         f"partitioner: found '{name}'; expected one of crc32, murmur2, linear-hashing:<initial count>, "
         "module:function, static:module:function. "
-        "Java producers and Kafka Streams use murmur2, librdkafka's default is crc32."
+        "Java producers and Kafka Streams use murmur2, as librdkafka does with partitioner=murmur2 or "
+        "murmur2_random; its default, consistent_random, is crc32."
     )

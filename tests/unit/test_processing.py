@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 from kafka_rescale.core.application_state import State, ThreadState
-from kafka_rescale.core.assignment.tasks import TaskId
+from kafka_rescale.core.assignment.tasks import TaskId, Tasks
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.pipeline.task import StoreDefinition
 from kafka_rescale.core.pipelines import pipeline_named
+from kafka_rescale.core.processing.adjustments import thread_added, thread_removed
 from kafka_rescale.core.processing.internal_topics import changelog_configs, internal_topics, levels
-from kafka_rescale.core.processing.record import Processing, next_run
+from kafka_rescale.core.processing.rebalance import Member, Rebalance
+from kafka_rescale.core.processing.record import ClientRecord, Processing
 from kafka_rescale.operations.load import SPARK, application_files, load_pipeline_application
 
 from tests.support.words_pipeline import words, write_pipeline
@@ -117,12 +119,18 @@ TASKS = {0: 4, 1: 4}
 
 
 def run(before: Processing | None, name: str, threads: int = 2, tasks: dict[int, int] | None = None) -> Processing:
-    return next_run(before, "app", name, threads, TASKS if tasks is None else tasks)
+    counts = TASKS if tasks is None else tasks
+    every = {TaskId(sub_topology, p): 0 for sub_topology, count in counts.items() for p in range(count)}
+    return Rebalance(name, 0, Tasks(every), [Member("app", threads)]).of(before)
+
+
+def the_client(processing: Processing) -> ClientRecord:
+    return processing.the_client(None)
 
 
 def test_every_task_has_one_thread_and_every_level_is_spread() -> None:
     first = run(None, "run-1")
-    assert first.state is State.RUNNING
+    assert first.state is the_client(first).state is State.RUNNING
     assert first.running == ("app-StreamThread-1", "app-StreamThread-2")
     for level in (0, 1):
         shares = [first.tasks_of(thread, [level]) for thread in first.running]
@@ -140,13 +148,13 @@ def test_tasks_stay_with_their_threads_from_run_to_run() -> None:
 
 def test_an_added_thread_has_its_part_in_the_next_run_and_a_removed_one_none() -> None:
     first = run(None, "run-1")
-    client, name = first.client.add_stream_thread()
-    second = run(first.with_client(client), "run-2")
+    added, name = thread_added(first, None)
+    second = run(added, "run-2")
     assert name == "app-StreamThread-3"
+    assert name is not None
     assert name in second.running
     assert len(second.tasks_of(name, [0, 1])) in {2, 3}
-    client, gone = second.client.remove_stream_thread()
-    asked = second.with_client(client)
+    asked, gone = thread_removed(second, None)
     assert [t.state for t in asked.threads if t.name == gone] == [ThreadState.PENDING_SHUTDOWN]
     third = run(asked, "run-3")
     assert gone not in third.running
@@ -155,15 +163,15 @@ def test_an_added_thread_has_its_part_in_the_next_run_and_a_removed_one_none() -
 
 def test_another_number_of_threads_in_the_file_starts_the_client_anew() -> None:
     first = run(None, "run-1")
-    added = first.with_client(first.client.add_stream_thread()[0])
+    added, _ = thread_added(first, None)
     assert len(run(added, "run-2", threads=2).running) == 3
     assert len(run(added, "run-2", threads=1).running) == 1
 
 
 def test_without_threads_nobody_runs_anything_and_the_client_stays_running() -> None:
     first = run(None, "run-1", threads=1)
-    client, _ = first.client.remove_stream_thread()
-    second = run(first.with_client(client), "run-2", threads=1)
+    removed, _ = thread_removed(first, None)
+    second = run(removed, "run-2", threads=1)
     assert (second.running, second.state) == ((), State.RUNNING)
 
 

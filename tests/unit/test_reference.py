@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.control_records import Concern, Lease
+from kafka_rescale.core.declared_clients import DeclaredClient
 from kafka_rescale.core.fields import Strict
-from kafka_rescale.core.pipeline_application import PipelineApplication
+from kafka_rescale.core.pipeline_application import DeclaredBackfill, PipelineApplication
 from pydantic import BaseModel
 
 from scripts.create_reference import RECORDS, SECTIONS, pages
@@ -18,7 +19,9 @@ from scripts.reference_of_models import NOTES, documented, fields, undescribed
 ROOT = Path(__file__).resolve().parents[2]
 IN_THE_FILE: tuple[type[BaseModel], ...] = (
     Application,
+    DeclaredBackfill,
     PipelineApplication,
+    DeclaredClient,
     *(model for models in SECTIONS.values() for model in models),
 )
 
@@ -78,7 +81,9 @@ def test_every_record_of_the_control_topic_has_its_fields() -> None:
     assert fields(Lease) in made()["reference-internals.md"]
 
 
-@pytest.mark.parametrize("kind", ["expand", "rollback", "retire", "bridge", "watch", "snapshot", "process"])
+@pytest.mark.parametrize(
+    "kind", ["expand", "rollback", "retire", "bridge", "watch", "snapshot", "process", "keep_warm"]
+)
 def test_every_dag_of_an_application_is_listed(kind: str) -> None:
     assert f"### `{kind}_<application>`" in made()["reference.md"]
 

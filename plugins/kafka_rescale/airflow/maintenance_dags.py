@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from airflow.sdk import DAG
+from airflow.sdk import DAG, Param
 
 from kafka_rescale.airflow.operators.closing import AcceptOperator, RetireOperator, RollBackOperator
 from kafka_rescale.airflow.params import accept_params, retire_params, roll_back_params
@@ -37,16 +37,7 @@ Possible only after an expansion that is complete: verified, and finished. A dry
 
 def roll_back_dag(application: Application, file: Path) -> DAG:
     """Return the manual rollback of one application."""
-    name = application.application_id
-    with DAG(
-        dag_id=f"rollback_{name}",
-        schedule=None,
-        max_active_runs=1,
-        params=roll_back_params(),
-        default_args=DEFAULT_ARGS,
-        doc_md=ROLL_BACK_DOC.format(application_id=name),
-        tags=["kafka-rescale", "rollback", *application.tags],
-    ) as dag:
+    with _manual_dag("rollback", application, roll_back_params(), ROLL_BACK_DOC) as dag:
         RollBackOperator(
             task_id="roll_back", application_file=str(file), reason="{{ params.reason }}", take_over=True
         )
@@ -55,16 +46,7 @@ def roll_back_dag(application: Application, file: Path) -> DAG:
 
 def accept_dag(application: Application, file: Path) -> DAG:
     """Return the acceptance of verify's findings of one application."""
-    name = application.application_id
-    with DAG(
-        dag_id=f"accept_{name}",
-        schedule=None,
-        max_active_runs=1,
-        params=accept_params(),
-        default_args=DEFAULT_ARGS,
-        doc_md=ACCEPT_DOC.format(application_id=name),
-        tags=["kafka-rescale", "accept", *application.tags],
-    ) as dag:
+    with _manual_dag("accept", application, accept_params(), ACCEPT_DOC) as dag:
         AcceptOperator(
             task_id="accept",
             application_file=str(file),
@@ -76,15 +58,19 @@ def accept_dag(application: Application, file: Path) -> DAG:
 
 def retire_dag(application: Application, file: Path) -> DAG:
     """Return the retirement of one application's earlier generations."""
-    name = application.application_id
-    with DAG(
-        dag_id=f"retire_{name}",
-        schedule=None,
-        max_active_runs=1,
-        params=retire_params(application),
-        default_args=DEFAULT_ARGS,
-        doc_md=RETIRE_DOC.format(application_id=name),
-        tags=["kafka-rescale", "retire", *application.tags],
-    ) as dag:
+    with _manual_dag("retire", application, retire_params(application), RETIRE_DOC) as dag:
         RetireOperator(task_id="retire", application_file=str(file))
     return dag
+
+
+def _manual_dag(kind: str, application: Application, params: dict[str, Param], doc: str) -> DAG:
+    name = application.application_id
+    return DAG(
+        dag_id=f"{kind}_{name}",
+        schedule=None,
+        max_active_runs=1,
+        params=params,
+        default_args=DEFAULT_ARGS,
+        doc_md=doc.format(application_id=name),
+        tags=["kafka-rescale", kind, *application.tags],
+    )

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kafka_rescale.core.plan import Plan
+
+if TYPE_CHECKING:
+    from kafka_rescale.core.processing.record import Processing
 
 SHOWN_PARTITIONS = 20
 
@@ -30,6 +33,18 @@ def plan_markdown(plan: Plan) -> str:
     title = f"**{plan.application}** to {plan.partitions} partitions: {way}"
     header = ("stage", "what", "from", "to", "partitions", "then")
     return f"{title} (plan {plan.fingerprint})\n\n{table(header, [*rows, *inputs])}"
+
+
+def assignment_markdown(processing: Processing) -> str:
+    """Return who has which tasks, and what is still to come, as tables."""
+    assignment = processing.assignment
+    states = {c.client_id: f"absent: {c.absent}" if c.absent else str(c.state) for c in processing.clients}
+    rows = [(client, states[client], *has) for client, *has in assignment.rows()]
+    text = table(("client", "state", "active", "standbys"), rows)
+    to_come = list(assignment.movement_rows())
+    if not to_come:
+        return text
+    return f"{text}\n\n{table(('task', 'role', 'runs on', 'goes to', 'waits for'), to_come)}"
 
 
 def lag_markdown(event: Mapping[str, Any]) -> str:

@@ -18,6 +18,7 @@ from kafka_rescale.core.parallelism import Observed
 
 if TYPE_CHECKING:
     from kafka_rescale.core.lag import GateDecision
+    from kafka_rescale.core.processing.record import Processing
 
 
 def report(application: Application, observed: Observed, record: Autoscaling) -> None:
@@ -36,6 +37,13 @@ def report(application: Application, observed: Observed, record: Autoscaling) ->
     if enabled:
         client = f"stream-client-metrics.{name}.num-autoscaling-failures"
         stats.gauge(client, record.failures, tags={"client-id": name})
+
+
+def report_failed_threads(processing: Processing) -> None:
+    """Report how many threads of each client of a pipeline have died of an error (KIP-663), from a task."""
+    for client in processing.clients:
+        name = f"stream-metrics.{client.client_id}.failed-stream-threads"
+        stats.gauge(name, client.failed_stream_threads, tags={"client-id": client.client_id})
 
 
 def report_downtime(application: str, timings: Mapping[str, float]) -> None:

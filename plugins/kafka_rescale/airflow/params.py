@@ -69,22 +69,6 @@ def _acceptable_lag(application: Application) -> Param:
     )
 
 
-def processing_params() -> dict[str, Param]:
-    """Return the params of a run of a pipeline."""
-    return {
-        "expand_processors": Param(
-            None,
-            type=["null", "integer"],
-            minimum=1,
-            maximum=100_000,
-            title="Processors",
-            section=WHAT,
-            description_md="How many tasks every sub-topology shall have, at most as many as its inputs have "
-            "partitions. The new ones warm up beside this run, and work from a later one on. Empty: as now.",
-        )
-    }
-
-
 def chain_params() -> dict[str, Param]:
     """Return the params of a chain of expansions, which are handed to each of them."""
     return {

@@ -14,9 +14,10 @@ from kafka_rescale.cli.acls_view import acls_view
 from kafka_rescale.cli.advice import with_advice
 from kafka_rescale.cli.connections import connection_for, connections_of_others
 from kafka_rescale.cli.exit_codes import FINDINGS
+from kafka_rescale.cli.options import AsJson, Config, File, OfRole, Principal
 from kafka_rescale.cli.output import Document, show
-from kafka_rescale.cli.processors import expanded
-from kafka_rescale.cli.threads import added, removed
+from kafka_rescale.cli.pipeline_commands import pipelines
+from kafka_rescale.cli.pipelines import pipeline_status
 from kafka_rescale.cli.views import application_view, cluster_view, plan_view, status_view
 from kafka_rescale.core.acls import Role
 from kafka_rescale.core.application import Application
@@ -29,29 +30,20 @@ from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.kafka.describe import describe as describe_cluster
 from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.operations.accept import accept as accept_findings
-from kafka_rescale.operations.load import load_application, topology_of
+from kafka_rescale.operations.load import SPARK, load_application, runtime_of, topology_of
 from kafka_rescale.operations.preflight import preflight
 from kafka_rescale.operations.sizing import advise
 from kafka_rescale.operations.stages import lags
 
 app = typer.Typer(
     help="Look at applications and change nothing; only verify and accept leave something in the control topic, "
-    "and add-stream-thread, remove-stream-thread and expand-processors change a pipeline.",
+    "and add-stream-thread, remove-stream-thread, remove-client, start-client and expand-processors change a "
+    "pipeline.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-
-File = Annotated[Path, typer.Argument(help="The application file.", show_default=False)]
-Config = Annotated[
-    Path | None,
-    typer.Option(
-        help="Kafka settings by their librdkafka names, as JSON or properties. Else from the environment."
-    ),
-]
-OfRole = Annotated[Path | None, typer.Option(help="Of this role, whose permissions are checked as well.")]
-Principal = Annotated[str, typer.Option(help="Of this role, such as User:alice.", show_default=False)]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+app.add_typer(pipelines)
 
 
 @app.command()
@@ -133,8 +125,18 @@ def plan(
 
 
 @app.command()
-def status(file: File, config: Config = None, as_json: AsJson = False) -> None:
-    """Show the generation, the phase, who holds the lease, the lag of every stage and the last results."""
+def status(
+    file: File,
+    config: Config = None,
+    picture: Annotated[
+        Path | None, typer.Option(help="Of a pipeline: where its assignment is drawn, as SVG.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the generation, the phase, the lease, lags and results; or the clients and tasks of a pipeline."""
+    if runtime_of(file) == SPARK:
+        show(pipeline_status(file, config, picture), as_json)
+        return
     application, connection = _opened(file, config)
     control = ControlTopic(connection, application.application_id).read()
     journal = control.journal
@@ -178,35 +180,6 @@ def accept(
         Document(data, "\n".join(map(str, accepted)), closing="Clear the task that failed, verify or callback."),
         as_json,
     )
-
-
-@app.command()
-def add_stream_thread(file: File, config: Config = None, as_json: AsJson = False) -> None:
-    """Add a stream thread to a pipeline of runtime spark."""
-    show(added(file, config), as_json)
-
-
-@app.command()
-def remove_stream_thread(
-    file: File,
-    timeout: Annotated[float | None, typer.Option(min=0, help="Seconds to wait until it has ended.")] = None,
-    config: Config = None,
-    as_json: AsJson = False,
-) -> None:
-    """Remove a stream thread of a pipeline of runtime spark."""
-    show(removed(file, config, timeout), as_json)
-
-
-@app.command()
-def expand_processors(
-    file: File,
-    processors: Annotated[int, typer.Option(min=1, help="How many there shall be of each sub-topology.")],
-    sub_topology: Annotated[list[int] | None, typer.Option(help="Only this one; may be repeated.")] = None,
-    config: Config = None,
-    as_json: AsJson = False,
-) -> None:
-    """Give a pipeline of runtime spark more processors; they warm up while the existing ones work."""
-    show(expanded(file, config, processors, sub_topology or ()), as_json)
 
 
 def _opened(file: Path, config: Path | None, role: Role = Role.PLAN) -> tuple[Application, KafkaConnection]:

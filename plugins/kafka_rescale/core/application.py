@@ -90,7 +90,11 @@ class Application(Strict):
     @model_validator(mode="after")
     def _one_topology(self) -> Application:
         if (self.topology is None) == (not self.subtopologies):
-            raise ValueError("give either `topology:` (what Topology#describe() prints) or `subtopologies:`")
+            found = "no topology" if self.topology is None else "both `topology:` and `subtopologies:`"
+            raise ValueError(
+                f"found {found}; expected either `topology:`, a file with what Topology#describe() prints, or "
+                "`subtopologies:`. Print it in the program, and save it beside this file."
+            )
         return self
 
     @model_validator(mode="after")

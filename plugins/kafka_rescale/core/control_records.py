@@ -109,7 +109,8 @@ class JobResult(Value):
     """What a Spark job leaves for the next task, and a lag gate for whoever watches it.
 
     :param job: ``restore/<stage>``, ``warm_up/<stage>``, ``catch_up``, ``process/<level>/<thread>``,
-        ``warm_up_processors``; of gates ``lag_gate/<stage>``, ``gate_all``; ``watch`` for a look of the watch.
+        ``warm_up_processors/<client>``, ``keep_warm/<client>``; of gates ``lag_gate/<stage>``, ``gate_all``;
+        ``watch`` for a look of the watch.
     :param state: ``running``, ``ready`` (catch_up near the ends), ``done``, ``failed``; of gates their answer, and
         of a look its outcome.
     :param seeded: of ``records``, those that were rows of a snapshot; the others were read from the log.

@@ -74,7 +74,8 @@ def _stores(application: Application, topology: Topology) -> Iterator[Mistake]:
                 ("stores",),
                 f"no declaration of store {store}, which the topology has",
                 "every store of the topology",
-                f"Add `- {{name: {store}, type: …}}`; an aggregate without a window is timestamped-key-value.",
+                f"Add `- {{name: {store}, type: …}}`; the DSL's tables and aggregates are timestamped-key-value, "
+                "windowed ones timestamped-window, those of session windows session.",
             )
 
 

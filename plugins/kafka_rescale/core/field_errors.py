@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.autoscaling_bounds import Bounds
+from kafka_rescale.core.declared_clients import DeclaredClient
 from kafka_rescale.core.declared_lifecycles import ManualLifecycle, PythonLifecycle, ShellLifecycle
 from kafka_rescale.core.declared_notifications import Notification
 from kafka_rescale.core.declared_snapshots import Snapshots, StoreSnapshot
@@ -31,6 +32,7 @@ _MODELS: dict[tuple[str, ...], type[BaseModel]] = {
     ("lifecycle", "shell"): ShellLifecycle,
     ("lifecycle", "python"): PythonLifecycle,
     ("lifecycle", "manual"): ManualLifecycle,
+    ("clients",): DeclaredClient,
 }
 
 _EXPECTED = {

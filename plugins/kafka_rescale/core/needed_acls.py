@@ -167,8 +167,11 @@ def _verify(of: Patterns) -> Permissions:
     yield of.internal, (READ, Operation.DESCRIBE_CONFIGS)
     for declared, topic in of.inputs():
         # Looked through for records that producers have put where they would have been before the growth.
-        if declared is not None and declared.policy is InputPolicy.PAUSED:
-            yield topic, (READ, Operation.DESCRIBE_CONFIGS)
+        is_searched = declared is not None and declared.policy is InputPolicy.PAUSED
+        yield topic, (READ, Operation.DESCRIBE_CONFIGS) if is_searched else (DESCRIBE,)
+    # Offsets that are committed for a topic are only told to those who may see it.
+    for topic in of.successors():
+        yield topic, (DESCRIBE,)
     for group in of.groups:
         yield group, (DESCRIBE,)
     yield of.of_job("report"), (WRITE,)

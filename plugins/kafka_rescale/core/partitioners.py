@@ -117,5 +117,6 @@ def partitioner_named(name: str, topic: str = "") -> Partitioner:
         found=repr(name),
         expected=f"one of {', '.join(sorted(PARTITIONERS))}, linear-hashing:<initial count>, module:function, "
         "static:module:function",
-        remedy="Java producers and Kafka Streams use murmur2, librdkafka's default is crc32.",
+        remedy="Java producers and Kafka Streams use murmur2, as librdkafka does with partitioner=murmur2 or "
+        "murmur2_random; its default, consistent_random, is crc32.",
     )

@@ -17,6 +17,14 @@ DEFAULT_CACHE_BYTES = 10 * 1024 * 1024
 """``statestore.cache.max.bytes``, of all threads of a client together."""
 
 
+_INFIX = "-StreamThread-"
+
+
+def client_of(thread: str) -> str:
+    """Return the id of the client that a thread's name begins with."""
+    return thread.rpartition(_INFIX)[0]
+
+
 class Decision(StrEnum):
     """What to do about a thread that died (``StreamThreadExceptionResponse``)."""
 
@@ -83,7 +91,7 @@ class StreamsClient:
         """Add a thread, and return its name; ``None`` if the client is not in a state to take one."""
         if not self.state.is_running_or_rebalancing:
             return self, None
-        name = f"{self.client_id}-StreamThread-{self._lowest_free_index()}"
+        name = f"{self.client_id}{_INFIX}{self._lowest_free_index()}"
         thread = StreamThread(name, ThreadState.STARTING)
         return replace(self, threads=(*self.threads, thread)), name
 

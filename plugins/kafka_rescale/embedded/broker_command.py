@@ -6,6 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.embedded.broker import EmbeddedBroker
 
 
@@ -14,14 +15,17 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m kafka_rescale.embedded.broker_command", description=__doc__)
     parser.add_argument("command", choices=["start", "stop", "status"])
     parser.add_argument("--directory", type=Path, required=True)
-    parser.add_argument("--port", type=int)
+    parser.add_argument("--port", type=int, help="of a new one; else a free port, which it keeps")
     parser.add_argument("--heap", default="1g")
     parser.add_argument("--property", action="append", default=[], metavar="NAME=VALUE")
     options = parser.parse_args(arguments)
     properties = dict(text.split("=", 1) for text in options.property)
-    broker = EmbeddedBroker(
-        options.directory, port=options.port, properties=properties, heap=options.heap, detached=True
-    )
+    try:
+        broker = EmbeddedBroker(
+            options.directory, port=options.port, properties=properties, heap=options.heap, detached=True
+        )
+    except InvalidInput as error:
+        parser.error(str(error))
     if options.command == "start" and broker.pid is None:
         broker.start()
     elif options.command == "stop":

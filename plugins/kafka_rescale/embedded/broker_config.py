@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.embedded.broker_security import BrokerSecurity
 from kafka_rescale.embedded.processes import free_ports
 
@@ -49,7 +50,12 @@ class Ports:
         if file.exists():
             kept = cls(**{"mtls": free_ports(1)[0], **json.loads(file.read_text())})
             if client not in {None, kept.client}:
-                raise ValueError(f"{directory} belongs to a broker on port {kept.client}, not {client}")
+                raise InvalidInput(
+                    f"port {client}",
+                    found=f"port {kept.client}, which the broker in {directory} was made with",
+                    expected="the same port for as long as it has this directory",
+                    remedy=f"Leave the port out, or delete {directory} with all that the broker keeps.",
+                )
             return kept
         free, controller, internal, mtls = free_ports(4)
         ports = cls(client=client or free, controller=controller, internal=internal, mtls=mtls)

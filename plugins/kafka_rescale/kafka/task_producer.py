@@ -81,3 +81,11 @@ class TaskProducer(UnitProducer):
         if error is None and topic in self._positions:
             offset = message.offset()
             self._positions[topic] = offset + 1 if offset is not None and offset >= 0 else UNKNOWN
+
+
+def fence(connection: KafkaConnection, transactional_id: str) -> None:
+    """Let whoever has this id commit nothing any more; what it has open is aborted.
+
+    :raises Outage: the transaction coordinator does not answer.
+    """
+    TaskProducer(connection, transactional_id).abort()

@@ -69,6 +69,7 @@ class ShellCommands:
 
     def __init__(self, spec: ShellLifecycle, prefix_of: Callable[[str], str] = str) -> None:
         self._spec, self._prefix_of = spec, prefix_of
+        self._last_status: tuple[Instance, int] | None = None
 
     def start(self, instance: Instance) -> None:
         """Run ``start``; see :class:`~kafka_rescale.lifecycle.instance.Lifecycle`."""
@@ -86,6 +87,10 @@ class ShellCommands:
     def is_running(self, instance: Instance) -> bool:
         """Run ``status``: exit code 0 is running, 3 is stopped, anything else is an error."""
         code, output = self._run(self._spec.status, instance)
+        if (instance, code) != self._last_status:
+            # Asked every second now and then: told when it changes.
+            _tell(self._spec.status, instance, code, output)
+        self._last_status = instance, code
         if code not in {RUNNING, STOPPED}:
             raise Outage(
                 f"lifecycle status of {instance.application_id}",
@@ -97,6 +102,7 @@ class ShellCommands:
 
     def _checked(self, template: str, instance: Instance) -> None:
         code, output = self._run(template, instance)
+        _tell(template, instance, code, output)
         if code:
             raise Outage(
                 f"lifecycle command {template!r} for {instance.application_id}",
@@ -122,6 +128,8 @@ class ShellCommands:
             return 127, str(error)
         except subprocess.TimeoutExpired:
             return 124, f"no end within {self._spec.timeout_seconds} s"
-        output = done.stdout.decode(errors="replace").strip()
-        log.info("%s -> %s %s", template, done.returncode, output[-500:])
-        return done.returncode, output[-500:]
+        return done.returncode, done.stdout.decode(errors="replace").strip()[-500:]
+
+
+def _tell(template: str, instance: Instance, code: int, output: str) -> None:
+    log.info("%s (%s) -> %s %s", template, instance.application_id, code, output)

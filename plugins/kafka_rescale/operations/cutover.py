@@ -29,6 +29,7 @@ from kafka_rescale.operations import producers, quiesce
 from kafka_rescale.operations.compaction import hold_compaction
 from kafka_rescale.operations.copies import await_copies, is_copied
 from kafka_rescale.operations.growing import assert_movable
+from kafka_rescale.operations.input_positions import await_positions
 from kafka_rescale.operations.rescale import Rescale, blue
 from kafka_rescale.operations.rollback import roll_back
 from kafka_rescale.operations.start_green import start_green
@@ -115,6 +116,7 @@ class Cutover:
     def _prepare(self, journal: Journal) -> Journal:
         if not journal.plan.is_in_place:
             await_copies(self._rescale, journal.plan)
+        await_positions(self._rescale, journal.plan)
         # Verify compares green below the offsets captured at promotion; a record there must not be compacted
         # away by a newer one that green writes afterwards. Undone when verify has passed.
         hold_compaction(self._rescale, journal)

@@ -41,7 +41,7 @@ def application_files(runtime: str = KAFKA_STREAMS) -> list[Path]:
             remedy="Create it, or unset the variable to use `applications/`.",
         )
     files = sorted(f for f in directory.glob("*") if f.suffix in {".yaml", ".yml"})
-    return [file for file in files if (_runtime_of(file) == SPARK) == (runtime == SPARK)]
+    return [file for file in files if (runtime_of(file) == SPARK) == (runtime == SPARK)]
 
 
 def load_application(path: Path | str) -> Application:
@@ -95,7 +95,7 @@ def topology_of(application: Application) -> Topology:
     return topology.with_source_tables({s.name for s in application.stores if s.changelog == "source"})
 
 
-def _runtime_of(path: Path) -> str:
+def runtime_of(path: Path) -> str:
     """Return what a file says of its runtime; one that can't be read says what is wrong with it elsewhere."""
     try:
         data = parse_yaml(_text_of(path), str(path)).data

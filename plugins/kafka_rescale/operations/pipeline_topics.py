@@ -9,21 +9,22 @@ from kafka_rescale.core.partition_counts import partition_counts
 from kafka_rescale.core.pipeline.builder import Pipeline
 from kafka_rescale.core.pipeline.task import SubTopology
 from kafka_rescale.core.pipeline_application import PipelineApplication
+from kafka_rescale.core.processing.backfill import Backfill, topics_of
 from kafka_rescale.core.processing.growth import Declared, observed
-from kafka_rescale.core.processing.internal_topics import internal_topics
+from kafka_rescale.core.processing.internal_topics import KEEP_ALL, internal_topics
 from kafka_rescale.core.processing.processors_record import PipelineProcessors, ProcessorCounts
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.waiting import now_ms
-from kafka_rescale.spark.process_work import source_names
+from kafka_rescale.spark.process_work import full_names
 
 
-def external_counts(pipeline: Pipeline, admin: ClusterAdmin) -> dict[str, int]:
-    """Return the partitions of the inputs and outputs.
+def external_counts(pipeline: Pipeline, admin: ClusterAdmin, backfill: Backfill | None = None) -> dict[str, int]:
+    """Return the partitions of the inputs and outputs, by full names.
 
+    :param backfill: which has outputs of its own.
     :raises Refused: one doesn't exist.
     """
-    topology = pipeline.topology
-    wanted = {*topology.inputs, *topology.outputs}
+    wanted = {*topics_of(pipeline.topology, backfill)}
     found = admin.describe_topics(wanted)
     if missing := sorted(wanted - found.keys()):
         raise Refused(
@@ -36,15 +37,27 @@ def external_counts(pipeline: Pipeline, admin: ClusterAdmin) -> dict[str, int]:
 
 
 class PipelineTopics:
-    """The topics of a pipeline as they are now, and what they ought to be."""
+    """The topics of a generation of a pipeline as they are now, and what they ought to be.
 
-    def __init__(self, application: PipelineApplication, pipeline: Pipeline, admin: ClusterAdmin) -> None:
+    :param application: under the id of the generation.
+    :param backfill: the interval that the generation is for.
+    :raises Refused: an input or an output doesn't exist.
+    """
+
+    def __init__(
+        self,
+        application: PipelineApplication,
+        pipeline: Pipeline,
+        admin: ClusterAdmin,
+        backfill: Backfill | None = None,
+    ) -> None:
         self._id, self.pipeline, self._admin = application.application_id, pipeline, admin
         self.parts: tuple[SubTopology, ...] = pipeline.sub_topologies()
         topology = pipeline.topology
         self.declared = Declared(application.linear_hashing, topology.repartitions)
-        self._external = external_counts(pipeline, admin)
-        self.names = {t: n for part in self.parts for t, n in source_names(self._id, pipeline, part).items()}
+        self._external = external_counts(pipeline, admin, backfill)
+        self._kept = {} if backfill is None else KEEP_ALL
+        self.names = full_names(self._id, pipeline, [topic for part in self.parts for topic in part.sources])
         internal = {self.names[topic] for topic in topology.repartitions} | {
             changelog for part in self.parts for changelog in self._changelogs(part)
         }
@@ -84,7 +97,7 @@ class PipelineTopics:
         for topic in internal_topics(self._id, self.pipeline.topology, self.parts, counts, changelogs):
             if topic.name in grows and 0 < self._existing.get(topic.name, 0) < topic.partitions:
                 self._admin.grow_topic(topic.name, topic.partitions)
-            if self._admin.ensure_topic(topic.name, topic.partitions, factor, topic.configs):
+            if self._admin.ensure_topic(topic.name, topic.partitions, factor, {**topic.configs, **self._kept}):
                 created.append(topic.name)
         return tuple(created)
 

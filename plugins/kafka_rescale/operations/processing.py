@@ -9,18 +9,26 @@ from kafka_rescale.core.control_records import Concern, ControlState
 from kafka_rescale.core.errors import Outage
 from kafka_rescale.core.pipeline_application import PipelineApplication
 from kafka_rescale.core.pipelines import pipeline_named
+from kafka_rescale.core.processing.adjustments import NOTHING_ASKED, Adjustments, adjusted, thread_removed
+from kafka_rescale.core.processing.backfill import Backfill
 from kafka_rescale.core.processing.internal_topics import levels
-from kafka_rescale.core.processing.record import Processing, next_run
+from kafka_rescale.core.processing.rebalance import Rebalance
+from kafka_rescale.core.processing.record import Processing
 from kafka_rescale.core.processing.request import ProcessRequest
 from kafka_rescale.core.values import Value
 from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.changelogs import KnownState, known_state
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.kafka.task_producer import fence
 from kafka_rescale.kafka.task_progress import TaskProgress
-from kafka_rescale.kafka.waiting import now_ms
-from kafka_rescale.operations.processors import Expansions, hand_over, remember
+from kafka_rescale.kafka.waiting import now_ms, poll_until
+from kafka_rescale.operations.backfills import require_live
+from kafka_rescale.operations.members import members_of
+from kafka_rescale.operations.processors import Expansions, expand_processors, hand_over, remember
+from kafka_rescale.operations.stream_threads import LONGEST_PAUSE_SECONDS
 from kafka_rescale.spark.process_work import works_of
-from kafka_rescale.spark.task_work import RENEW_MS
+from kafka_rescale.spark.task_work import RENEW_MS, transactional_id
 
 
 @dataclass(frozen=True)
@@ -28,56 +36,126 @@ class Prepared:
     """What was found and done.
 
     :param created: internal topics that were missing.
+    :param revoked: tasks that were taken from a client which may still have been processing them.
     :param expansions: what has become of processors that were asked for.
     """
 
     processing: Processing
     created: tuple[str, ...]
+    revoked: tuple[str, ...] = ()
     expansions: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         made = (f"created {', '.join(self.created)}",) if self.created else ()
+        taken = (f"revoked {', '.join(self.revoked)}",) if self.revoked else ()
         threads = (f"{t.name}: {', '.join(t.tasks) or 'no task'}" for t in self.processing.threads)
-        return "; ".join((*made, *self.expansions, *threads))
+        return "; ".join((*made, *self.expansions, *taken, *threads))
 
 
-def prepare(application: PipelineApplication, connection: KafkaConnection, run: str) -> Prepared:
-    """Create what is missing of the internal topics, and give every task to a thread for this run.
+def prepare(
+    application: PipelineApplication,
+    connection: KafkaConnection,
+    run: str,
+    asked: Adjustments = NOTHING_ASKED,
+    backfill: Backfill | None = None,
+) -> Prepared:
+    """Create what is missing of the internal topics, and give every task to a thread for this run: a rebalance.
 
-    Idempotent: the same run is given the same assignment again.
+    Idempotent: the same run is given the same assignment again. What moves away from a thread that may still be at
+    work is revoked before it is given away: whoever has it can't commit any more. Processors that were asked for
+    are given their partitions here, once they have almost caught up: between two runs nobody processes.
 
+    :param application: under the id of its generation.
     :param run: ``<dag_id>/<run_id>``.
-    Processors that were asked for are given their partitions here, once they have almost caught up: between two
-    runs nobody processes.
-
+    :param asked: changes before the rebalance, once per run.
+    :param backfill: the interval that the generation is for.
     :raises Refused: a topic that the pipeline reads or writes doesn't exist, or has grown in a way that would tear
-        keys from their state.
+        keys from their state; what the interval needs is gone; or no client can take part.
+    :raises Outage: a thread that shall be removed is still at work when its timeout is over.
     :raises UnsafeState: an internal topic has another number of partitions than its tasks.
+    :raises Fenced: an old run has come in while processors were given their partitions; run again.
     """
-    pipeline, control = (
-        pipeline_named(application.pipeline),
-        ControlTopic(connection, application.application_id),
-    )
-    processors, created = remember(application, pipeline, connection, control)
-    is_new = (record := control.read().processing) is None or record.run != run
+    pipeline, control = pipeline_named(application.pipeline), ControlTopic(connection, application.application_id)
+    if asked.processors is not None:
+        require_live(application, asked.processors, backfill)
+        expand_processors(application, connection, asked.processors)
+    processors, created = remember(application, pipeline, connection, control, backfill)
+    before = control.read().processing
     expansions = Expansions(processors)
-    if is_new:
+    if before is None or before.run != run:
+        if before is not None and asked.remove_from is not None:
+            _wait_for_end(control, thread_removed(before, asked.remove_from)[1], asked.timeout_seconds)
         expansions = hand_over(application, pipeline, connection, processors, run)
-    tasks = expansions.processors.tasks
+    known = known_state(
+        ClusterAdmin(connection), application.application_id, pipeline, expansions.processors.tasks
+    )
+    # Also what an attempt that was killed between its two rebalances has left.
+    revoked = to_fence = before.revoked if before is not None else ()
+    while True:
+        for task in to_fence:
+            fence(connection, transactional_id(application.application_id, task))
+        processing = _rebalanced(application, control, known, expansions, run, asked)
+        to_fence = processing.revoked
+        if not to_fence:
+            return Prepared(processing, created, revoked, expansions.messages)
+        revoked += to_fence
+
+
+def _rebalanced(
+    application: PipelineApplication,
+    control: ControlTopic,
+    known: KnownState,
+    expansions: Expansions,
+    run: str,
+    asked: Adjustments,
+) -> Processing:
+    """Assign, unless this run has its assignment; processors that have switched are noted with it."""
 
     def assigned(state: ControlState) -> Mapping[str, Value]:
-        before = state.processing
-        if before is not None and before.run == run and before.tasks == tasks:
+        before, at_ms = state.processing, now_ms()
+        if before is not None and before.run == run and before.tasks == known.counts and not before.revoked:
             return {}
-        known = application.application_id, run, application.num_stream_threads, tasks
+        if asked != NOTHING_ASKED and (before is None or before.run != run):
+            before = adjusted(before or Processing(), asked)
+        members = members_of(application, before, known, at_ms)
+        rebalance = Rebalance(run, at_ms, known.tasks, members, application.assignment_configs)
+        # In the second rebalance everything that moves has been revoked, and is nobody's.
+        is_second = before is not None and before.run == run and bool(before.revoked)
         return {
-            Concern.PROCESSING: next_run(before, *known),
+            Concern.PROCESSING: rebalance.of(before, () if is_second else at_work(state)),
             Concern.PROCESSORS: expansions.applied_to(state.processors),
         }
 
     processing = control.update(assigned).processing
     assert processing is not None
-    return Prepared(processing, created, expansions.messages)
+    return processing
+
+
+def _wait_for_end(control: ControlTopic, thread: str | None, timeout_seconds: float | None) -> None:
+    """Wait for a thread that shall be removed, if a run that was thought dead still has it."""
+    if thread is None or timeout_seconds is None:
+        return
+    poll_until(
+        lambda: thread not in at_work(control.read()),
+        seconds=timeout_seconds,
+        otherwise=lambda: Outage(
+            f"stream thread {thread}",
+            found=f"it at work after {timeout_seconds:g} s",
+            expected="its end",
+            remedy="Trigger the run again, without a timeout: then what it has is revoked, and it can't commit.",
+        ),
+        longest_pause=LONGEST_PAUSE_SECONDS,
+    )
+
+
+def at_work(state: ControlState) -> set[str]:
+    """Return the threads that may still be processing: what their jobs have said last is not their end."""
+    processing = state.processing or Processing()
+    return {
+        processing.thread_for(result.job.split("/", 2)[2])
+        for result in state.results.values()
+        if result.state == "running" and result.job.startswith("process/")
+    }
 
 
 def is_idle(
@@ -87,8 +165,8 @@ def is_idle(
 
     :param run: ``<dag_id>/<run_id>``; the job itself refuses what was assigned by another one.
     """
-    pipeline, admin = pipeline_named(application.pipeline), ClusterAdmin(connection)
-    state = ControlTopic(connection, application.application_id).read()
+    pipeline, name = pipeline_named(application.pipeline), application.application_id
+    state = ControlTopic(connection, name).read()
     processing, processors = state.processing, state.processors
     if processing is None or processing.run != run:
         return False
@@ -98,11 +176,13 @@ def is_idle(
     if any(processors.sub_topologies[task.subtopology].switched_in == run for task in tasks):
         return False  # what moved has to be deleted where it was
     try:
-        works = works_of(admin, pipeline, application.application_id, tasks, request.state_dir, processors)
+        works = works_of(
+            ClusterAdmin(connection), pipeline, name, tasks, request.state_dir, processors, request.backfill
+        )
     except Outage:
         return False  # a transaction of a killed attempt is open: the job ends it
     ends = {source: end for work in works for source, end in work.ends.items()}
-    progress = TaskProgress(connection, application.application_id, ends, 0)
+    progress = TaskProgress(connection, name, ends, 0)
     try:
         return progress.is_idle(now_ms() - RENEW_MS)
     finally:

@@ -9,7 +9,9 @@ from kafka_rescale.core.control_records import Concern, ControlState
 from kafka_rescale.core.pipeline.builder import Pipeline
 from kafka_rescale.core.pipeline_application import PipelineApplication
 from kafka_rescale.core.pipelines import pipeline_named
-from kafka_rescale.core.processing.growth import expanded, grown_topics
+from kafka_rescale.core.processing.backfill import Backfill
+from kafka_rescale.core.processing.expansion import expanded
+from kafka_rescale.core.processing.growth import grown_topics, require_order
 from kafka_rescale.core.processing.processors_record import PipelineProcessors
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
@@ -17,6 +19,7 @@ from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.kafka.hand_over import HandOver
 from kafka_rescale.kafka.sampling import sample
 from kafka_rescale.kafka.waiting import now_ms
+from kafka_rescale.operations.backfills import require_interval
 from kafka_rescale.operations.pipeline_topics import PipelineTopics, external_counts
 from kafka_rescale.spark.process_work import expansion_of
 
@@ -63,17 +66,36 @@ def expand_processors(
     return ControlTopic(connection, application.application_id).update(asked).processors
 
 
+def is_split(application_id: str, connection: KafkaConnection, client_id: str) -> bool:
+    """Return whether new processors are being split from what a client has."""
+    state = ControlTopic(connection, application_id).read()
+    client = state.processing.client(client_id) if state.processing is not None else None
+    return client is not None and not state.processors.split.isdisjoint(client.active)
+
+
 def remember(
-    application: PipelineApplication, pipeline: Pipeline, connection: KafkaConnection, control: ControlTopic
+    application: PipelineApplication,
+    pipeline: Pipeline,
+    connection: KafkaConnection,
+    control: ControlTopic,
+    backfill: Backfill | None = None,
 ) -> tuple[PipelineProcessors, tuple[str, ...]]:
     """Note what has begun and what has grown, and make the internal topics so.
 
+    :param application: under the id of its generation.
+    :param backfill: the interval that the generation is for.
     :returns: the record, and which internal topics were created.
-    :raises Refused: a topic doesn't exist, or has changed in a way that would tear keys from their state.
+    :raises Refused: a topic doesn't exist, or has changed in a way that would tear keys from their state; or what
+        the interval needs is gone.
     :raises UnsafeState: keys are not where linear hashing puts them, or an internal topic has another count.
     """
-    now, admin = PipelineTopics(application, pipeline, ClusterAdmin(connection)), ClusterAdmin(connection)
+    admin = ClusterAdmin(connection)
+    now = PipelineTopics(application, pipeline, admin, backfill)
     found = now.record(control.read().processors)
+    if backfill is not None:
+        require_interval(connection, pipeline.topology, backfill)
+        live = ControlTopic(connection, backfill.application(application.application_id)).read().processors
+        require_order(live, found, now.parts, now.declared)
     _check_samples(connection, admin, now, found)
     created = now.ensure(found)
 

@@ -12,6 +12,7 @@ from kafka_rescale.kafka.range_reader import read_ranges
 from kafka_rescale.kafka.remaining import has_records
 from kafka_rescale.kafka.transactions import wait_until_complete
 from kafka_rescale.kafka.waiting import wait_until
+from kafka_rescale.operations.input_positions import never_read, unread_partitions
 from kafka_rescale.operations.rescale import Rescale, blue
 
 
@@ -155,13 +156,6 @@ def _fence(rescale: Rescale, read: InputPlan, committed: PartitionOffsets) -> di
     begins = rescale.admin.begin_offsets([topic])[topic]
     ends = rescale.admin.end_offsets([topic])[topic]
     fence = {p: committed.get(topic, {}).get(p, begins[p]) for p in ends}
-    known = read.earlier or len(ends)
-    unread = [p for p in range(known) if p not in committed.get(topic, {}) and begins[p] != ends[p]]
-    if unread:
-        raise UnsafeState(
-            f"input {topic}",
-            found=f"records but no committed offset in partitions {unread}",
-            expected="every partition with records read and committed by the application",
-            remedy="Let the application process the whole input once, or commit its offsets explicitly.",
-        )
+    if unread := unread_partitions(read, committed, begins, ends):
+        raise never_read(topic, unread)
     return fence

@@ -10,34 +10,44 @@ from collections.abc import Callable, Mapping
 
 from kafka_rescale.core.control_records import Concern, ControlState
 from kafka_rescale.core.errors import Outage
+from kafka_rescale.core.processing.adjustments import thread_added, thread_removed
 from kafka_rescale.core.processing.record import Processing
-from kafka_rescale.core.stream_threads import StreamsClient
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.kafka.waiting import poll_until
 
-Event = Callable[[StreamsClient], tuple[StreamsClient, str | None]]
+Event = Callable[[Processing], tuple[Processing, str | None]]
 LONGEST_PAUSE_SECONDS = 2.0
 
 
-def add_stream_thread(application_id: str, connection: KafkaConnection) -> str | None:
-    """Add a thread, and return its name; None if the pipeline has never run, or is not running.
+def add_stream_thread(
+    application_id: str, connection: KafkaConnection, client_id: str | None = None
+) -> str | None:
+    """Add a thread, and return its name; None if the pipeline has never run, or the client is not running.
 
+    :param client_id: of the client that gets it; None is the only one.
+    :raises InvalidInput: there is no such client, or there are several.
     :raises Outage: the brokers don't answer.
     """
-    return _changed(ControlTopic(connection, application_id), lambda client: client.add_stream_thread())
+    control = ControlTopic(connection, application_id)
+    return _changed(control, lambda processing: thread_added(processing, client_id))
 
 
 def remove_stream_thread(
-    application_id: str, connection: KafkaConnection, timeout_seconds: float | None = None
+    application_id: str,
+    connection: KafkaConnection,
+    timeout_seconds: float | None = None,
+    client_id: str | None = None,
 ) -> str | None:
     """Ask a thread to end, and return its name; None if there is none or the client can't lose one.
 
     :param timeout_seconds: how long to wait until it has ended; None returns at once.
+    :param client_id: of the client that loses it; None is the only one.
+    :raises InvalidInput: there is no such client, or there are several.
     :raises Outage: it has not ended in time; it still will.
     """
     control = ControlTopic(connection, application_id)
-    name = _changed(control, lambda client: client.remove_stream_thread())
+    name = _changed(control, lambda processing: thread_removed(processing, client_id))
     if name is None or timeout_seconds is None:
         return name
 
@@ -65,8 +75,8 @@ def _changed(control: ControlTopic, event: Event) -> str | None:
     def change(state: ControlState) -> Mapping[str, Processing]:
         if state.processing is None:
             return {}
-        client, names[0] = event(state.processing.client)
-        return {} if names[0] is None else {Concern.PROCESSING: state.processing.with_client(client)}
+        after, names[0] = event(state.processing)
+        return {} if names[0] is None else {Concern.PROCESSING: after}
 
     control.update(change)
     return names[0]

@@ -22,4 +22,4 @@ class Timings(dict[str, float]):
         began = time.monotonic()
         yield
         self[name] = round(self.get(name, 0.0) + time.monotonic() - began, 3)
-        log.info("cutover part %s took %.3f s", name, self[name])
+        log.info("part %s took %.3f s", name, self[name])

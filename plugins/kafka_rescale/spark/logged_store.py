@@ -36,6 +36,7 @@ class LoggedStore:
     """One store of one task.
 
     :param changelog: as it is now that every older attempt has been fenced.
+    :param producer: of the task; None for a standby, which only reads.
     :param clock: wall clock in ms.
     :param expiry: of the store's entries.
     """
@@ -45,7 +46,7 @@ class LoggedStore:
         connection: KafkaConnection,
         changelog: Changelog,
         files: StateFiles,
-        producer: TaskProducer,
+        producer: TaskProducer | None,
         clock: Callable[[], int],
         expiry: Expiry | None = None,
     ) -> None:
@@ -71,10 +72,14 @@ class LoggedStore:
         self._as_of_ms = began_ms
         return Restored(records, is_full=self._saved is None)
 
-    def save(self) -> None:
-        """Save what the last commit has made durable; failing to costs the next run time, and nothing else."""
+    def save(self, *, anew: bool = False) -> None:
+        """Save what the last commit has made durable; failing to costs the next run time, and nothing else.
+
+        :param anew: also if only the time has gone on, to which it is known to be whole.
+        """
         position = self._position()
-        if position is None or (self._saved is not None and self._saved.position == position):
+        is_saved = self._saved is not None and self._saved.position == position
+        if position is None or (is_saved and not anew):
             return
         here = self._changelog
         state = SavedState(
@@ -105,11 +110,12 @@ class LoggedStore:
         return None
 
     def _position(self) -> int | None:
-        if not self._producer.wrote(self._changelog.topic):
+        if self._producer is None or not self._producer.wrote(self._changelog.topic):
             return self._restored_to
         return self._producer.position(self._changelog.topic)
 
     def _write(self, key: bytes, value: bytes | None, timestamp_ms: int, headers: Headers) -> None:
+        assert self._producer is not None, "a standby writes nothing"
         self._producer.produce(
             self._changelog.topic,
             value,

@@ -37,7 +37,7 @@ def process(job: Job) -> None:
     job.put("running")
     began, as_of_ms, application = time.monotonic(), now_ms(), job.arguments.application
     admin = ClusterAdmin(job.connection)
-    works = works_of(admin, pipeline, application, tasks, request.state_dir, processors)
+    works = works_of(admin, pipeline, application, tasks, request.state_dir, processors, request.backfill)
     done = _run(job, works, request, as_of_ms) if works else []
     internal = {internal_topic(application, topic) for topic in pipeline.topology.repartitions}
     _purge(admin, done, internal)

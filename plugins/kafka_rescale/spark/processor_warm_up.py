@@ -77,7 +77,7 @@ def _save(
             described, log = task.topics[topic], log_range(consumer, (topic, task.task.partition))
             tombstones = SourceRules.of(described).tombstone_ms
             own = Changelog(topic, described.topic_id, task.task.partition, log.begin, log.end, tombstones)
-            files = StateFiles(state_dir, f"{task.application_id}/{task.task}/{store.name}")
+            files = StateFiles.of(state_dir, task.application_id, task.task, store.name)
             logged = LoggedStore(connection, own, files, copy.producer, clock, Expiry.of(store))
             logged.restore()
             logged.save()

@@ -20,6 +20,7 @@ from pydantic import ValidationError
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.snapshot_day import SnapshotDay
 from kafka_rescale.core.snapshot_manifest import Manifest
+from kafka_rescale.spark.arrow_place import arrow_place
 
 MANIFEST = "_manifest.json"
 _DAY, _DRAFT = "date=", "_draft-"
@@ -38,16 +39,7 @@ class StoreDirectory:
 
     @cached_property
     def _place(self) -> tuple[Any, str]:
-        try:
-            system, root = fs.FileSystem.from_uri(self.location)
-        except (pa.ArrowException, ValueError, OSError, ImportError) as error:
-            raise InvalidInput(
-                "snapshots.location",
-                found=f"{self.location}: {error}"[:300],
-                expected="a place that Arrow can write to",
-                remedy="Correct it; the credentials come from the environment.",
-            ) from None
-        return system, f"{root.rstrip('/')}/{self.application}/{self.store}"
+        return arrow_place("snapshots.location", self.location, f"{self.application}/{self.store}")
 
     @property
     def uri(self) -> str:

@@ -12,15 +12,15 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 from pydantic import ValidationError
 
-from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.processing.task_state import SavedFile, SavedState
+from kafka_rescale.spark.arrow_place import arrow_place
 from kafka_rescale.spark.state_store import SCHEMA, TaskStore
 
 log = logging.getLogger(__name__)
@@ -41,18 +41,30 @@ class StateFiles:
     location: str
     owner: str
 
+    @classmethod
+    def of(cls, state_dir: str, application_id: str, task: object, store: str) -> Self:
+        """Return where a client keeps one store of a task."""
+        return cls(state_dir, f"{application_id}/{task}/{store}")
+
     @cached_property
     def _place(self) -> tuple[Any, str]:
-        try:
-            system, root = fs.FileSystem.from_uri(self.location)
-        except (pa.ArrowException, ValueError, OSError, ImportError) as error:
-            raise InvalidInput(
-                "pipeline.state_dir",
-                found=f"{self.location}: {error}"[:300],
-                expected="a place that Arrow can write to",
-                remedy="Correct it; the credentials come from the environment.",
-            ) from None
-        return system, f"{root.rstrip('/')}/{self.owner}"
+        return arrow_place("pipeline.state_dir", self.location, self.owner)
+
+    def create(self) -> None:
+        """Make the directory.
+
+        :raises OSError: it can't be made there.
+        """
+        system, root = self._place
+        system.create_dir(root, recursive=True)
+
+    def is_there(self) -> bool:
+        """Whether there is such a directory.
+
+        :raises OSError: nobody can tell.
+        """
+        system, root = self._place
+        return bool(system.get_file_info(root).type == fs.FileType.Directory)
 
     def found(self) -> list[SavedState]:
         """Return every manifest that can be read."""
@@ -78,13 +90,14 @@ class StateFiles:
         :param before: what the store was begun with; None saves everything.
         :param state: the manifest, of which the files are filled in.
         """
-        system, root = self._place
-        system.create_dir(root, recursive=True)
+        self.create()
         changed = store.unsaved()
         if before is None or before.needs_base(changed.num_rows):
             files: tuple[SavedFile, ...] = (self._write("base", state.position, store.all_rows()),)
-        else:
+        elif changed.num_rows:
             files = (*before.files, self._write("delta", state.position, changed))
+        else:
+            files = before.files
         saved = state.model_copy(update={"files": files})
         self._publish(saved)
         store.saved()

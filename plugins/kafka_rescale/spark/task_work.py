@@ -8,10 +8,16 @@ from dataclasses import dataclass, field
 from kafka_rescale.core.assignment.tasks import TaskId
 from kafka_rescale.core.cluster import TopicDescription, TopicPartition
 from kafka_rescale.core.pipeline.task import StoreDefinition
+from kafka_rescale.core.processing.backfill import Backfill
 from kafka_rescale.core.processing.grown_topic import GrownTopic
 
 RENEW_MS = 24 * 3600 * 1000
 """Offsets of a group without members expire, a week after their commit if the brokers' default was kept."""
+
+
+def transactional_id(application_id: str, task: object) -> str:
+    """Return the id of a task: whoever was given it last may write for it."""
+    return f"{application_id}-{task}"
 
 
 @dataclass(frozen=True)
@@ -43,6 +49,8 @@ class TaskWork:
     :param processors: how many it has now.
     :param grown: source topics that have grown and whose keys are placed by linear hashing, by full names.
     :param linear: initial counts of the sinks that are written by linear hashing, by full names.
+    :param begins: where a task that has no offsets begins; at the log start of sources that are not among them.
+    :param backfill: of which interval records are processed, where that is not all of them.
     """
 
     application_id: str
@@ -56,11 +64,13 @@ class TaskWork:
     processors: int = 0
     grown: Mapping[str, GrownTopic] = field(default_factory=dict)
     linear: Mapping[str, int] = field(default_factory=dict)
+    begins: Mapping[TopicPartition, int] = field(default_factory=dict)
+    backfill: Backfill | None = None
 
     @property
     def transactional_id(self) -> str:
         """Whoever was given it last may write for the task."""
-        return f"{self.application_id}-{self.task}"
+        return transactional_id(self.application_id, self.task)
 
     @property
     def own_names(self) -> dict[str, str]:

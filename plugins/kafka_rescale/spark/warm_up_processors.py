@@ -1,4 +1,8 @@
-"""The warm-up of a pipeline's new processors, one Spark partition each, beside the run of the existing ones."""
+"""The warm-up of the processors that are split from a client's, one Spark partition each, beside their run.
+
+Each is warmed up where the task is that it is split from. So when partitions change hands there is a client that
+has caught up, and is given the new task; whether it moves on from there is decided as for any other (KIP-441).
+"""
 
 from __future__ import annotations
 
@@ -37,19 +41,22 @@ class WarmUps:
 
 
 def warm_up_processors(job: Job) -> None:
-    """Let every new processor copy what it lacks of its state.
+    """Let the new processors that are split from a client's tasks copy what they lack of their state.
 
     :raises UnsafeState: another run's assignment is in force, or the state is not placed by linear hashing.
     """
     request = WarmUpRequest.model_validate_json(job.arguments.request)
-    pipeline, (_, processors) = pipeline_named(request.pipeline), assigned(job)
+    job.key = request.key
+    pipeline, (processing, processors) = pipeline_named(request.pipeline), assigned(job)
+    client = processing.client(request.client_id)
+    split = client.active if client is not None else ()
     job.put("running")
     began, as_of_ms, application = time.monotonic(), now_ms(), job.arguments.application
     tasks = [
         task
         for number in processors.expanding
         for task in expansion_of(application, pipeline, job.connection, processors, number)[0]
-        if task.stores
+        if task.stores and task.parent in split
     ]
     done: list[WarmedUp] = []
     if tasks:

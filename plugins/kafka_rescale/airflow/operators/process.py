@@ -3,46 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Context
+from airflow.sdk.exceptions import AirflowException
 
+from kafka_rescale.airflow.backfills import generation_of
 from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
+from kafka_rescale.airflow.markdown import assignment_markdown
+from kafka_rescale.airflow.metrics import report_failed_threads
 from kafka_rescale.airflow.operators.base import RescaleOperator
 from kafka_rescale.airflow.operators.spark_submit import RescaleSparkSubmitOperator
 from kafka_rescale.airflow.runs import owner_of
+from kafka_rescale.core.assignment.picture import svg
+from kafka_rescale.core.errors import Fenced, RescaleError, UnsafeState
+from kafka_rescale.core.stream_threads import client_of
 
 if TYPE_CHECKING:
+    from kafka_rescale.core.pipeline_application import PipelineApplication
+    from kafka_rescale.core.processing.record import Processing
     from kafka_rescale.core.processing.request import ProcessRequest
+    from kafka_rescale.kafka.connection import KafkaConnection
+    from kafka_rescale.operations.dead_threads import Attempt
 
 
 class AssignOperator(RescaleOperator):
     """
-    Create the internal topics that are missing, and give every task of a pipeline to a stream thread.
+    Create the internal topics that are missing, and rebalance a pipeline: every task is given to a stream thread.
 
-    :param expand_processors: how many processors every sub-topology shall have; None and "" leave it (templated)
+    What the trigger form asks for is done first: threads that are added and removed, clients that are given up or
+    started again, processors that are added.
     """
 
-    template_fields: Sequence[str] = (*RescaleOperator.template_fields, "expand_processors")
     operator_extra_links = ()
-
-    def __init__(self, *, expand_processors: int | str | None = None, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.expand_processors = expand_processors
 
     def execute(self, context: Context) -> list[str]:
         """Return the names of the threads that have a part in this run."""
+        from kafka_rescale.core.processing.adjustments import Adjustments
         from kafka_rescale.operations.load import load_pipeline_application
         from kafka_rescale.operations.processing import prepare
-        from kafka_rescale.operations.processors import expand_processors
 
-        application = load_pipeline_application(self.application_file)
-        connection = self.connection(application)
-        if self.expand_processors not in {None, "", "None"}:
-            expand_processors(application, connection, int(self.expand_processors or 0))
-        prepared = prepare(application, connection, owner_of(context))
+        application, backfill = generation_of(load_pipeline_application(self.application_file), context)
+        asked = Adjustments.of(context["params"])
+        prepared = prepare(application, self.connection(application), owner_of(context), asked, backfill)
+        processing = prepared.processing
         self.log.info("%s", prepared)
-        return list(prepared.processing.running)
+        if application.clients:
+            self.log.info("\n%s", assignment_markdown(processing))
+            context["ti"].xcom_push(key="picture", value=svg(processing.assignment))
+        report_failed_threads(processing)
+        return list(processing.running)
 
 
 class ProcessOperator(RescaleSparkSubmitOperator):
@@ -58,68 +69,93 @@ class ProcessOperator(RescaleSparkSubmitOperator):
     operator_extra_links: tuple[Any, ...] = ()
 
     def __init__(self, *, application_file: str, level: int, thread: str, **kwargs: Any) -> None:
+        self._stands_for = ""
         self.application_file = application_file
         self.level = level
         self.thread = thread
         super().__init__(job="process", **kwargs)
 
+    @cached_property
+    def _declared(self) -> PipelineApplication:
+        """As the file is when the task begins: what it is asked for and what it is told must be of one file."""
+        from kafka_rescale.operations.load import load_pipeline_application
+
+        return load_pipeline_application(self.application_file)
+
     def execute(self, context: Context) -> dict[str, Any]:
         """Return the job's result."""
-        from kafka_rescale.operations.load import load_pipeline_application
+        from kafka_rescale.operations.dead_threads import take_over
         from kafka_rescale.operations.processing import is_idle
 
-        self.result_key = self._request().key
+        application, _ = generation_of(self._declared, context)
+        self.application_id = application.application_id
         connection = KafkaRescaleHook(kafka_config_id=self.kafka_conn_id).connection()
-        application = load_pipeline_application(self.application_file)
-        if is_idle(application, connection, owner_of(context), self._request()):
+        processing = take_over(application, connection, self._attempt(context))
+        if processing is not None:
+            self._stands_for = alive(processing, self.thread)
+        request = self._request(context)
+        self.result_key = request.key
+        if is_idle(application, connection, owner_of(context), request):
             self.log.info("Everything has been processed.")
             return {}
+        self._runs_on(application.member_of(request.thread))
         return super().execute(context)
 
-    def _request(self) -> ProcessRequest:
-        from kafka_rescale.core.processing.request import ProcessRequest
-        from kafka_rescale.operations.load import load_pipeline_application
+    def _submit(self, connection: KafkaConnection, context: Context) -> None:
+        from kafka_rescale.operations.dead_threads import failed
 
-        application = load_pipeline_application(self.application_file)
+        try:
+            super()._submit(connection, context)
+        except Fenced:
+            raise
+        except (AirflowException, RescaleError) as error:
+            application, _ = generation_of(self._declared, context)
+            processing = failed(application, connection, self._attempt(context), str(error))
+            if processing is not None:
+                report_failed_threads(processing)
+                alive(processing, self.thread, error)
+            raise
+
+    def _attempt(self, context: Context) -> Attempt:
+        from kafka_rescale.operations.dead_threads import Attempt
+
+        job = self._request(context).key
+        return Attempt(run=owner_of(context), job=job, thread=self.thread, number=context["ti"].try_number)
+
+    def _request(self, context: Context) -> ProcessRequest:
+        from kafka_rescale.core.processing.request import ProcessRequest
+
+        application, backfill = generation_of(self._declared, context)
+        thread = self._stands_for or self.thread
         return ProcessRequest(
             pipeline=application.pipeline,
-            state_dir=application.state_dir,
-            thread=self.thread,
+            state_dir=application.member_of(thread).state_dir,
+            thread=thread,
             level=self.level,
+            began_as=self.thread if thread != self.thread else "",
+            backfill=backfill,
         )
 
     def _arguments(self, context: Context) -> list[str]:
-        return [*super()._arguments(context), "--request", self._request().model_dump_json()]
+        return [*super()._arguments(context), "--request", self._request(context).model_dump_json()]
 
 
-class WarmUpProcessorsOperator(RescaleSparkSubmitOperator):
+def alive(processing: Processing, thread: str, cause: Exception | None = None) -> str:
+    """Return the thread that does the work of one now, itself or its replacement.
+
+    :param cause: what it died of, if that is known.
+    :raises UnsafeState: it died, and by the handler's decision nobody replaces it.
     """
-    Warm the processors up that a pipeline is being given, if there are any, while the existing ones work.
-
-    :param application_file: path of the application file, read again when the task runs (templated)
-    """
-
-    template_fields: Sequence[str] = (*RescaleSparkSubmitOperator.template_fields, "application_file")
-    operator_extra_links: tuple[Any, ...] = ()
-
-    def __init__(self, *, application_file: str, **kwargs: Any) -> None:
-        self.application_file = application_file
-        super().__init__(job="warm_up_processors", **kwargs)
-
-    def execute(self, context: Context) -> dict[str, Any]:
-        """Return the job's result."""
-        from kafka_rescale.kafka.control_topic import ControlTopic
-
-        connection = KafkaRescaleHook(kafka_config_id=self.kafka_conn_id).connection()
-        if not ControlTopic(connection, self.application_id).read().processors.expanding:
-            self.log.info("No processor is being added.")
-            return {}
-        return super().execute(context)
-
-    def _arguments(self, context: Context) -> list[str]:
-        from kafka_rescale.core.processing.request import WarmUpRequest
-        from kafka_rescale.operations.load import load_pipeline_application
-
-        application = load_pipeline_application(self.application_file)
-        request = WarmUpRequest(pipeline=application.pipeline, state_dir=application.state_dir)
-        return [*super()._arguments(context), "--request", request.model_dump_json()]
+    name = processing.thread_for(thread)
+    if name in {each.name for each in processing.threads}:
+        return name
+    client = client_of(thread)
+    record = processing.client(client)
+    raise UnsafeState(
+        f"stream thread {thread}",
+        found=f"its death{f' ({cause})' if cause else ''}; its client is {record.state if record else 'gone'}",
+        expected="a thread that replaces it",
+        remedy="So the handler has decided (uncaught.exception.handler). See the thread's log, then start the "
+        f"client again: start-client FILE --client {client}. Until then other clients have its tasks, from the "
+        "next run on.",
+    ) from cause

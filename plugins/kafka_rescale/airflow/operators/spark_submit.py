@@ -25,6 +25,7 @@ from kafka_rescale.airflow.spark_files import connector, job_file
 from kafka_rescale.core.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from kafka_rescale.core.declared_clients import DeclaredClient
     from kafka_rescale.kafka.connection import KafkaConnection
 
 CONFIG = "KAFKA_RESCALE_KAFKA_CONFIG"
@@ -40,7 +41,7 @@ class RescaleSparkSubmitOperator(SparkSubmitOperator):
 
     :param application_id: base name of the application
     :param job: ``restore``, ``warm_up``, ``catch_up``, ``bridge``, ``rehearse``, ``move``, ``snapshot``,
-        ``process``, ``warm_up_processors`` or ``verify``
+        ``process``, ``warm_up_processors``, ``keep_warm`` or ``verify``
     :param stage: index of the stage for ``restore`` and ``warm_up``
     :param acceptable_lag: offsets per partition, for ``warm_up`` and ``catch_up`` (templated)
     :param silent_seconds: how long nothing must have come into the old topic, for ``bridge``
@@ -60,6 +61,7 @@ class RescaleSparkSubmitOperator(SparkSubmitOperator):
     ui_color = "#fbe3c9"
     operator_extra_links = (*SparkSubmitOperator.operator_extra_links, ApplicationPageLink())
     env_vars: dict[str, str] | None
+    conf: dict[str, Any] | None
     jars: str | None
     packages: str | None
 
@@ -104,6 +106,11 @@ class RescaleSparkSubmitOperator(SparkSubmitOperator):
             self.py_files = self._package_zip(Path(directory))
             self._submit(connection, context)
         return result_of(connection, self.application_id, self.result_key)
+
+    def _runs_on(self, client: DeclaredClient) -> None:
+        """Submit to the Spark of a pipeline's client, with its configuration."""
+        self.conf = {**(self.conf or {}), **client.spark_conf}
+        self._conn_id: str = client.spark_conn_id or self._conn_id
 
     def _submit(self, connection: KafkaConnection, context: Context) -> None:
         try:

@@ -10,9 +10,17 @@ from kafka_rescale.airflow.operators.base import RescaleOperator
 
 
 class AddStreamThreadOperator(RescaleOperator):
-    """Add a stream thread to a pipeline; it has its part from the next run on."""
+    """
+    Add a stream thread to a pipeline; it has its part from the next run on.
+
+    :param client: id of the client that gets it; None is the only one
+    """
 
     operator_extra_links = ()
+
+    def __init__(self, *, client: str | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.client = client
 
     def execute(self, context: Context) -> str | None:
         """Return the thread's name; None if the pipeline is not running."""
@@ -20,7 +28,7 @@ class AddStreamThreadOperator(RescaleOperator):
         from kafka_rescale.operations.stream_threads import add_stream_thread
 
         application = load_pipeline_application(self.application_file)
-        name = add_stream_thread(application.application_id, self.connection(application))
+        name = add_stream_thread(application.application_id, self.connection(application), self.client)
         self.log.info("%s", name or "no thread was added: the pipeline is not running")
         return name
 
@@ -30,13 +38,15 @@ class RemoveStreamThreadOperator(RescaleOperator):
     Remove a stream thread of a pipeline, and wait until it has ended.
 
     :param timeout_seconds: how long to wait; None doesn't
+    :param client: id of the client that loses it; None is the only one
     """
 
     operator_extra_links = ()
 
-    def __init__(self, *, timeout_seconds: float | None = None, **kwargs: Any) -> None:
+    def __init__(self, *, timeout_seconds: float | None = None, client: str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.timeout_seconds = timeout_seconds
+        self.client = client
 
     def execute(self, context: Context) -> str | None:
         """Return the thread's name; None if there is none."""
@@ -45,6 +55,6 @@ class RemoveStreamThreadOperator(RescaleOperator):
 
         application = load_pipeline_application(self.application_file)
         connection = self.connection(application)
-        name = remove_stream_thread(application.application_id, connection, self.timeout_seconds)
+        name = remove_stream_thread(application.application_id, connection, self.timeout_seconds, self.client)
         self.log.info("%s", name or "no thread was removed: there is none")
         return name

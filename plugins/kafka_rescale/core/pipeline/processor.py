@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -39,14 +40,14 @@ class TaskContext:
         return self.marks.setdefault(name, Mark(initial))
 
 
-class Processor:
+class Processor(ABC):
     """A node of a task; ``forward`` hands a record to all nodes behind it, in the order of the program."""
 
     forward: Forward
 
+    @abstractmethod
     def process(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
         """Do what the node does with one record."""
-        raise NotImplementedError
 
 
 def forward_to(successors: list[Processor]) -> Forward:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -63,9 +64,9 @@ class Columnar(Processor):
 
     function: Callable[..., Any] | None = None
 
+    @abstractmethod
     def apply(self, batch: Batch) -> None:
         """Do what ``process`` does, to all records of a batch."""
-        raise NotImplementedError
 
 
 class Filter(Columnar):

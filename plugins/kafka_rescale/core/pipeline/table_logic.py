@@ -6,6 +6,7 @@ its store when something reads it by key, filters and mappings are computed wher
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -28,14 +29,14 @@ class Reader(NamedTuple):
     getter: Callable[[TaskContext], Getter]
 
 
-class TableLogic:
+class TableLogic(ABC):
     """A table; ``sends_old`` is whether its updates say what was there before."""
 
     sends_old = False
 
+    @abstractmethod
     def reader(self) -> Reader:
         """Return how it is read by key, and see to it that it can be."""
-        raise NotImplementedError
 
     def send_old(self, *, force: bool = True) -> bool:
         """Let its updates say what was there before, and return whether they do.

@@ -1,4 +1,4 @@
-"""What a pipeline makes of partition counts that have changed, and of more processors (KIP-287)."""
+"""What a pipeline makes of partition counts that have changed (KIP-287)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from kafka_rescale.core.pipeline.builder import Pipeline
 from kafka_rescale.core.pipeline.task import SubTopology
 from kafka_rescale.core.processing.grown_topic import GrownTopic
 from kafka_rescale.core.processing.processors_record import PipelineProcessors, ProcessorCounts, SourceTopic
-from kafka_rescale.core.processors import Processors
 
 BEGIN_ANEW = "to begin anew, delete the changelogs and the committed offsets of the application"
 
@@ -151,54 +150,45 @@ def grown_topics(
     }
 
 
-def initial_counts(pipeline: Pipeline, processors: PipelineProcessors, declared: Declared) -> dict[str, int]:
-    """Return the initial counts of the topics that tasks write by linear hashing.
+def initial_counts(
+    pipeline: Pipeline, processors: PipelineProcessors, declared: Declared, names: Mapping[str, str]
+) -> dict[str, int]:
+    """Return the initial counts of the topics that tasks write by linear hashing, by full names.
 
     Outputs, if that is declared; repartition topics always, by the initial processors of those who read them.
+
+    :param names: full names of topics, by the pipeline's own; others are left out.
     """
     read = {
-        topic: processors.sub_topologies[part.id].initial
+        names[topic]: processors.sub_topologies[part.id].initial
         for part in pipeline.sub_topologies()
         for topic in part.sources
-        if topic in declared.repartitions
+        if topic in declared.repartitions and topic in names
     }
     return {**declared.linear, **read}
 
 
-def expanded(
-    known: PipelineProcessors,
-    parts: Iterable[SubTopology],
-    counts: Mapping[str, int],
-    repartitions: Collection[str],
-    target: int,
-    chosen: Collection[int] = (),
-) -> PipelineProcessors:
-    """Return the record with more processors asked for; idempotent.
+def require_order(
+    live: PipelineProcessors, found: PipelineProcessors, parts: Iterable[SubTopology], declared: Declared
+) -> None:
+    """Refuse a backfill of which the keys have moved, and nobody can tell in which order to read their partitions.
 
-    :param counts: partitions of every source topic now; repartition topics grow by themselves.
-    :param chosen: sub-topologies; none are all of them.
-    :raises InvalidInput: there is no such sub-topology.
-    :raises Refused: fewer than now, more than partitions, or another expansion is under way.
+    :param live: the record of the generation at work.
+    :param found: that of the backfill, as it would begin.
+    :raises Refused: an input of a sub-topology with state has grown, and isn't placed by linear hashing.
     """
-    by_number = {part.id: part for part in parts}
-    if not known.sub_topologies or set(chosen) - by_number.keys():
-        raise InvalidInput(
-            "sub-topologies" if known.sub_topologies else "pipeline",
-            found=", ".join(map(str, chosen)) or "no run yet",
-            expected=", ".join(map(str, by_number)) + ", and a first run, which fixes the initial processors",
-            remedy="Correct the numbers (`describe()` shows them), or run the pipeline once.",
-        )
-    for number in sorted(chosen or by_number):
-        now, external = known.sub_topologies[number], set(by_number[number].sources) - set(repartitions)
-        least = min([counts[topic] for topic in external], default=max(target, now.count))
-        Processors(now.initial, now.count, max(least, now.count)).with_count(target)
-        if now.expanding_to not in {0, target}:
-            raise Refused(
-                f"sub-topology {number}",
-                found=f"an expansion from {now.count} to {now.expanding_to} processors under way",
-                expected="one expansion at a time",
-                remedy="Wait until it has switched, then expand again.",
-            )
-        if target > now.count:
-            known = known.with_counts(number, expanding_to=target)
-    return known
+    for part in parts:
+        counts = found.sub_topologies[part.id]
+        external = set(part.sources) & live.topics.keys() - set(declared.repartitions)
+        for topic in sorted(external) if part.stores else ():
+            before, now = live.topics[topic], found.topics[topic]
+            has_grown = bool(before.grown_at_ms) or before.partitions < now.partitions
+            is_ordered = now.grown_at_ms and declared.fits(topic, counts.initial)
+            if has_grown and not is_ordered:
+                raise Refused(
+                    f"backfill of input {topic!r}",
+                    found=f"{now.partitions} partitions, more than there were, and no declared linear hashing",
+                    expected="linear hashing, by which it is known where keys have been before",
+                    remedy="If its producers use it, declare under `linear_hashing` with how many partitions the "
+                    "topic was created. Otherwise nobody knows any more which of a key's records came first.",
+                )

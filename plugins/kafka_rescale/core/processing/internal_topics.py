@@ -12,6 +12,9 @@ from kafka_rescale.core.topology import Topology, internal_topic
 ADDITIONAL_RETENTION_MS = 24 * 3600 * 1000
 """``windowstore.changelog.additional.retention.ms``."""
 
+KEEP_ALL = {"retention.ms": "-1"}
+"""Of a generation for the past: brokers go by the times of records, and would delete what is just written."""
+
 _REPARTITION = {
     "cleanup.policy": "delete",
     "segment.bytes": "52428800",

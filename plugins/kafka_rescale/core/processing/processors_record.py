@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from kafka_rescale.core.assignment.tasks import TaskId
 from kafka_rescale.core.linear_hashing import coarser
 from kafka_rescale.core.processors import NewProcessor, Processors, new_processors
 from kafka_rescale.core.values import Value
@@ -86,6 +87,15 @@ class PipelineProcessors(Value):
     def expanding(self) -> tuple[int, ...]:
         """The sub-topologies that are being given more processors."""
         return tuple(number for number, counts in self.sub_topologies.items() if counts.expanding_to)
+
+    @property
+    def split(self) -> frozenset[TaskId]:
+        """The tasks that new processors are being split from."""
+        return frozenset(
+            TaskId(number, counts.parent(new))
+            for number, counts in self.sub_topologies.items()
+            for new in range(counts.count, counts.largest)
+        )
 
     def with_counts(self, number: int, **changes: object) -> PipelineProcessors:
         """Return the record with a sub-topology changed."""

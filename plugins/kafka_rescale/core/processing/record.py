@@ -1,18 +1,16 @@
-"""Who processes what: the stream threads of a pipeline and their tasks, as the control topic keeps them."""
+"""Who processes what: clients, their stream threads and tasks, as the control topic keeps them."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from pydantic import Field
 
 from kafka_rescale.core.application_state import State, ThreadState
-from kafka_rescale.core.assignment.configs import AssignmentConfigs
-from kafka_rescale.core.assignment.high_availability import assign
-from kafka_rescale.core.assignment.over_threads import over_threads
-from kafka_rescale.core.assignment.tasks import Client, TaskId, Tasks
-from kafka_rescale.core.assignment.validation import require_valid
-from kafka_rescale.core.stream_threads import StreamsClient, StreamThread
+from kafka_rescale.core.assignment.assignment import Assignment, ClientTasks, Movement
+from kafka_rescale.core.assignment.tasks import Role, TaskId
+from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.stream_threads import StreamsClient, StreamThread, client_of
 from kafka_rescale.core.values import Value
 
 
@@ -20,19 +18,23 @@ class ThreadRecord(Value):
     """A stream thread.
 
     :param tasks: ids of what it runs.
+    :param replaces: the thread that had its tasks when the run began, and has died since.
     """
 
     name: str
     state: ThreadState
     tasks: tuple[str, ...] = ()
+    replaces: str = ""
 
 
-class Processing(Value):
-    """The client of a pipeline, as of its latest run.
+class ClientRecord(Value):
+    """A client of a pipeline, as of the latest run.
 
     :param num_stream_threads: with how many it was started.
-    :param run: the run that was given this assignment.
-    :param tasks: number of tasks by sub-topology.
+    :param standbys: ids of the tasks whose state it keeps warm.
+    :param state_dir: where it had its state when it last took part.
+    :param tags: ``client.tag.*``.
+    :param absent: why it has no part in this run, if it should have one.
     """
 
     client_id: str
@@ -40,8 +42,10 @@ class Processing(Value):
     threads: tuple[ThreadRecord, ...] = ()
     failed_stream_threads: int = 0
     num_stream_threads: int = 0
-    run: str = ""
-    tasks: dict[int, int] = Field(default_factory=dict)
+    standbys: tuple[str, ...] = ()
+    state_dir: str = ""
+    tags: dict[str, str] = Field(default_factory=dict)
+    absent: str = ""
 
     @property
     def client(self) -> StreamsClient:
@@ -54,21 +58,31 @@ class Processing(Value):
         """The threads that have a part in this run."""
         return tuple(t.name for t in self.threads if t.state is ThreadState.RUNNING)
 
-    def tasks_of(self, thread: str, sub_topologies: Collection[int]) -> list[TaskId]:
-        """Return what a thread runs of some sub-topologies."""
-        ids = [TaskId.parse(task) for t in self.threads if t.name == thread for task in t.tasks]
-        return [task for task in ids if task.subtopology in sub_topologies]
+    @property
+    def active(self) -> tuple[TaskId, ...]:
+        """What its threads run, sorted."""
+        return tuple(sorted(TaskId.parse(task) for thread in self.threads for task in thread.tasks))
 
     def with_client(
         self, client: StreamsClient, tasks: Mapping[str, Collection[TaskId]] | None = None
-    ) -> Processing:
+    ) -> ClientRecord:
         """Return the record after events of the client.
 
         :param tasks: by thread; None leaves every thread what it has.
         """
-        had = {t.name: t.tasks for t in self.threads}
-        given = had if tasks is None else {name: tuple(map(str, of)) for name, of in tasks.items()}
-        threads = (ThreadRecord(name=t.name, state=t.state, tasks=given.get(t.name, ())) for t in client.threads)
+        had = {t.name: t for t in self.threads}
+        given = {t.name: t.tasks for t in self.threads}
+        if tasks is not None:
+            given = {name: tuple(map(str, of)) for name, of in tasks.items()}
+        threads = (
+            ThreadRecord(
+                name=t.name,
+                state=t.state,
+                tasks=given.get(t.name, ()),
+                replaces=had[t.name].replaces if t.name in had and tasks is None else "",
+            )
+            for t in client.threads
+        )
         return self.model_copy(
             update={
                 "state": client.state,
@@ -78,51 +92,108 @@ class Processing(Value):
         )
 
 
-def next_run(
-    before: Processing | None, client_id: str, run: str, num_stream_threads: int, tasks: Mapping[int, int]
-) -> Processing:
-    """Return who runs what in the next run: threads that were added have their part, removed ones are gone.
+class MovementRecord(Value):
+    """A task that will move once the client that shall have it has caught up.
 
-    Between two runs nobody processes anything, so that a task changes hands without having to be revoked.
-
-    :param before: of the run before; None is the first one. Another number of threads in the file starts the
-        client anew, and then what was added and removed is forgotten (KIP-663).
-    :param tasks: number of tasks by sub-topology.
+    :param task: its id.
+    :param role: what moves.
+    :param runs_on: client that has it meanwhile.
+    :param goes_to: client that shall have it.
+    :param is_warming_up: whether that one restores it already.
+    :param is_swap: whether that one has the other one's standby for it.
     """
-    if before is None or before.num_stream_threads != num_stream_threads:
-        before = Processing(client_id=client_id, num_stream_threads=num_stream_threads)
-        client = before.client.start(num_stream_threads)
-    else:
-        client = before.client
-    client = _settled(client)
-    names = [thread.name for thread in client.threads]
-    ids = frozenset(TaskId(sub_topology, p) for sub_topology, count in tasks.items() for p in range(count))
-    dealt = over_threads(_active(client_id, ids, len(names)), names, _previous(before, ids)) if names else {}
-    return before.with_client(client, dealt).model_copy(update={"run": run, "tasks": dict(tasks)})
+
+    task: str
+    role: Role
+    runs_on: str
+    goes_to: str
+    is_warming_up: bool
+    is_swap: bool = False
 
 
-def _active(client_id: str, ids: frozenset[TaskId], threads: int) -> Collection[TaskId]:
-    all_tasks = Tasks(stateful=dict.fromkeys(ids, 0))
-    assignment = assign(all_tasks, [Client(client_id, threads)], AssignmentConfigs())
-    require_valid(assignment, all_tasks, [client_id])
-    return assignment.clients[client_id].active
+class Processing(Value):
+    """The clients of a pipeline, as of its latest run.
 
+    :param run: the run that was given this assignment.
+    :param at_ms: wall clock of the rebalance.
+    :param tasks: number of tasks by sub-topology.
+    :param movements: what is still to come.
+    :param revoked: ids of tasks that a client has to give back before anybody else may have them; while there are
+        any, a second rebalance follows.
+    """
 
-def _previous(before: Processing, ids: frozenset[TaskId]) -> dict[str, list[TaskId]]:
-    return {t.name: [task for task in map(TaskId.parse, t.tasks) if task in ids] for t in before.threads}
+    run: str = ""
+    at_ms: int = 0
+    tasks: dict[int, int] = Field(default_factory=dict)
+    clients: tuple[ClientRecord, ...] = ()
+    movements: tuple[MovementRecord, ...] = ()
+    revoked: tuple[str, ...] = ()
 
+    @property
+    def threads(self) -> tuple[ThreadRecord, ...]:
+        """The threads of all clients."""
+        return tuple(thread for client in self.clients for thread in client.threads)
 
-def _settled(client: StreamsClient) -> StreamsClient:
-    """Let threads that were asked to end be gone, and those that were added run."""
-    for thread in client.threads:
-        if thread.state is ThreadState.PENDING_SHUTDOWN:
-            client = client.thread_became(thread.name, ThreadState.DEAD)
-    for thread in client.threads:
-        for state in _TO_RUNNING.get(thread.state, ()):
-            client = client.thread_became(thread.name, state)
-    return client
+    @property
+    def running(self) -> tuple[str, ...]:
+        """The threads that have a part in this run."""
+        return tuple(thread for client in self.clients for thread in client.running)
 
+    @property
+    def state(self) -> State:
+        """The state of the application: that of its clients, as far as one of them can go on."""
+        states = {client.state for client in self.clients if not client.absent}
+        order = (State.REBALANCING, State.RUNNING, State.CREATED, *State)
+        return next((state for state in order if state in states), State.CREATED)
 
-_TO_RUNNING: Mapping[ThreadState, tuple[ThreadState, ...]] = {
-    ThreadState.STARTING: (ThreadState.PARTITIONS_ASSIGNED, ThreadState.RUNNING),
-}
+    @property
+    def assignment(self) -> Assignment:
+        """Who has which tasks, and what is still to come."""
+        return Assignment(
+            {c.client_id: ClientTasks(c.active, tuple(map(TaskId.parse, c.standbys))) for c in self.clients},
+            tuple(Movement(**{**m.model_dump(), "task": TaskId.parse(m.task)}) for m in self.movements),
+        )
+
+    def client(self, client_id: str) -> ClientRecord | None:
+        """Return a client by its id."""
+        return next((client for client in self.clients if client.client_id == client_id), None)
+
+    def the_client(self, client_id: str | None) -> ClientRecord:
+        """Return a client by its id, or the only one.
+
+        :raises InvalidInput: there is no such client, or there are several.
+        """
+        found = [client for client in self.clients if client_id in {None, client.client_id}]
+        if len(found) == 1:
+            return found[0]
+        raise InvalidInput(
+            "client of the pipeline",
+            found=f"no client {client_id!r}" if client_id is not None else f"{len(found)} clients, and no name",
+            expected=f"one of {', '.join(client.client_id for client in self.clients) or 'its clients'}",
+            remedy="Name one of them.",
+        )
+
+    def thread_for(self, thread: str) -> str:
+        """Return who does the work of a thread now: itself, or the one that replaces it in this run.
+
+        :param thread: as it was called when the run began.
+        """
+        return next((t.name for t in self.threads if t.replaces == thread), thread)
+
+    def tasks_of(self, thread: str, sub_topologies: Collection[int]) -> list[TaskId]:
+        """Return what a thread runs of some sub-topologies."""
+        ids = [TaskId.parse(task) for t in self.threads if t.name == thread for task in t.tasks]
+        return [task for task in ids if task.subtopology in sub_topologies]
+
+    def owned(self, threads: Iterable[str]) -> dict[str, list[TaskId]]:
+        """Return what clients own by some of their threads."""
+        found: dict[str, list[TaskId]] = {}
+        for thread in self.threads:
+            if thread.name in set(threads):
+                found.setdefault(client_of(thread.name), []).extend(map(TaskId.parse, thread.tasks))
+        return found
+
+    def with_clients(self, *changed: ClientRecord) -> Processing:
+        """Return the record with some of its clients changed."""
+        by_id = {client.client_id: client for client in changed}
+        return self.model_copy(update={"clients": tuple(by_id.get(c.client_id, c) for c in self.clients)})

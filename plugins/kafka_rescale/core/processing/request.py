@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kafka_rescale.core.processing.backfill import Backfill
 from kafka_rescale.core.values import Value
 
 
@@ -11,26 +12,50 @@ class ProcessRequest(Value):
     :param pipeline: ``module:name`` of the pipeline.
     :param state_dir: where state is kept between runs.
     :param thread: the stream thread.
+    :param began_as: the thread that it replaces in this run, if any: of the two there is one result.
     :param level: counting from 1 at the sub-topologies that no other one feeds.
+    :param backfill: a past interval, which the application's generation for it processes.
     """
 
     pipeline: str
     state_dir: str
     thread: str
     level: int
+    began_as: str = ""
+    backfill: Backfill | None = None
 
     @property
     def key(self) -> str:
         """The name of the job's result."""
-        return f"process/{self.level}/{self.thread}"
+        return f"process/{self.level}/{self.began_as or self.thread}"
 
 
-class WarmUpRequest(Value):
-    """The warm-up of a pipeline's new processors.
+class ClientRequest(Value):
+    """A job on the state that one client keeps.
 
     :param pipeline: ``module:name`` of the pipeline.
-    :param state_dir: where state is kept between runs.
+    :param state_dir: where the client keeps its state.
+    :param client_id: of the client.
     """
 
     pipeline: str
     state_dir: str
+    client_id: str
+
+
+class KeepWarmRequest(ClientRequest):
+    """The standbys and warm-ups of one client."""
+
+    @property
+    def key(self) -> str:
+        """The name of the job's result."""
+        return f"keep_warm/{self.client_id}"
+
+
+class WarmUpRequest(ClientRequest):
+    """The warm-up of the new processors that are split from those of one client."""
+
+    @property
+    def key(self) -> str:
+        """The name of the job's result."""
+        return f"warm_up_processors/{self.client_id}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.errors import UnsafeState
@@ -23,11 +24,13 @@ def task_start(
     sources: Mapping[TopicPartition, SourceRange],
     *,
     has_state: bool,
+    begins: Mapping[TopicPartition, int] = MappingProxyType({}),
 ) -> dict[TopicPartition, int]:
     """Return the next offset of every source partition; one that was never read begins at its log start.
 
     :param committed: of the application's group; partitions without an offset are absent.
     :param has_state: whether a changelog of the task holds anything.
+    :param begins: where partitions that were never read begin instead.
     :raises UnsafeState: records were deleted before they were processed, the topic is another one by now, or the
         offsets have expired while the state is still there.
     """
@@ -55,4 +58,12 @@ def task_start(
                 else "The topic was deleted and made anew, or has lost its end. Find out which, then set the "
                 "group's offset.",
             )
-    return {source: known.get(source, log.begin) for source, log in sources.items()}
+    for (topic, partition), offset in begins.items():
+        if (topic, partition) not in known and sources[topic, partition].begin > offset:
+            raise UnsafeState(
+                f"task {task}, topic {topic!r} partition {partition}",
+                found=f"records from {sources[topic, partition].begin} on",
+                expected=f"every record from offset {offset} on, which the backfill replays",
+                remedy="They were deleted meanwhile: choose a later interval.",
+            )
+    return {source: known.get(source, begins.get(source, log.begin)) for source, log in sources.items()}

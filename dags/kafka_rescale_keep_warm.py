@@ -1,0 +1,8 @@
+"""An Airflow DAG ``keep_warm_<application>`` per application file of runtime ``spark`` that has `clients`."""
+
+from __future__ import annotations
+
+from kafka_rescale.airflow.dag_factory import build_dags
+from kafka_rescale.airflow.keep_warm_dag import keep_warm_dag
+
+globals().update(build_dags(keep_warm_dag, "keep_warm", runtime="spark"))

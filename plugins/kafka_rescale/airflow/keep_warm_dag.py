@@ -1,0 +1,63 @@
+"""``keep_warm_<application>``: the standbys and warm-ups of a pipeline, on a schedule of their own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
+from airflow.sdk import DAG
+
+from kafka_rescale.airflow.dag_factory import START
+from kafka_rescale.airflow.operators.keep_warm import KeepWarmOperator, ProbeOperator, StandbysOperator
+from kafka_rescale.airflow.retries import DEFAULT_ARGS
+from kafka_rescale.core.acls import Role
+from kafka_rescale.core.pipeline_application import PipelineApplication
+
+DOC = """
+Keeps the standbys and warm-ups of `{application_id}` near what its tasks write, so that another client can take a
+task over without a pause.
+
+`standbys` finds the clients with something to read; for each there is one `spark-submit`, which reads changelogs
+into the client's `state.dir`. It writes nothing to Kafka, fences nobody, and may run beside
+`process_{application_id}`. `probe` triggers a run of that, if something warms up and the last rebalance was
+{seconds} s ago: what has caught up moves then.
+"""
+
+
+def keep_warm_dag(application: PipelineApplication, file: Path) -> DAG | None:
+    """Return the DAG that keeps a pipeline's standbys warm, or None for a pipeline with a single client.
+
+    It is a DAG of its own, because a restore that takes long must not hold the next run of the pipeline up.
+    """
+    if not application.clients:
+        return None
+    name = application.application_id
+    seconds = application.probing_rebalance_interval_ms // 1000
+    with DAG(
+        dag_id=f"keep_warm_{name}",
+        schedule=application.keep_warm_schedule,
+        start_date=START,
+        catchup=False,
+        max_active_runs=1,
+        default_args=DEFAULT_ARGS,
+        doc_md=DOC.format(application_id=name, seconds=seconds),
+        tags=["kafka-rescale", "keep-warm", *application.tags],
+    ) as dag:
+        standbys = StandbysOperator(task_id="standbys", application_file=str(file))
+        KeepWarmOperator.partial(
+            task_id="keep_warm",
+            application_file=str(file),
+            application_id=name,
+            kafka_conn_id=application.kafka_conn_id_of(Role.COPY),
+            conn_id=application.spark_conn_id,
+            conf=dict(application.spark_conf),
+        ).expand(client=standbys.output)
+        probe = ProbeOperator(task_id="probe", application_file=str(file))
+        probe >> TriggerDagRunOperator(
+            task_id="rebalance",
+            trigger_dag_id=f"process_{name}",
+            # Whoever looks a second time at the same rebalance finds that run, and is skipped.
+            trigger_run_id="{{ ti.xcom_pull(task_ids='probe') }}",
+            skip_when_already_exists=True,
+        )
+    return dag

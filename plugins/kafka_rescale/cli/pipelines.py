@@ -1,0 +1,124 @@
+"""Commands for pipelines: their threads (KIP-663), clients and processors (KIP-287), and how things stand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from kafka_rescale.cli.connections import connection_for
+from kafka_rescale.cli.output import Document, Rows
+from kafka_rescale.core.acls import Role
+from kafka_rescale.core.assignment.picture import svg
+from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.pipeline_application import PipelineApplication
+from kafka_rescale.core.processing.record import ClientRecord, Processing, ThreadRecord
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.operations.clients import remove_clients, start_clients
+from kafka_rescale.operations.load import load_pipeline_application
+from kafka_rescale.operations.processors import expand_processors
+from kafka_rescale.operations.stream_threads import add_stream_thread, remove_stream_thread
+
+NOT_RUNNING = "No thread was {}: the pipeline has never run, or is not running."
+
+
+def added(file: Path, config: Path | None, client: str | None) -> Document:
+    """Add a thread, and return what to say about it."""
+    application, connection = _opened(file, config)
+    name = add_stream_thread(application.application_id, connection, client)
+    text = NOT_RUNNING.format("added") if name is None else f"{name} has its part from the next run on."
+    return Document(data={"thread": name}, text=text)
+
+
+def removed(file: Path, config: Path | None, timeout_seconds: float | None, client: str | None) -> Document:
+    """Remove a thread, and return what to say about it."""
+    application, connection = _opened(file, config)
+    name = remove_stream_thread(application.application_id, connection, timeout_seconds, client)
+    ended = "has ended." if timeout_seconds is not None else "ends with the next run."
+    text = NOT_RUNNING.format("removed") if name is None else f"{name} {ended}"
+    return Document(data={"thread": name}, text=text)
+
+
+def given_up(file: Path, config: Path | None, client: str | None, tag: str | None) -> Document:
+    """Give clients up, and return what to say about it.
+
+    :param tag: ``key=value``, for all clients that have it.
+    :raises InvalidInput: neither a client nor a tag is named.
+    """
+    key, separator, value = (tag or "").partition("=")
+    if (client is None) == (not separator):
+        raise InvalidInput(
+            "clients that shall be removed",
+            found=f"--client {client} --tag {tag}",
+            expected="one of --client ID and --tag KEY=VALUE",
+            remedy="Name a client, or a tag that all of them have.",
+        )
+    application, connection = _opened(file, config)
+    names = remove_clients(application, connection, client, (key, value) if separator else None)
+    text = f"{', '.join(names)}: from the next run on others have its tasks." if names else "Nobody was removed."
+    return Document(data={"clients": names}, text=text)
+
+
+def begun(file: Path, config: Path | None, client: str | None) -> Document:
+    """Start clients again, and return what to say about it."""
+    application, connection = _opened(file, config)
+    names = start_clients(application, connection, client)
+    text = f"{', '.join(names)}: takes part from the next run on." if names else "Nobody had ended."
+    return Document(data={"clients": names}, text=text)
+
+
+def expanded(file: Path, config: Path | None, processors: int, sub_topologies: Sequence[int]) -> Document:
+    """Ask for processors, and return what to say about it."""
+    application, connection = _opened(file, config)
+    known = expand_processors(application, connection, processors, sub_topologies)
+    lines = (
+        f"Sub-topology {number}: {counts.count} processors"
+        + (f", to become {counts.expanding_to} once the new ones are warm." if counts.expanding_to else ".")
+        for number, counts in known.sub_topologies.items()
+    )
+    return Document(data=known.model_dump(mode="json"), text="\n".join(lines))
+
+
+def pipeline_status(file: Path, config: Path | None, picture: Path | None) -> Document:
+    """Return how a pipeline and its clients stand, as of the latest rebalance.
+
+    :param picture: where the assignment is drawn, as SVG.
+    """
+    application = load_pipeline_application(file)
+    connection = connection_for(application, config, Role.PLAN)
+    connection.check()
+    state = ControlTopic(connection, application.application_id).read()
+    processing = state.processing or Processing()
+    assignment = processing.assignment
+    if picture is not None:
+        picture.write_text(svg(assignment))
+    return Document(
+        {"state": str(processing.state), **processing.model_dump(mode="json", exclude={"tasks"})},
+        f"{application.application_id}: {processing.state}, as of {processing.run or 'no run'}.",
+        (
+            Rows(
+                "Clients",
+                ("client", "state", "failed threads", "tags", "absent"),
+                list(map(_client, processing.clients)),
+            ),
+            Rows("Stream threads", ("thread", "state", "tasks"), list(map(_thread, processing.threads))),
+            Rows("Assignment", ("client", "active", "standbys"), list(assignment.rows())),
+            Rows("To come", ("task", "role", "runs on", "goes to", "waits for"), list(assignment.movement_rows())),
+        ),
+    )
+
+
+def _client(client: ClientRecord) -> tuple[object, ...]:
+    tags = ", ".join(f"{key}={value}" for key, value in sorted(client.tags.items()))
+    return client.client_id, str(client.state), client.failed_stream_threads, tags, client.absent
+
+
+def _thread(thread: ThreadRecord) -> tuple[object, ...]:
+    return thread.name, str(thread.state), ", ".join(thread.tasks)
+
+
+def _opened(file: Path, config: Path | None) -> tuple[PipelineApplication, KafkaConnection]:
+    application = load_pipeline_application(file)
+    connection = connection_for(application, config, Role.ADMIN)
+    connection.check()
+    return application, connection

@@ -1,0 +1,120 @@
+"""What a person asks for when a run is triggered: threads and clients that come and go with it, processors."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from kafka_rescale.core.errors import Refused
+from kafka_rescale.core.processing.record import ClientRecord, Processing
+
+ADD_STREAM_THREAD = "add_stream_thread"
+REMOVE_STREAM_THREAD = "remove_stream_thread"
+REMOVE_TIMEOUT = "remove_stream_thread_timeout_seconds"
+REMOVE_CLIENT = "remove_client"
+START_CLIENT = "start_client"
+EXPAND_PROCESSORS = "expand_processors"
+
+
+@dataclass(frozen=True)
+class Adjustments:
+    """Changes before a rebalance.
+
+    :param add_to: client that gets a stream thread.
+    :param remove_from: client that loses a stream thread.
+    :param timeout_seconds: how long to wait for the end of a thread that may still be at work; None doesn't.
+    :param remove: client that is given up.
+    :param start: client that is started again.
+    :param processors: how many every sub-topology shall have.
+    """
+
+    add_to: str | None = None
+    remove_from: str | None = None
+    timeout_seconds: float | None = None
+    remove: str | None = None
+    start: str | None = None
+    processors: int | None = None
+
+    @classmethod
+    def of(cls, params: Mapping[str, Any]) -> Self:
+        """Return what the params of a run ask for."""
+        return cls(
+            params.get(ADD_STREAM_THREAD),
+            params.get(REMOVE_STREAM_THREAD),
+            params.get(REMOVE_TIMEOUT),
+            params.get(REMOVE_CLIENT),
+            params.get(START_CLIENT),
+            params.get(EXPAND_PROCESSORS),
+        )
+
+
+NOTHING_ASKED = Adjustments()
+
+
+def adjusted(processing: Processing, asked: Adjustments) -> Processing:
+    """Return the clients after what was asked for; the next rebalance goes by that.
+
+    :raises InvalidInput: there is no such client.
+    :raises Refused: nobody would be left.
+    """
+    if asked.start is not None:
+        processing = clients_started(processing, {processing.the_client(asked.start).client_id})
+    if asked.remove is not None:
+        processing = clients_removed(processing, {processing.the_client(asked.remove).client_id})
+    if asked.add_to is not None:
+        processing = thread_added(processing, asked.add_to)[0]
+    if asked.remove_from is not None:
+        processing = thread_removed(processing, asked.remove_from)[0]
+    return processing
+
+
+def thread_added(processing: Processing, client_id: str | None) -> tuple[Processing, str | None]:
+    """Add a thread, and return its name; None if the client is not running.
+
+    :param client_id: None is the only client.
+    """
+    record = processing.the_client(client_id)
+    client, name = record.client.add_stream_thread()
+    return processing.with_clients(record.with_client(client)), name
+
+
+def thread_removed(processing: Processing, client_id: str | None) -> tuple[Processing, str | None]:
+    """Ask a thread to end, and return its name; None if there is none or the client can't lose one.
+
+    :param client_id: None is the only client.
+    """
+    record = processing.the_client(client_id)
+    client, name = record.client.remove_stream_thread()
+    return processing.with_clients(record.with_client(client)), name
+
+
+def clients_removed(processing: Processing, ids: Collection[str]) -> Processing:
+    """Give clients up; those that have ended before stay as they are.
+
+    :raises Refused: nobody would be left.
+    """
+    going_on = {c.client_id for c in processing.clients if c.state.is_running_or_rebalancing}
+    ended = going_on & set(ids)
+    if ended and ended == going_on:
+        raise Refused(
+            "clients of the pipeline",
+            found=f"{', '.join(sorted(ended))}, which are all that are left",
+            expected="another client that is running",
+            remedy="Start another one first; or pause the DAG, if the pipeline shall stop.",
+        )
+    closed = (c.with_client(c.client.close()) for c in processing.clients if c.client_id in ended)
+    return processing.with_clients(*closed)
+
+
+def clients_started(processing: Processing, ids: Collection[str]) -> Processing:
+    """Let clients that have ended or are absent begin anew; those that are running go on.
+
+    One that is absent joins without the state that it had: its directory is made again.
+    """
+    again = (
+        ClientRecord(client_id=c.client_id, state_dir="" if c.absent else c.state_dir)
+        for c in processing.clients
+        if c.client_id in ids and not c.state.is_running_or_rebalancing
+    )
+    return processing.with_clients(*again)

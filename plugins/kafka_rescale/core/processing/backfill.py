@@ -1,0 +1,146 @@
+"""A past interval that is processed once more, by a generation of its own beside the one that is at work.
+
+The state as of the start of the interval is made again by replaying what came before it. A changelog can't tell
+it: it is compacted, and says what is now. So all records before the end of the interval are processed, in the
+order of the log, and outputs are written of those only that are not before its start. What came late, with a time
+in the interval and behind others in the log, belongs to it; so inputs are read to their present ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import UTC, datetime
+
+from kafka_rescale.core.errors import InvalidInput, Refused
+from kafka_rescale.core.pipeline_application import PipelineApplication
+from kafka_rescale.core.snapshot_exactness import Coverage
+from kafka_rescale.core.topology import Topology
+from kafka_rescale.core.values import Value
+
+
+class Backfill(Value):
+    """What is processed once more, and where its results go.
+
+    :param start_ms: of the interval, by the timestamps of records.
+    :param end_ms: exclusive.
+    :param history_ms: how far before the start the replay begins; None is the beginning of the log.
+    :param outputs: full names of the topics written, by the pipeline's own.
+    """
+
+    start_ms: int
+    end_ms: int
+    history_ms: int | None = None
+    outputs: dict[str, str]
+
+    @property
+    def replayed_from_ms(self) -> int | None:
+        """The time of the first record that is needed; None needs them all."""
+        return None if self.history_ms is None else self.start_ms - self.history_ms
+
+    def generation(self, application_id: str) -> str:
+        """Return the id of the generation: its group, and the prefix of transactional ids and internal topics."""
+        return f"{application_id}-backfill-{_compact(self.start_ms)}-{_compact(self.end_ms)}"
+
+    def application(self, generation: str) -> str:
+        """Return the id of the application that a generation for it belongs to."""
+        return generation.removesuffix(self.generation(""))
+
+
+def backfill_of(application: PipelineApplication, topology: Topology, start: str, end: str) -> Backfill:
+    """Return what a run for a past interval has to do.
+
+    :param start: ISO 8601 with an offset, as Airflow renders ``data_interval_start``.
+    :param end: exclusive.
+    :raises InvalidInput: a time can't be read.
+    :raises Refused: the file doesn't say where outputs go, they would go where the pipeline's own go, or the
+        interval is empty.
+    """
+    start_ms, end_ms = _ms(start), _ms(end)
+    if start_ms >= end_ms:
+        raise Refused(
+            "interval of the backfill",
+            found=f"{start} to {end}",
+            expected="a start before its end",
+            remedy="Name both. Runs of a schedule have the interval of the schedule.",
+        )
+    declared = application.backfill
+    outputs = {} if declared is None else declared.outputs
+    if missing := sorted(set(topology.outputs) - outputs.keys()):
+        raise Refused(
+            f"backfill of {application.application_id}",
+            found=f"nothing about where {', '.join(missing)} should go",
+            expected="`backfill: {outputs: {topic: another topic}}` for every output",
+            remedy="Declare them in the application file. What the pipeline has written stays as it is.",
+        )
+    used = {*topology.inputs, *topology.outputs}
+    if shared := sorted({outputs[topic] for topic in topology.outputs} & used):
+        raise Refused(
+            f"backfill of {application.application_id}",
+            found=f"outputs that go to {', '.join(shared)}",
+            expected="topics that the pipeline neither reads nor writes",
+            remedy="Name other topics under `backfill.outputs`.",
+        )
+    history = None if declared is None or declared.history_seconds is None else declared.history_seconds * 1000
+    wanted = {topic: outputs[topic] for topic in topology.outputs}
+    return Backfill(start_ms=start_ms, end_ms=end_ms, history_ms=history, outputs=wanted)
+
+
+def require_history(source: str, backfill: Backfill, coverage: Coverage, *, is_compacted: bool) -> None:
+    """Refuse an input that no longer has what the interval, and the state before it, follow from.
+
+    :param source: ``<topic>-<partition>``.
+    :param coverage: of the log from the offset where the replay begins; looked at closely if it is compacted.
+    :raises Refused: records were deleted or compacted away.
+    """
+    if not (coverage.is_headless or (is_compacted and not coverage.is_whole)):
+        return
+    since = backfill.replayed_from_ms
+    needed = "its beginning" if since is None or is_compacted else _iso(since)
+    raise Refused(
+        f"backfill of input {source}",
+        found=f"a log that begins at offset {coverage.begin}"
+        if coverage.is_headless
+        else f"records compacted away before offset {coverage.hole_end}",
+        expected=f"every record since {needed}, from which the state at the start follows",
+        remedy="Choose a later interval. If the state goes back only so far, as that of windows does, say so by "
+        "`backfill.history_seconds`; of a compacted topic everything is needed.",
+    )
+
+
+def first_needed(begin: int, first_since: int | None, *, is_compacted: bool) -> int:
+    """Return the offset at which the replay of a partition begins, or one below the log start if that is gone.
+
+    :param begin: log start.
+    :param first_since: of the records that are left, the first one needed by its time; None needs them all.
+    """
+    if first_since is None or is_compacted:
+        return 0
+    return begin - 1 if first_since == begin > 0 else first_since
+
+
+def topics_of(topology: Topology, backfill: Backfill | None) -> Collection[str]:
+    """Return the topics that have to be there before a run."""
+    moved = {} if backfill is None else backfill.outputs
+    return {*topology.inputs, *(moved.get(topic, topic) for topic in topology.outputs)}
+
+
+def _ms(text: str) -> int:
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise InvalidInput(
+            "interval of the backfill",
+            found=repr(text),
+            expected="a start and an end, as ISO 8601",
+            remedy="Name both, for example 2026-01-01T00:00:00+00:00.",
+        ) from None
+    return round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def _iso(at_ms: int) -> str:
+    return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat()
+
+
+def _compact(at_ms: int) -> str:
+    text = f"{datetime.fromtimestamp(at_ms // 1000, UTC):%Y%m%dT%H%M%S}"
+    return f"{text}.{at_ms % 1000:03d}" if at_ms % 1000 else text

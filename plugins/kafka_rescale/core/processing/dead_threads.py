@@ -1,0 +1,43 @@
+"""What comes of a stream thread that died of an error, by the handler's decision (KIP-663, KIP-671)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kafka_rescale.core.application_state import ThreadState
+from kafka_rescale.core.processing.rebalance import settled
+from kafka_rescale.core.processing.record import ClientRecord, Processing, ThreadRecord
+from kafka_rescale.core.stream_threads import Decision, StreamsClient, client_of
+
+
+def thread_died(processing: Processing, name: str, decision: Decision) -> Processing:
+    """Return the record after the death of a thread; as it was if there is no such thread (any more).
+
+    A new thread takes over all that a replaced one had, at once. Whoever is shut down keeps its tasks for the rest
+    of this run, in which nobody else may have them; the next run's rebalance gives them to others.
+    """
+    record = processing.client(client_of(name))
+    if record is None or name not in {thread.name for thread in record.threads}:
+        return processing
+    client = record.client.thread_failed(name, decision).thread_became(name, ThreadState.DEAD)
+    if decision is Decision.REPLACE_THREAD:
+        client = settled(client)
+    after = processing.with_clients(_with_replaced(record, client, name))
+    if decision is not Decision.SHUTDOWN_APPLICATION:
+        return after
+    others = (other for other in processing.clients if other.client_id != record.client_id)
+    return after.with_clients(*(other.with_client(other.client.close_to_error()) for other in others))
+
+
+def _with_replaced(record: ClientRecord, client: StreamsClient, dead: str) -> ClientRecord:
+    after = record.with_client(client)
+    return after.model_copy(update={"threads": tuple(_threads(record, after, dead))})
+
+
+def _threads(before: ClientRecord, after: ClientRecord, dead: str) -> Iterator[ThreadRecord]:
+    known = {thread.name: thread for thread in before.threads}
+    # Names are used again: who stands for whom goes by the names that the threads of the run began with.
+    begun = known[dead].replaces or dead
+    for thread in after.threads:
+        is_new = thread.name not in known
+        yield thread.model_copy(update={"tasks": known[dead].tasks, "replaces": begun}) if is_new else thread

@@ -1,0 +1,41 @@
+"""How far a client's saved state of a task is behind, and whether a standby has anything to read."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from kafka_rescale.core.assignment.lags import task_lag
+from kafka_rescale.core.processing.task_state import MARKER, Changelog, SavedState, newest
+
+StoreLogs = Mapping[str, Changelog]
+"""The changelog partition of each logged store of a task, by the store's name."""
+
+
+def lag_of(saved: Mapping[str, Collection[SavedState]], logs: StoreLogs, now_ms: int) -> int | None:
+    """Return how many records saved state is behind, over all stores of a task; None if none of it can be used.
+
+    :param saved: what is saved of each store.
+    """
+    ends = positions = 0
+    has_any = False
+    for store, log in logs.items():
+        ends += log.end
+        usable = newest(saved.get(store, ()), log, now_ms)
+        if usable:
+            has_any = True
+            positions += log.end if log.end - usable[0].position <= MARKER else usable[0].position
+    return task_lag(positions, ends) if has_any else None
+
+
+def is_due(saved: Collection[SavedState], log: Changelog, now_ms: int) -> bool:
+    """Return whether a standby has something to do: read what was written, or say anew how old its state is.
+
+    Of a state older than ``delete.retention.ms`` nobody knows whether deletions are missing, so it is confirmed in
+    half that time.
+    """
+    usable = newest(saved, log, now_ms)
+    if not usable:
+        return log.end > log.begin
+    if log.end - usable[0].position > MARKER:
+        return True
+    return log.tombstone_ms is not None and now_ms - usable[0].as_of_ms >= log.tombstone_ms // 2

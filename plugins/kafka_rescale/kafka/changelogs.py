@@ -1,0 +1,62 @@
+"""Where the changelogs of a pipeline's tasks begin and end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kafka_rescale.core.assignment.tasks import TaskId, Tasks
+from kafka_rescale.core.pipeline.builder import Pipeline
+from kafka_rescale.core.processing.replicas import StoreLogs
+from kafka_rescale.core.processing.task_state import Changelog
+from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.copy_settings import SourceRules
+
+
+@dataclass(frozen=True)
+class KnownState:
+    """The state of a pipeline's tasks, as the brokers have it.
+
+    :param logs: changelog partitions by task and store, up to what is committed.
+    :param counts: number of tasks by sub-topology.
+    """
+
+    tasks: Tasks
+    logs: Mapping[TaskId, StoreLogs]
+    counts: Mapping[int, int]
+
+
+def known_state(
+    admin: ClusterAdmin, application_id: str, pipeline: Pipeline, counts: Mapping[int, int]
+) -> KnownState:
+    """Ask the brokers where the changelogs of all tasks begin and end; those that don't exist are left out.
+
+    :param counts: number of tasks by sub-topology; one that the last run didn't have yet has none.
+    """
+    names = {
+        part.id: {s.name: f"{application_id}-{s.changelog_topic}" for s in part.stores if s.is_logged}
+        for part in pipeline.sub_topologies()
+    }
+    topics = [topic for stores in names.values() for topic in stores.values()]
+    described = admin.describe_topics(topics)
+    begins, ends = admin.begin_offsets(topics), admin.end_offsets(topics)
+    logs = {
+        TaskId(part, partition): {
+            store: Changelog(
+                topic,
+                described[topic].topic_id,
+                partition,
+                begins[topic][partition],
+                ends[topic][partition],
+                SourceRules.of(described[topic]).tombstone_ms,
+            )
+            for store, topic in stores.items()
+            if topic in described
+        }
+        for part, stores in names.items()
+        if stores
+        for partition in range(counts.get(part, 0))
+    }
+    every = frozenset(TaskId(part, partition) for part, count in counts.items() for partition in range(count))
+    ends_of = {task: sum(log.end for log in stores.values()) for task, stores in logs.items()}
+    return KnownState(Tasks(ends_of, every - logs.keys()), logs, counts)

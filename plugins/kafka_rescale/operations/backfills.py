@@ -1,0 +1,47 @@
+"""What a backfill needs: a past interval and what the state at its start follows from; and what it can't have."""
+
+from __future__ import annotations
+
+from kafka_rescale.core.errors import Refused
+from kafka_rescale.core.pipeline_application import PipelineApplication
+from kafka_rescale.core.processing.backfill import Backfill, require_history
+from kafka_rescale.core.snapshot_exactness import Coverage, coverage_of
+from kafka_rescale.core.topology import Topology
+from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.log_batches import log_batches
+from kafka_rescale.kafka.replay_offsets import replay_offsets
+
+
+def require_live(application: PipelineApplication, processors: int, backfill: Backfill | None) -> None:
+    """Refuse processors for a backfill.
+
+    :raises Refused: there is an interval.
+    """
+    if backfill is not None:
+        raise Refused(
+            f"backfill {application.application_id}",
+            found=f"{processors} processors that are asked for",
+            expected="no `expand_processors`: a backfill has those that its inputs began with",
+            remedy="Leave it out, or leave the interval out.",
+        )
+
+
+def require_interval(connection: KafkaConnection, topology: Topology, backfill: Backfill) -> None:
+    """Refuse an interval of which records are gone.
+
+    Only compacted topics are looked at batch by batch, from their beginnings: a table is made of all its records.
+
+    :raises Refused: they were deleted or compacted away.
+    """
+    admin = ClusterAdmin(connection)
+    described, begins = admin.describe_topics(topology.inputs), admin.begin_offsets(topology.inputs)
+    ends, replayed = admin.end_offsets(topology.inputs), replay_offsets(admin, topology.inputs, backfill)
+    for topic, by_partition in replayed.items():
+        is_compacted = "compact" in described[topic].cleanup_policy
+        for partition, start in by_partition.items():
+            begin, end = begins[topic][partition], ends[topic][partition]
+            coverage = Coverage(start, end, begin)
+            if is_compacted:
+                coverage = coverage_of(log_batches(connection, topic, partition, start, end), start, end, begin)
+            require_history(f"{topic}-{partition}", backfill, coverage, is_compacted=is_compacted)

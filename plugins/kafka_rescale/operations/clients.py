@@ -1,0 +1,75 @@
+"""Clients of a pipeline that are given up, and started again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+
+from kafka_rescale.core.control_records import Concern, ControlState
+from kafka_rescale.core.errors import Refused
+from kafka_rescale.core.pipeline_application import PipelineApplication
+from kafka_rescale.core.processing.adjustments import clients_removed, clients_started
+from kafka_rescale.core.processing.record import Processing
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.control_topic import ControlTopic
+
+
+def remove_clients(
+    application: PipelineApplication,
+    connection: KafkaConnection,
+    client_id: str | None = None,
+    tag: tuple[str, str] | None = None,
+) -> list[str]:
+    """Give clients up, because they are lost or shall be: from the next run on others have their tasks.
+
+    :param client_id: of one client.
+    :param tag: key and value of a tag, for all clients that have it: a lost rack.
+    :returns: ids of those that had not ended before.
+    :raises InvalidInput: the file has no such client.
+    :raises Refused: the pipeline has never run, or nobody would be left.
+    """
+    ids = {application.member(client_id).client_id} if client_id is not None else set()
+    if tag is not None:
+        key, value = tag
+        ids |= {c.client_id for c in application.members if c.client_tags.get(key) == value}
+    return _changed(application, connection, lambda processing: clients_removed(processing, ids))
+
+
+def start_clients(
+    application: PipelineApplication, connection: KafkaConnection, client_id: str | None = None
+) -> list[str]:
+    """Let clients that have ended, or are absent, begin anew with the next run.
+
+    :param client_id: of one client; None are all of them.
+    :returns: ids of those that begin anew.
+    :raises InvalidInput: the file has no such client.
+    :raises Refused: the pipeline has never run.
+    """
+    named = application.members if client_id is None else (application.member(client_id),)
+    ids: Collection[str] = {client.client_id for client in named}
+    return _changed(application, connection, lambda processing: clients_started(processing, ids))
+
+
+def _changed(
+    application: PipelineApplication, connection: KafkaConnection, event: Callable[[Processing], Processing]
+) -> list[str]:
+    changed: list[str] = []
+
+    def change(state: ControlState) -> Mapping[str, Processing]:
+        before = state.processing
+        if before is None:
+            raise Refused(
+                f"pipeline {application.application_id}",
+                found="no run of it so far",
+                expected="clients that have taken part in a run",
+                remedy="Run it, or take the client out of the application file.",
+            )
+        after = event(before)
+        changed[:] = [
+            a.client_id
+            for b, a in zip(before.clients, after.clients, strict=True)
+            if (a.state, a.absent) != (b.state, b.absent)
+        ]
+        return {Concern.PROCESSING: after} if after != before else {}
+
+    ControlTopic(connection, application.application_id).update(change)
+    return changed

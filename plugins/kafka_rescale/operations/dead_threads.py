@@ -1,0 +1,89 @@
+"""What is done about a stream thread whose ``spark-submit`` has failed, was killed, or has vanished."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from kafka_rescale.core.control_records import Concern, ControlState, JobResult
+from kafka_rescale.core.pipeline_application import PipelineApplication
+from kafka_rescale.core.processing.dead_threads import thread_died
+from kafka_rescale.core.processing.record import Processing
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.control_topic import Change, ControlTopic
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One attempt at a thread's part in a level of a run.
+
+    :param run: ``<dag_id>/<run_id>``.
+    :param job: the name of its result, ``process/<level>/<thread>``.
+    :param thread: as it was called when the run began.
+    :param number: counts from 1.
+    """
+
+    run: str
+    job: str
+    thread: str
+    number: int
+
+
+def failed(
+    application: PipelineApplication, connection: KafkaConnection, attempt: Attempt, reason: str
+) -> Processing | None:
+    """Let the handler decide about the thread of an attempt that has just failed.
+
+    :returns: the clients as they are now; None if another run's assignment is in force.
+    """
+    return _buried(application, connection, attempt, reason, lambda result: True)
+
+
+def take_over(
+    application: PipelineApplication, connection: KafkaConnection, attempt: Attempt
+) -> Processing | None:
+    """Let the handler decide about the thread of an earlier attempt, if that has never said what became of it.
+
+    :returns: the clients as they are now; None if another run's assignment is in force.
+    """
+
+    def vanished(result: JobResult | None) -> bool:
+        mine = result is not None and result.run == attempt.run
+        return mine and result is not None and result.state == "running" and result.attempt < attempt.number
+
+    return _buried(application, connection, attempt, "it has ended without a word", vanished)
+
+
+def _buried(
+    application: PipelineApplication,
+    connection: KafkaConnection,
+    attempt: Attempt,
+    reason: str,
+    is_dead: Callable[[JobResult | None], bool],
+) -> Processing | None:
+    def change(state: ControlState) -> Change:
+        processing, result = state.processing, state.results.get(attempt.job)
+        if processing is None or processing.run != attempt.run or not is_dead(result):
+            return {}
+        name = processing.thread_for(attempt.thread)
+        after = thread_died(processing, name, application.uncaught_exception_handler)
+        return {Concern.PROCESSING: after, **_closed(attempt, result, reason)}
+
+    control = ControlTopic(connection, application.application_id)
+    found = control.read()
+    if not is_dead(found.results.get(attempt.job)):
+        # The usual case costs no transaction.
+        return found.processing if found.processing and found.processing.run == attempt.run else None
+    processing = control.update(change).processing
+    return processing if processing is not None and processing.run == attempt.run else None
+
+
+def _closed(attempt: Attempt, result: JobResult | None, reason: str) -> Mapping[str, JobResult]:
+    """Say in the name of the dead job that it has failed, unless it has said so itself."""
+    if result is not None and result.run == attempt.run and result.state != "running":
+        return {}
+    known = result if result is not None and result.run == attempt.run else None
+    said = known or JobResult(job=attempt.job, run=attempt.run, attempt=attempt.number, state="failed")
+    return {
+        f"{Concern.RESULT}/{attempt.job}": said.model_copy(update={"state": "failed", "detail": reason[:2000]})
+    }

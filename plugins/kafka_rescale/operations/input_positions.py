@@ -1,0 +1,62 @@
+"""Where blue is in its inputs: it must have a position wherever they have records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.external_topics import InputPlan
+from kafka_rescale.core.journal import PartitionOffsets
+from kafka_rescale.core.plan import Plan
+from kafka_rescale.kafka.waiting import poll_until
+from kafka_rescale.operations.rescale import Rescale, blue
+
+COMMIT_SECONDS = 60
+"""Twice the default of ``commit.interval.ms`` with at-least-once."""
+
+
+def await_positions(rescale: Rescale, plan: Plan) -> None:
+    """Wait until blue has committed a position wherever its inputs have records; it is not asked to stop before.
+
+    One that has just been started has none until its first commit.
+
+    :raises UnsafeState: it has none for longer than that, or does not run.
+    """
+    found: dict[str, list[int]] = {}
+
+    def all_read() -> bool:
+        topics = [i.topic for i in plan.inputs]
+        committed = rescale.admin.committed(plan.blue, {i.topic: i.current for i in plan.inputs})
+        begins, ends = rescale.admin.begin_offsets(topics), rescale.admin.end_offsets(topics)
+        unread = {i.topic: unread_partitions(i, committed, begins[i.topic], ends[i.topic]) for i in plan.inputs}
+        found.clear()
+        found.update((topic, partitions) for topic, partitions in unread.items() if partitions)
+        return not found
+
+    if not all_read():
+        poll_until(
+            all_read,
+            seconds=COMMIT_SECONDS if rescale.lifecycle.is_running(blue(plan)) else 0,
+            otherwise=lambda: never_read(*next(iter(found.items()))),
+        )
+
+
+def unread_partitions(
+    read: InputPlan, committed: PartitionOffsets, begins: Mapping[int, int], ends: Mapping[int, int]
+) -> list[int]:
+    """Return the partitions that blue had a task for, and that have records but no position of it.
+
+    :param begins: of the input's partitions, as ``ends``.
+    """
+    known = range(read.earlier or len(ends))
+    return [p for p in known if p not in committed.get(read.topic, {}) and begins[p] != ends[p]]
+
+
+def never_read(topic: str, partitions: Sequence[int]) -> UnsafeState:
+    """Return the error about partitions without a position: where blue would begin there can only be guessed."""
+    return UnsafeState(
+        f"input {topic}",
+        found=f"records but no committed offset in partitions {list(partitions)}",
+        expected="every partition with records read and committed by the application",
+        remedy="Let the application process the whole input once, or commit its offsets explicitly.",
+    )

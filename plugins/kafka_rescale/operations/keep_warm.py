@@ -1,0 +1,78 @@
+"""What keeps standbys and warm-ups going: whose have something to read, and when to see whether it is enough."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from kafka_rescale.core.assignment.tasks import TaskId
+from kafka_rescale.core.pipeline_application import PipelineApplication
+from kafka_rescale.core.pipelines import pipeline_named
+from kafka_rescale.core.processing.request import KeepWarmRequest
+from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.changelogs import known_state
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.kafka.waiting import now_ms
+from kafka_rescale.spark.standby_task import works_due
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Whether a run shall be triggered, only to look whether warm-ups have caught up (KIP-441).
+
+    :param run_id: of the run; the same for everybody who asks after the same rebalance. Empty if none is needed.
+    :param reason: why, or why not.
+    """
+
+    run_id: str
+    reason: str
+
+
+def due_clients(application: PipelineApplication, connection: KafkaConnection) -> list[str]:
+    """Return the clients whose standbys and warm-ups have something to read.
+
+    A client whose ``state.dir`` can't be reached has none: the next rebalance finds it absent.
+    """
+    processing = ControlTopic(connection, application.application_id).read().processing
+    if processing is None:
+        return []
+    as_of_ms, pipeline = now_ms(), pipeline_named(application.pipeline)
+    known = known_state(ClusterAdmin(connection), application.application_id, pipeline, processing.tasks)
+    found = []
+    for client in application.members:
+        record = processing.client(client.client_id)
+        standbys = list(map(TaskId.parse, record.standbys)) if record is not None else []
+        try:
+            works = works_due(application.application_id, client.state_dir, standbys, known.logs, as_of_ms)
+        except OSError as error:
+            log.warning("client %s: %s", client.client_id, error)
+            continue
+        found += [client.client_id] if works else []
+    return found
+
+
+def request_for(application: PipelineApplication, client_id: str) -> KeepWarmRequest:
+    """Return what the job of a client is asked to do.
+
+    :raises InvalidInput: the file has no such client.
+    """
+    state_dir = application.member(client_id).state_dir
+    return KeepWarmRequest(pipeline=application.pipeline, state_dir=state_dir, client_id=client_id)
+
+
+def probe(application: PipelineApplication, connection: KafkaConnection) -> Probe:
+    """Return whether something warms up, and the last rebalance was ``probing.rebalance.interval.ms`` ago."""
+    processing = ControlTopic(connection, application.application_id).read().processing
+    if processing is None or not processing.assignment.is_probing_rebalance_needed:
+        return Probe("", "Nothing warms up: everything is where it should be.")
+    interval = application.probing_rebalance_interval_ms
+    waits = interval - (now_ms() - processing.at_ms)
+    if waits > 0:
+        return Probe("", f"{len(processing.movements)} tasks warm up; a rebalance is due in {waits // 1000} s.")
+    return Probe(
+        f"probing__{processing.at_ms}",
+        f"{len(processing.movements)} tasks warm up, and {interval // 1000} s are over since the last rebalance.",
+    )

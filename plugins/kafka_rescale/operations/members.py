@@ -1,0 +1,82 @@
+"""What the clients of a pipeline say of themselves at a rebalance: what state they have, and how old it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+from kafka_rescale.core.assignment.tasks import TaskId
+from kafka_rescale.core.declared_clients import DeclaredClient
+from kafka_rescale.core.pipeline_application import PipelineApplication
+from kafka_rescale.core.processing.rebalance import Member
+from kafka_rescale.core.processing.record import Processing
+from kafka_rescale.core.processing.replicas import StoreLogs, lag_of
+from kafka_rescale.kafka.changelogs import KnownState
+from kafka_rescale.spark.state_files import StateFiles
+
+AT_A_TIME = 8
+"""Directories that are looked into at a time: on an object store each takes tens of milliseconds."""
+
+
+def members_of(
+    application: PipelineApplication, before: Processing | None, known: KnownState, now_ms: int
+) -> list[Member]:
+    """Return every client of the file with the state that it has.
+
+    One whose ``state.dir`` can't be reached, or is no longer where it took part, is absent. The only client of a
+    file without `clients` is never: nobody else could have its tasks, and what it lacks is in the changelogs.
+    """
+    if not application.clients:
+        (alone,) = application.members
+        return [Member(alone.client_id, application.num_stream_threads, alone.state_dir)]
+    return [_member(application, client, before, known, now_ms) for client in application.clients]
+
+
+def _member(
+    application: PipelineApplication,
+    client: DeclaredClient,
+    before: Processing | None,
+    known: KnownState,
+    now_ms: int,
+) -> Member:
+    absent = _absence(application.application_id, client, before)
+    return Member(
+        client.client_id,
+        application.threads_of(client),
+        client.state_dir,
+        client.client_tags,
+        {} if absent else lags_of(application.application_id, client.state_dir, known.logs, now_ms),
+        absent,
+    )
+
+
+def _absence(application_id: str, client: DeclaredClient, before: Processing | None) -> str:
+    """Return why a client can't take part, if it can't; one that is new gets its directory."""
+    record = before.client(client.client_id) if before is not None else None
+    place = StateFiles(client.state_dir, application_id)
+    try:
+        if record is None or record.state_dir != client.state_dir:
+            place.create()
+            return ""
+        if place.is_there():
+            return ""
+    except OSError as error:
+        return f"{client.state_dir}: {error}"[:300]
+    return f"{client.state_dir}/{application_id} is no longer there"
+
+
+def lags_of(
+    application_id: str, state_dir: str, logs: Mapping[TaskId, StoreLogs], now_ms: int
+) -> dict[TaskId, int]:
+    """Return how many records a client is behind on each task of which it has state.
+
+    :param logs: of all stateful tasks.
+    """
+
+    def lag(task: TaskId) -> int | None:
+        saved = {store: StateFiles.of(state_dir, application_id, task, store).found() for store in logs[task]}
+        return lag_of(saved, logs[task], now_ms)
+
+    with ThreadPoolExecutor(AT_A_TIME) as pool:
+        found = dict(zip(logs, pool.map(lag, logs), strict=True))
+    return {task: behind for task, behind in found.items() if behind is not None}

@@ -1,0 +1,98 @@
+"""What a task's processor is handed, and what is written of the records that it emits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from confluent_kafka import Message
+
+from kafka_rescale.core.linear_hashing import LinearHashing
+from kafka_rescale.core.partitioners import partitioner_named
+from kafka_rescale.core.pipeline.task import Emitted, Record, TaskProcessor
+from kafka_rescale.core.processing.backfill import Backfill
+from kafka_rescale.core.topology import is_internal
+from kafka_rescale.kafka.task_producer import ANY_PARTITION, TaskProducer
+from kafka_rescale.spark.task_work import TaskWork
+
+PARTITIONER = partitioner_named("murmur2")
+
+
+def records_of(messages: Iterable[Message], work: TaskWork) -> Iterator[Record]:
+    """Yield what there is to process, under the pipeline's own names of topics."""
+    own_names, backfill = work.own_names, work.backfill
+    for message in messages:
+        record = _record(message, own_names)
+        if backfill is None or record.timestamp_ms < backfill.end_ms:
+            yield record
+
+
+def check_places(batch: Sequence[Record], work: TaskWork) -> None:
+    """Refuse records of a grown topic that are not where their keys belong.
+
+    :raises UnsafeState: one is elsewhere; it is named.
+    """
+    own_names = work.own_names
+    for full, topic in work.grown.items():
+        topic.check((r.partition, r.offset, r.key) for r in batch if r.topic == own_names[full])
+
+
+def processed(processor: TaskProcessor, batch: Sequence[Record], backfill: Backfill | None) -> list[Emitted]:
+    """Return what is to be written of what a batch makes.
+
+    Records before the interval of a backfill make the state that it begins with, and no output.
+    """
+    if backfill is None:
+        return processor.process_batch(batch)
+    found: list[Emitted] = []
+    for is_replayed, part in groupby(batch, lambda record: record.timestamp_ms < backfill.start_ms):
+        emitted = processor.process_batch(list(part))
+        found += (each for each in emitted if not is_replayed or is_internal(each.topic))
+    return found
+
+
+def write(producer: TaskProducer, emitted: Sequence[Emitted], work: TaskWork) -> None:
+    """Hand records for sinks to the producer, each for its partition."""
+    for record, partition in zip(emitted, _partitions(emitted, work), strict=True):
+        producer.produce(
+            work.names[record.topic],
+            record.value,
+            record.key,
+            partition,
+            timestamp=record.timestamp_ms,
+            headers=list(record.headers) or None,
+        )
+
+
+def _partitions(emitted: Sequence[Emitted], work: TaskWork) -> list[int]:
+    """Return where each record goes; a record without a key goes where the producer likes."""
+    found = [ANY_PARTITION if e.partition is None else e.partition for e in emitted]
+    by_topic: dict[str, list[int]] = {}
+    for at, record in enumerate(emitted):
+        if record.partition is None and record.partitioning_key is not None:
+            by_topic.setdefault(record.topic, []).append(at)
+    for topic, places in by_topic.items():
+        keys = [emitted[at].partitioning_key or b"" for at in places]
+        full = work.names[topic]
+        linear = work.linear.get(full)
+        partitioner = LinearHashing(linear) if linear else PARTITIONER
+        count = work.topics[full].partitions
+        for at, partition in zip(places, partitioner.partition_batch(keys, count), strict=True):
+            found[at] = partition
+    return found
+
+
+def _record(message: Message, own_names: Mapping[str, str]) -> Record:
+    key: Any = message.key()
+    value: Any = message.value()
+    headers: Any = message.headers()
+    return Record(
+        own_names[message.topic() or ""],
+        message.partition() or 0,
+        message.offset() or 0,
+        message.timestamp()[1],
+        key,
+        value,
+        tuple(headers) if headers else (),
+    )

@@ -1,0 +1,59 @@
+"""What names, states and tasks of stream threads have to be, by the rules alone (KIP-663)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kafka_rescale.core.application_state import State, ThreadState
+from kafka_rescale.core.assignment.tasks import TaskId
+from kafka_rescale.core.processing.record import Processing
+
+
+@dataclass
+class Client:
+    """What names and states of the threads have to be, by the rules alone (KIP-663).
+
+    :param states: by index: a name is free again once its thread is gone.
+    """
+
+    application_id: str
+    states: dict[int, ThreadState]
+
+    def name(self, index: int) -> str:
+        return f"{self.application_id}-StreamThread-{index}"
+
+    def add(self) -> str:
+        """The lowest index that nobody has, not even one who is about to end."""
+        index = next(i for i in range(1, len(self.states) + 2) if i not in self.states)
+        self.states[index] = ThreadState.STARTING
+        return self.name(index)
+
+    def remove(self, name: str | None) -> None:
+        """One that is alive, if there is any, has been asked to end."""
+        alive = [i for i, state in self.states.items() if state is not ThreadState.PENDING_SHUTDOWN]
+        assert (name is None) == (not alive)
+        if name is not None:
+            index = next(i for i in alive if self.name(i) == name)
+            self.states[index] = ThreadState.PENDING_SHUTDOWN
+
+    def next_run(self) -> None:
+        """Who was asked to end is gone, and everybody else runs."""
+        alive = (i for i, state in self.states.items() if state is not ThreadState.PENDING_SHUTDOWN)
+        self.states = dict.fromkeys(alive, ThreadState.RUNNING)
+
+    def check(self, found: Processing) -> None:
+        """Compare with what the control topic says."""
+        expected = {self.name(index): state for index, state in self.states.items()}
+        assert {thread.name: thread.state for thread in found.threads} == expected
+        assert found.state is State.RUNNING
+
+    def check_assignment(self, found: Processing, tasks: Mapping[int, int]) -> None:
+        """Every task has one thread that runs, and none has two more than another."""
+        self.check(found)
+        dealt = [task for thread in found.threads for task in thread.tasks]
+        every = {str(TaskId(part, p)) for part, count in tasks.items() for p in range(count)}
+        assert len(dealt) == len(set(dealt))
+        assert set(dealt) == (every if found.threads else set())
+        shares = [len(thread.tasks) for thread in found.threads]
+        assert not shares or max(shares) - min(shares) <= 1

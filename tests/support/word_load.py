@@ -1,0 +1,50 @@
+"""A producer that writes words while something else happens, and knows what it has written."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from confluent_kafka import Producer
+from kafka_rescale.kafka.connection import KafkaConnection
+
+PARTITIONS = 2
+WORDS = [b"word-%02d" % number for number in range(17)]
+
+
+@dataclass
+class Load:
+    """A producer that writes words all the time, and knows how many of each have arrived."""
+
+    connection: KafkaConnection
+    topic: str
+    per_second: int
+    written: Counter[bytes] = field(default_factory=Counter)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Write until the block ends; everything has arrived then."""
+        done = threading.Event()
+        thread = threading.Thread(target=self._write, args=(done,))
+        thread.start()
+        try:
+            yield
+        finally:
+            done.set()
+            thread.join()
+
+    def _write(self, done: threading.Event) -> None:
+        producer, chance = Producer(self.connection.client(**{"linger.ms": 5})), random.Random(1)
+        began, number = time.monotonic(), 0
+        while not done.wait(0.05):
+            while number < (time.monotonic() - began) * self.per_second:
+                word = chance.choice(WORDS)
+                producer.produce(self.topic, word, None, number % PARTITIONS, timestamp=1_700_000_000_000 + number)
+                self.written[word] += 1
+                number += 1
+        assert producer.flush(60) == 0

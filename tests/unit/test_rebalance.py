@@ -1,0 +1,209 @@
+"""Rebalances of a pipeline's clients: who takes part, what is handed over, and what becomes of the dead."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from kafka_rescale.core.application_state import State, ThreadState
+from kafka_rescale.core.assignment.configs import AssignmentConfigs
+from kafka_rescale.core.assignment.tasks import TaskId, Tasks
+from kafka_rescale.core.errors import InvalidInput, Refused
+from kafka_rescale.core.processing.adjustments import (
+    Adjustments,
+    adjusted,
+    clients_removed,
+    clients_started,
+    thread_added,
+    thread_removed,
+)
+from kafka_rescale.core.processing.dead_threads import thread_died
+from kafka_rescale.core.processing.rebalance import Member, Rebalance
+from kafka_rescale.core.processing.record import ClientRecord, Processing
+from kafka_rescale.core.stream_threads import Decision
+
+END = 100
+STATEFUL = [TaskId(0, p) for p in range(4)]
+TASKS = Tasks(dict.fromkeys(STATEFUL, END), frozenset(TaskId(1, p) for p in range(2)))
+CONFIGS = AssignmentConfigs(acceptable_recovery_lag=10, num_standby_replicas=1)
+A, B, C = (Member(name, 2, f"/{name}") for name in "abc")
+
+
+def having(member: Member, tasks: str, lag: int = 0, *, threads: int | None = None) -> Member:
+    """The member with state of some tasks."""
+    lags = {TaskId.parse(task): lag for task in tasks.split()}
+    return Member(member.client_id, threads or member.num_stream_threads, member.state_dir, member.tags, lags)
+
+
+def gone(member: Member) -> Member:
+    return Member(member.client_id, member.num_stream_threads, member.state_dir, absent="no such directory")
+
+
+def rebalanced(
+    before: Processing | None, *members: Member, run: str = "run", at_work: tuple[str, ...] = ()
+) -> Processing:
+    return Rebalance(run, 1_000, TASKS, members, CONFIGS).of(before, at_work)
+
+
+def places(processing: Processing) -> Mapping[str, tuple[str, str]]:
+    """Active tasks and standbys by client."""
+    return {c.client_id: (" ".join(map(str, c.active)), " ".join(c.standbys)) for c in processing.clients}
+
+
+def record(processing: Processing, client: str) -> ClientRecord:
+    found = processing.client(client)
+    assert found is not None
+    return found
+
+
+FIRST = rebalanced(None, A, B)
+
+
+def test_every_task_is_active_on_one_client_with_a_standby_on_another() -> None:
+    assert places(FIRST) == {"a": ("0_0 0_2 1_0", "0_1 0_3"), "b": ("0_1 0_3 1_1", "0_0 0_2")}
+    assert FIRST.running == ("a-StreamThread-1", "a-StreamThread-2", "b-StreamThread-1", "b-StreamThread-2")
+    assert [len(t.tasks) for t in FIRST.threads] == [2, 1, 2, 1]
+    assert (FIRST.state, FIRST.tasks, FIRST.revoked) == (State.RUNNING, {0: 4, 1: 2}, ())
+    assert Processing.model_validate_json(FIRST.model_dump_json()) == FIRST
+
+
+def test_a_client_that_is_gone_is_replaced_by_its_standbys() -> None:
+    a = having(A, "0_0 0_1 0_2 0_3", 5)
+    for left in ((a, gone(B)), (a,)):
+        after = rebalanced(FIRST, *left)
+        assert places(after)["a"][0] == "0_0 0_1 0_2 0_3 1_0 1_1"
+    absent = record(rebalanced(FIRST, a, gone(B)), "b")
+    assert (absent.state, absent.threads, absent.absent) == (State.CREATED, (), "no such directory")
+
+
+def test_a_client_that_comes_back_keeps_the_state_that_it_has() -> None:
+    away = rebalanced(FIRST, having(A, "0_0 0_1 0_2 0_3"), gone(B))
+    back = rebalanced(away, having(A, "0_0 0_1 0_2 0_3"), having(B, "0_1 0_3", 9))
+    assert places(back)["b"][0].startswith("0_1 0_3")
+    assert record(back, "b").absent == ""
+
+
+def test_a_client_that_joins_warms_up_first_and_is_given_its_tasks_when_it_has_caught_up() -> None:
+    joined = rebalanced(FIRST, having(A, "0_0 0_1 0_2 0_3"), having(B, "0_0 0_1 0_2 0_3"), C)
+    assert [t for t in places(joined)["c"][0].split() if t.startswith("0")] == []
+    warm = places(joined)["c"][1]
+    assert len(warm.split()) == CONFIGS.max_warmup_replicas
+    assert joined.assignment.is_probing_rebalance_needed
+    moved = rebalanced(joined, having(A, "0_0 0_1 0_2 0_3"), having(B, "0_0 0_1 0_2 0_3"), having(C, warm))
+    assert set(places(moved)["c"][0].split()) & set(warm.split())
+
+
+def test_what_moves_from_a_thread_that_may_be_at_work_is_revoked_before_anybody_else_has_it() -> None:
+    everything = "0_0 0_1 0_2 0_3"
+    alone = rebalanced(None, A)
+    owners = tuple(thread.name for thread in alone.threads)
+    first = rebalanced(alone, having(A, everything), having(B, everything), at_work=owners)
+    moving = {task for task in everything.split() if task not in places(first)["a"][0].split()}
+    assert moving
+    assert moving <= set(first.revoked)
+    assert not moving & set(places(first)["b"][0].split()), "it is nobody's until the second rebalance"
+    assert record(first, "a").state is State.REBALANCING
+    assert {t.state for t in record(first, "a").threads} == {ThreadState.PARTITIONS_REVOKED}
+    second = rebalanced(first, having(A, everything), having(B, everything))
+    assert moving <= set(places(second)["b"][0].split())
+    assert (second.revoked, second.state) == ((), State.RUNNING)
+
+
+def test_what_a_client_that_left_the_file_may_still_run_is_revoked() -> None:
+    owners = tuple(thread.name for thread in record(FIRST, "b").threads)
+    first = rebalanced(FIRST, having(A, "0_0 0_1 0_2 0_3"), at_work=owners)
+    assert set(first.revoked) == {"0_1", "0_3", "1_1"}
+    assert places(rebalanced(first, A)) == {"a": ("0_0 0_1 0_2 0_3 1_0 1_1", "")}
+
+
+def test_a_rebalance_in_which_nobody_moves_revokes_nothing() -> None:
+    everyone = having(A, "0_0 0_1 0_2 0_3"), having(B, "0_0 0_1 0_2 0_3")
+    assert rebalanced(FIRST, *everyone, at_work=FIRST.running) == rebalanced(FIRST, *everyone)
+
+
+def test_threads_of_a_client_change_by_themselves() -> None:
+    added, name = thread_added(FIRST, "b")
+    assert name == "b-StreamThread-3"
+    second = rebalanced(added, A, B)
+    assert len(record(second, "b").running) == 3
+    assert sum(len(t.tasks) for t in second.threads) == 6
+    removed, gone_thread = thread_removed(second, "b")
+    assert gone_thread not in rebalanced(removed, A, B).running
+    assert len(record(rebalanced(removed, A, having(B, "", threads=1)), "b").running) == 1
+    with pytest.raises(InvalidInput, match="2 clients, and no name"):
+        thread_added(FIRST, None)
+    with pytest.raises(InvalidInput, match="one of a, b"):
+        thread_added(FIRST, "c")
+
+
+def test_a_client_without_threads_has_no_tasks_and_goes_on_running() -> None:
+    removed = thread_removed(thread_removed(FIRST, "b")[0], "b")[0]
+    after = rebalanced(removed, A, B)
+    assert places(after) == {"a": ("0_0 0_1 0_2 0_3 1_0 1_1", ""), "b": ("", "")}
+    assert record(after, "b").state is State.RUNNING
+
+
+def test_a_client_that_was_given_up_takes_part_again_only_when_it_is_started() -> None:
+    given_up = clients_removed(FIRST, {"b"})
+    assert record(given_up, "b").state is State.PENDING_SHUTDOWN
+    after = rebalanced(given_up, A, B)
+    assert (record(after, "b").state, places(after)["b"]) == (State.NOT_RUNNING, ("", ""))
+    assert places(rebalanced(after, A, B))["b"] == ("", "")
+    again = rebalanced(clients_started(after, {"b"}), A, B)
+    assert record(again, "b").state is State.RUNNING
+    assert places(again)["b"][0]
+    assert adjusted(FIRST, Adjustments(remove="b")) == given_up
+    assert adjusted(after, Adjustments(start="b")) == clients_started(after, {"b"})
+    with pytest.raises(Refused, match="all that are left"):
+        clients_removed(after, {"a"})
+
+
+def test_an_absent_client_that_is_started_joins_without_its_old_state() -> None:
+    away = rebalanced(FIRST, A, gone(B))
+    assert record(away, "b").state_dir == "/b"
+    assert record(clients_started(away, {"b"}), "b").state_dir == "", "it is not looked for where it was"
+
+
+def test_a_run_without_any_client_is_refused_with_the_reason_of_each() -> None:
+    ended = rebalanced(clients_removed(FIRST, {"b"}), A, B)
+    with pytest.raises(Refused, match=r"a: no such directory; b: NOT_RUNNING"):
+        rebalanced(ended, gone(A), B)
+
+
+def test_a_dead_thread_is_replaced_by_one_that_has_all_its_tasks() -> None:
+    dead = FIRST.threads[0]
+    after = thread_died(FIRST, dead.name, Decision.REPLACE_THREAD)
+    assert after.thread_for(dead.name) == "a-StreamThread-3"
+    assert after.tasks_of("a-StreamThread-3", [0, 1]) == FIRST.tasks_of(dead.name, [0, 1])
+    assert record(after, "a").failed_stream_threads == 1
+    assert (after.state, places(after)) == (State.RUNNING, places(FIRST))
+    assert thread_died(after, dead.name, Decision.REPLACE_THREAD) == after, "it dies once"
+    assert Processing.model_validate_json(after.model_dump_json()) == after
+
+
+def test_names_that_are_used_again_mean_the_thread_of_the_beginning_of_the_run() -> None:
+    first, second = FIRST.threads[0].name, FIRST.threads[1].name
+    now = FIRST
+    for begun in (first, first, second, first, second):
+        now = thread_died(now, now.thread_for(begun), Decision.REPLACE_THREAD)
+        for each in (first, second):
+            assert now.tasks_of(now.thread_for(each), [0, 1]) == FIRST.tasks_of(each, [0, 1])
+    assert record(now, "a").failed_stream_threads == 5
+    assert all(thread.replaces == "" for thread in rebalanced(now, A, B).threads)
+
+
+def test_the_handler_can_shut_down_the_client() -> None:
+    after = thread_died(FIRST, FIRST.threads[0].name, Decision.SHUTDOWN_CLIENT)
+    assert record(after, "a").state is State.PENDING_ERROR
+    assert after.thread_for(FIRST.threads[0].name) not in after.running
+    following = rebalanced(after, A, B)
+    assert (record(following, "a").state, following.state) == (State.ERROR, State.RUNNING)
+    assert places(following)["b"][0] == "0_0 0_1 0_2 0_3 1_0 1_1"
+
+
+def test_the_handler_can_shut_down_the_application() -> None:
+    after = thread_died(FIRST, FIRST.threads[0].name, Decision.SHUTDOWN_APPLICATION)
+    assert {c.state for c in after.clients} == {State.PENDING_ERROR}
+    with pytest.raises(Refused, match="a: ERROR; b: ERROR"):
+        rebalanced(after, A, B)
+    assert rebalanced(clients_started(after, {"a", "b"}), A, B).running == FIRST.running
