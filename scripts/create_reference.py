@@ -25,6 +25,7 @@ from kafka_rescale.core.declared_stores import Store
 from kafka_rescale.core.declared_topics import Input, Output, Producers, Repartition, SubTopologySpec
 from kafka_rescale.core.journal import Captured, Journal
 from kafka_rescale.core.pipeline_application import DeclaredBackfill, PipelineApplication
+from kafka_rescale.core.processing.processors_record import PipelineProcessors, ProcessorCounts, SourceTopic
 from kafka_rescale.core.processing.record import ClientRecord, MovementRecord, Processing, ThreadRecord
 from kafka_rescale.core.verification_report import Report
 
@@ -51,6 +52,7 @@ RECORDS: dict[Concern, tuple[type, ...]] = {
     Concern.BRIDGE: (Bridge,),
     Concern.AUTOSCALING: (Autoscaling,),
     Concern.PROCESSING: (Processing, ClientRecord, ThreadRecord, MovementRecord),
+    Concern.PROCESSORS: (PipelineProcessors, ProcessorCounts, SourceTopic),
     Concern.RESULT: (JobResult,),
     Concern.REPORT: (Report,),
     Concern.ACCEPTANCES: (Acceptances, Acceptance),

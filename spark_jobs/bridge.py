@@ -5,7 +5,7 @@ The connection comes from the environment, the plan from the journal; the exit c
 """
 
 from kafka_rescale.spark.bridge import bridge
-from kafka_rescale.spark.job import end, run
+from kafka_rescale.spark.job_run import end, run
 
 if __name__ == "__main__":
     end(run("bridge", bridge, "silent_seconds"))

@@ -5,7 +5,7 @@ The connection comes from the environment, the plan from the journal; the exit c
 """
 
 from kafka_rescale.spark.catch_up import catch_up
-from kafka_rescale.spark.job import end, run
+from kafka_rescale.spark.job_run import end, run
 
 if __name__ == "__main__":
     end(run("catch_up", catch_up, "acceptable_lag"))

@@ -4,7 +4,7 @@ The connection comes from the environment, whose standbys from ``--request`` and
 topic; the exit codes are explained in ``kafka_rescale/spark/exit_codes.py``.
 """
 
-from kafka_rescale.spark.job import end, run
+from kafka_rescale.spark.job_run import end, run
 from kafka_rescale.spark.keep_warm import keep_warm
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ The connection comes from the environment, the plan from the journal; the exit c
 ``kafka_rescale/spark/exit_codes.py``.
 """
 
-from kafka_rescale.spark.job import end, run
+from kafka_rescale.spark.job_run import end, run
 from kafka_rescale.spark.move import move
 
 if __name__ == "__main__":

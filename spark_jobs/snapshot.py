@@ -4,7 +4,7 @@ The connection comes from the environment, what to write from ``--request``; the
 ``kafka_rescale/spark/exit_codes.py``.
 """
 
-from kafka_rescale.spark.job import end, run
+from kafka_rescale.spark.job_run import end, run
 from kafka_rescale.spark.snapshot import snapshot
 
 if __name__ == "__main__":

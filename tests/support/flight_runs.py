@@ -23,6 +23,7 @@ from kafka_rescale.embedded.jars import require_java
 from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.kafka.range_reader import read_ranges
 from kafka_rescale.operations.processing import prepare
 from kafka_rescale.spark.process_work import works_of
@@ -133,12 +134,13 @@ class FlightRun:
         )
         pipeline, admin = pipeline_named(application.pipeline), ClusterAdmin(self.connection)
         processing = prepare(application, self.connection, name).processing
+        processors = ControlTopic(self.connection, self.application_id).read().processors
         parts = {part.id: part for part in pipeline.sub_topologies()}
         cuts = {} if until_ms is None else admin.offsets_at(pipeline.topology.inputs, until_ms)
         done = []
         for level in levels(pipeline.topology):
             tasks = processing.tasks_of(processing.running[0], level)
-            for work in works_of(admin, pipeline, self.application_id, tasks, str(state_dir)):
+            for work in works_of(admin, pipeline, self.application_id, tasks, str(state_dir), processors):
                 ends = {(t, p): cuts.get(t, {}).get(p, end) for (t, p), end in work.ends.items()}
                 part = parts[work.task.subtopology]
                 done.append(run_task(self.connection, replace(work, ends=ends), part))

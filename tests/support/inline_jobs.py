@@ -1,9 +1,8 @@
-"""The job of a stream thread without Spark: the same code as ``spark-submit`` runs, with its tasks one by one."""
+"""The jobs of a pipeline without Spark: the same code as ``spark-submit`` runs, with its tasks one by one."""
 
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,15 +16,18 @@ from kafka_rescale.core.pipeline_application import PipelineApplication
 from kafka_rescale.core.pipelines import pipeline_named
 from kafka_rescale.core.processing.backfill import Backfill
 from kafka_rescale.core.processing.internal_topics import levels
-from kafka_rescale.core.processing.request import ProcessRequest
+from kafka_rescale.core.processing.request import ProcessRequest, WarmUpRequest
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.operations.processing import prepare
-from kafka_rescale.spark.job import Job, run
+from kafka_rescale.spark.job import Job
+from kafka_rescale.spark.job_run import run
 from kafka_rescale.spark.process import process
 
-_context = multiprocessing.get_context("forkserver")
-_context.set_forkserver_preload(["tests.support.inline_jobs"])
+from tests.support.killed import started
+
+Body = Callable[[Job], None]
+Request = ProcessRequest | WarmUpRequest
 
 
 @dataclass(frozen=True)
@@ -47,29 +49,46 @@ def session(_: Job) -> Any:
     return SimpleNamespace(sparkContext=context)
 
 
-def run_job(connection: KafkaConnection, application_id: str, run_id: str, attempt: int, request: str) -> int:
-    """One attempt at the job in this process; returns its exit code."""
+def run_job(
+    connection: KafkaConnection,
+    application_id: str,
+    run_id: str,
+    attempt: int,
+    request: Request,
+    body: Body = process,
+) -> int:
+    """One attempt at a job in this process; returns its exit code."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Job, "spark", session)
         patch.setenv("KAFKA_RESCALE_KAFKA_CONFIG", json.dumps(dict(connection.config)))
         named = ["--application", application_id, "--run", run_id, "--attempt", str(attempt)]
-        return run("process", process, "request", arguments=[*named, "--request", request])
+        arguments = [*named, "--request", request.model_dump_json()]
+        return run(body.__name__, body, "request", arguments=arguments)
 
 
 def started_job(
-    connection: KafkaConnection, application_id: str, run_id: str, attempt: int, request: ProcessRequest
+    connection: KafkaConnection,
+    application_id: str,
+    run_id: str,
+    attempt: int,
+    request: Request,
+    body: Body = process,
 ) -> Any:
-    """One attempt at the job in a process of its own, which has begun."""
-    arguments = (connection, application_id, run_id, attempt, request.model_dump_json())
-    started = _context.Process(target=_exit_with, args=arguments, daemon=True)
-    started.start()
-    return started
+    """One attempt at a job in a process of its own, which has begun."""
+    return started(_exit_with, connection, application_id, run_id, attempt, request, body)
 
 
 def requests(application: PipelineApplication, threads: Iterable[str], level: int) -> list[ProcessRequest]:
     """What the threads of one level are asked."""
-    asked = {"pipeline": application.pipeline, "state_dir": application.state_dir, "level": level}
-    return [ProcessRequest(thread=thread, **asked) for thread in threads]
+    return [
+        ProcessRequest(
+            pipeline=application.pipeline,
+            state_dir=application.member_of(thread).state_dir,
+            thread=thread,
+            level=level,
+        )
+        for thread in threads
+    ]
 
 
 def run_all(
@@ -83,7 +102,7 @@ def run_all(
     for level in range(1, len(levels(pipeline_named(application.pipeline).topology)) + 1):
         for request in requests(application, processing.running, level):
             asked = request.model_copy(update={"backfill": backfill})
-            code = run_job(connection, application.application_id, run_id, 1, asked.model_dump_json())
+            code = run_job(connection, application.application_id, run_id, 1, asked)
             results.append(ControlTopic(connection, application.application_id).read().results[asked.key])
             assert code == 0, results[-1]
     return results

@@ -26,22 +26,27 @@ PACKAGE = str(Path(kafka_rescale.__file__).parent)
 FENCED = 3
 SECONDS = 120
 
-_context = multiprocessing.get_context("forkserver")
+processes = multiprocessing.get_context("forkserver")
 # A fork of a process that has imported everything takes milliseconds, and has no client's threads yet.
-_context.set_forkserver_preload(["tests.support.killed"])
+processes.set_forkserver_preload(["tests.support.killed", "tests.support.inline_jobs"])
 
 
 def started(target: Callable[..., None], *arguments: object) -> Any:
     """A process that has begun; daemons end with the test."""
-    process = _context.Process(target=target, args=arguments, daemon=True)
+    process = processes.Process(target=target, args=arguments, daemon=True)
     process.start()
     return process
 
 
 def lines_of_a_run(counted: Counted) -> int:
     """Let a process make one whole run, and return how many lines of the package that took."""
-    receiver, sender = _context.Pipe(duplex=False)
-    process = started(_count, counted, sender)
+    return lines_of(counted.run)
+
+
+def lines_of(call: Callable[[], object]) -> int:
+    """Let a process make a call, and return how many lines of the package that took."""
+    receiver, sender = processes.Pipe(duplex=False)
+    process = started(_count, call, sender)
     lines = int(receiver.recv())
     process.join(SECONDS)
     return lines
@@ -52,14 +57,19 @@ def killed_run(counted: Counted, seed: int, lines: int) -> bool:
 
     :param lines: of a whole run. It dies at one of them, or a moment later: within a call of the client, perhaps.
     """
+    return killed_call(counted.run, seed, lines)
+
+
+def killed_call(call: Callable[[], object], seed: int, lines: int) -> bool:
+    """Let a process make a call until it is killed, at one of so many lines; return whether it was."""
     chance = random.Random(seed)
-    process = started(_run_until, counted, chance.randrange(lines), chance.choice([0.0, chance.random() / 20]))
+    process = started(_call_until, call, chance.randrange(lines), chance.choice([0.0, chance.random() / 20]))
     process.join(SECONDS)
     assert process.exitcode in {0, -signal.SIGKILL}, process.exitcode
     return process.exitcode != 0
 
 
-def _count(counted: Counted, sender: Any) -> None:
+def _count(call: Callable[[], object], sender: Any) -> None:
     count = 0
 
     def step() -> None:
@@ -67,12 +77,12 @@ def _count(counted: Counted, sender: Any) -> None:
         count += 1
 
     _trace(step)
-    counted.run()
+    call()
     sys.settrace(None)
     sender.send(count)
 
 
-def _run_until(counted: Counted, last: int, delay: float) -> None:
+def _call_until(call: Callable[[], object], last: int, delay: float) -> None:
     left = last
 
     def step() -> None:
@@ -82,7 +92,7 @@ def _run_until(counted: Counted, last: int, delay: float) -> None:
             _kill_in(delay)
 
     _trace(step)
-    counted.run()
+    call()
 
 
 def _kill_in(seconds: float) -> None:
@@ -92,7 +102,7 @@ def _kill_in(seconds: float) -> None:
 
 
 def _trace(step: Callable[[], None]) -> None:
-    """Call ``step`` at every line of the package, in this thread."""
+    """Call ``step`` at every line of the package, in this thread and those that it starts."""
 
     def line(frame: FrameType, event: str, argument: object) -> Any:
         if event == "line":
@@ -102,6 +112,7 @@ def _trace(step: Callable[[], None]) -> None:
     def call(frame: FrameType, event: str, argument: object) -> Any:
         return line if frame.f_code.co_filename.startswith(PACKAGE) else None
 
+    threading.settrace(call)
     sys.settrace(call)
 
 

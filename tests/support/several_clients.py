@@ -118,11 +118,12 @@ class SeveralClients:
         application, pipeline = self.application, pipeline_named(self.application.pipeline)
         parts = {part.id: part for part in pipeline.sub_topologies()}
         done: dict[str, TaskDone] = {}
+        processors = self.control.read().processors
         for level in levels(pipeline.topology):
             for thread in threads if threads is not None else processing.running:
                 tasks = processing.tasks_of(thread, level)
                 state_dir = application.member_of(thread).state_dir
-                for work in works_of(self.admin, pipeline, self.name, tasks, state_dir):
+                for work in works_of(self.admin, pipeline, self.name, tasks, state_dir, processors):
                     done[str(work.task)] = run_task(self.connection, work, parts[work.task.subtopology])
         return done
 

@@ -15,6 +15,7 @@ from kafka_rescale.core.processing.backfill import Backfill, backfill_of, first_
 from kafka_rescale.core.processing.task_start import SourceRange, task_start
 from kafka_rescale.core.record_batches import Batch
 from kafka_rescale.core.snapshot_exactness import Coverage, coverage_of
+from kafka_rescale.operations.backfills import require_live
 from kafka_rescale.operations.load import load_pipeline_application
 from kafka_rescale.spark.task_records import processed
 
@@ -39,6 +40,7 @@ def test_every_interval_has_a_generation_of_its_own(tmp_path: Path) -> None:
     day = of_day(tmp_path)
     assert (day.start_ms, day.end_ms) == (START_MS, START_MS + DAY_MS)
     assert day.generation("words") == "words-backfill-20260102T000000-20260103T000000"
+    assert day.application("words-backfill-20260102T000000-20260103T000000") == "words"
     assert day.outputs == {"counted": "counted-again"}
     part = day.model_copy(update={"end_ms": day.end_ms + 5})
     assert part.generation("words") != day.generation("words")
@@ -76,6 +78,12 @@ def test_only_backfills_and_those_who_ask_for_an_interval_have_a_generation_of_t
     assert generation_of(declared, {"dag_run": scheduled}) == (declared, None)
     asked = {"dag_run": scheduled, "params": {START: DAY[0], END: DAY[1]}}
     assert generation_of(declared, asked) == (backfilled, backfill)
+
+
+def test_a_backfill_has_the_processors_that_its_inputs_began_with(tmp_path: Path) -> None:
+    require_live(application(tmp_path), 4, None)
+    with pytest.raises(Refused, match="4 processors that are asked for"):
+        require_live(application(tmp_path), 4, of_day(tmp_path))
 
 
 def test_the_replay_begins_where_the_state_does(tmp_path: Path) -> None:

@@ -11,16 +11,22 @@ import pytest
 from airflow.sdk.exceptions import AirflowException
 from kafka_rescale.airflow.markdown import assignment_markdown
 from kafka_rescale.airflow.operators.keep_warm import KeepWarmOperator
-from kafka_rescale.airflow.operators.process import ProcessOperator, alive
+from kafka_rescale.airflow.operators.process import AssignOperator, ProcessOperator, alive
+from kafka_rescale.airflow.operators.processors import WarmUpProcessorsOperator
 from kafka_rescale.core.assignment.tasks import TaskId, Tasks
+from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.errors import Fenced, UnsafeState
+from kafka_rescale.core.processing.adjustments import Adjustments
 from kafka_rescale.core.processing.dead_threads import thread_died
+from kafka_rescale.core.processing.processors_record import PipelineProcessors, ProcessorCounts
 from kafka_rescale.core.processing.rebalance import Member, Rebalance
 from kafka_rescale.core.processing.record import Processing
-from kafka_rescale.core.processing.request import KeepWarmRequest, ProcessRequest
+from kafka_rescale.core.processing.request import KeepWarmRequest, ProcessRequest, WarmUpRequest
 from kafka_rescale.core.stream_threads import Decision
+from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.operations import dead_threads, processing
 from kafka_rescale.operations.load import load_pipeline_application
+from kafka_rescale.operations.processors import is_split
 
 from tests.support.words_pipeline import write_pipeline
 
@@ -52,9 +58,18 @@ def test_a_pipeline_has_this_dag_and_no_other(tmp_path: Path, monkeypatch: pytes
 
 def test_levels_follow_each_other_and_threads_are_mapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dag = parsed(tmp_path, monkeypatch)["process_words"]
-    assert dag.get_task("assign").downstream_task_ids == {"process_1", "process_2"}
+    assert dag.get_task("assign").downstream_task_ids == {"process_1", "process_2", "warm_up_processors"}
     assert dag.get_task("process_1").downstream_task_ids == {"process_2"}
     assert dag.get_task("process_1").is_mapped
+
+
+def test_new_processors_warm_up_beside_the_run_which_does_not_wait_for_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dag = parsed(tmp_path, monkeypatch)["process_words"]
+    assert dag.get_task("warm_up_processors").downstream_task_ids == set()
+    assert dag.get_task("warm_up_processors").expand_input.value == {"client": ["words"]}
+    assert dag.params["expand_processors"] is None
 
 
 def test_it_can_run_continuously(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,6 +103,56 @@ def test_the_job_is_told_its_thread_and_level(tmp_path: Path) -> None:
     request = ProcessRequest.model_validate(json.loads(arguments[7]))
     assert (request.thread, request.level) == ("words-StreamThread-1", 2)
     assert request.key == "process/2/words-StreamThread-1"
+
+
+def test_no_driver_is_started_where_no_processor_is_added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
+
+    monkeypatch.setattr(KafkaRescaleHook, "connection", lambda self: None)
+    monkeypatch.setattr(ControlTopic, "__init__", lambda *_: None)
+    monkeypatch.setattr(ControlTopic, "read", lambda _: ControlState())
+    warming = WarmUpProcessorsOperator(
+        task_id="warm_up_processors",
+        client="words",
+        application_file=str(write_pipeline(tmp_path)),
+        application_id="words",
+        kafka_conn_id="kafka_x",
+        conn_id="spark_x",
+    )
+    assert warming.execute(CONTEXT) == {}
+    request = WarmUpRequest.model_validate_json(warming._arguments(CONTEXT)[-1])
+    assert (request.pipeline, request.client_id) == ("tests.support.words_pipeline:words", "words")
+    assert request.key == "warm_up_processors/words"
+
+
+def test_new_processors_warm_up_where_those_are_that_they_are_split_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    every = Tasks(dict.fromkeys([TaskId(0, 0), TaskId(0, 1)], 0))
+    assigned = Rebalance("run", 0, every, [Member("a", 1), Member("b", 1)]).of(None)
+    owners = {str(task): client.client_id for client in assigned.clients for task in client.active}
+    assert len(set(owners.values())) == 2
+    counts = ProcessorCounts(initial=2, count=2, expanding_to=3)
+    expanding = PipelineProcessors(sub_topologies={0: counts})
+    connection: Any = None
+    monkeypatch.setattr(ControlTopic, "__init__", lambda *_: None)
+    monkeypatch.setattr(ControlTopic, "read", lambda _: ControlState(processing=assigned, processors=expanding))
+    assert {c: is_split("words", connection, c) for c in ("a", "b", "gone")} == {
+        owners["0_0"]: True,
+        owners["0_1"]: False,
+        "gone": False,
+    }
+
+
+def test_what_the_form_asks_for_is_done_with_the_rebalance(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[Any] = []
+    done = SimpleNamespace(processing=started("words-StreamThread-1"))
+    monkeypatch.setattr(AssignOperator, "connection", lambda *_: None)
+    monkeypatch.setattr(processing, "prepare", lambda *given: calls.append(given[2:]) or done)
+    assign = AssignOperator(task_id="assign", application_file=str(write_pipeline(tmp_path)))
+    params = {"add_stream_thread": "words", "expand_processors": 4}
+    assert assign.execute({**CONTEXT, "params": params}) == ["words-StreamThread-1"]
+    assert calls == [("process_words/scheduled__1", Adjustments(add_to="words", processors=4), None)]
 
 
 def test_no_driver_is_started_where_there_is_nothing_to_read(
@@ -125,7 +190,11 @@ def test_several_clients_have_a_dag_that_keeps_their_standbys_warm(
         "remove_stream_thread_timeout_seconds",
         "remove_client",
         "start_client",
+        "expand_processors",
+        "interval_start",
+        "interval_end",
     }
+    assert dags["process_words"].get_task("warm_up_processors").expand_input.value == {"client": ["a", "b"]}
     assert dags["process_words"].params.get_param("remove_client").schema["enum"] == [None, "a", "b"]
 
 
@@ -139,6 +208,9 @@ def test_a_clients_job_has_its_state_dir_its_spark_and_its_configuration(tmp_pat
     process._runs_on(application.member("b"))
     assert (process._conn_id, process.conf) == ("spark_b", {"x": "1", "spark.executor.cores": "2"})
     assert process._request(CONTEXT).state_dir == "/b"
+    new = WarmUpProcessorsOperator(task_id="warm_up_processors", client="b", conn_id="spark_x", **known)
+    asked = WarmUpRequest.model_validate_json(new._arguments(CONTEXT)[-1])
+    assert (asked.client_id, asked.state_dir, asked.key) == ("b", "/b", "warm_up_processors/b")
     warm = KeepWarmOperator(task_id="keep_warm", client="a", conn_id="spark_x", **known)
     warm._runs_on(application.member("a"))
     assert warm._conn_id == "spark_x"

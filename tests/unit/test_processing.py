@@ -33,6 +33,7 @@ DAY_MS = 24 * 3600 * 1000
         ({"num.stream.threads": 0}, "1 or more"),
         ({"num.stream.thread": 3}, "Did you mean `num.stream.threads`?"),
         ({"partitions": 8}, "the unknown field `partitions`"),
+        ({"linear_hashing": {"lines": 0}}, "1 or more"),
     ],
 )
 def test_a_mistake_in_the_file_is_one_message_with_its_line(
@@ -81,16 +82,15 @@ def test_a_function_that_returns_a_pipeline_will_do() -> None:
 
 def test_internal_topics_are_those_that_kafka_streams_would_create() -> None:
     pipeline = words()
-    topics = internal_topics("app", pipeline.topology, pipeline.sub_topologies(), {"lines": 3}, {})
+    topics = internal_topics(
+        "app", pipeline.topology, pipeline.sub_topologies(), {"by-word-repartition": 5}, {0: 3, 1: 2}
+    )
     assert [(t.name, t.partitions, t.configs["cleanup.policy"]) for t in topics] == [
-        ("app-by-word-repartition", 3, "delete"),
-        ("app-counts-changelog", 3, "compact"),
+        ("app-by-word-repartition", 5, "delete"),
+        ("app-counts-changelog", 2, "compact"),
     ]
     assert topics[0].configs["retention.ms"] == "-1"
     assert topics[0].configs["segment.bytes"] == "52428800"
-    enforced = {"by-word-repartition": 5}
-    grown = internal_topics("app", pipeline.topology, pipeline.sub_topologies(), {"lines": 3}, enforced)
-    assert [t.partitions for t in grown] == [5, 5]
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka_rescale.core.errors import Refused
-from kafka_rescale.core.linear_hashing import LinearHashing
+from kafka_rescale.core.linear_hashing import LinearHashing, ancestors
 from kafka_rescale.core.partitioners import Murmur2
+from kafka_rescale.core.processing.state_copies import CopyMark, Restored, is_almost_caught_up
 from kafka_rescale.core.processors import NewProcessor, Processors, new_processors
 
 KEYS = [f"key-{i}".encode() for i in range(200)]
@@ -104,22 +105,18 @@ def test_what_a_new_processor_consumes_and_reads() -> None:
         NewProcessor(2, consumes=(2, 6), reads=(0, 2, 6)),
         NewProcessor(3, consumes=(3, 7), reads=(1, 3, 7)),
     )
-    assert job.ancestors(7) == (3, 1)
+    assert ancestors(7, 2) == (3, 1)
 
 
-NEW = NewProcessor(2, consumes=(2, 6), reads=(0, 2, 6))
+def restored(to: int, end: int) -> Restored:
+    return Restored(("app-counts-changelog", 0), to, end, CopyMark())
 
 
-def test_a_new_processor_takes_over_when_what_it_has_restored_has_almost_reached_what_is_consumed() -> None:
-    consumed = {0: 1000, 2: 500, 6: 0}
-    assert not NEW.is_almost_caught_up(consumed, {}, acceptable_lag=100), "at first its offsets are 0"
-    assert not NEW.is_almost_caught_up(consumed, {0: 950, 2: 449}, acceptable_lag=100)
-    assert NEW.is_almost_caught_up(consumed, {0: 950, 2: 450}, acceptable_lag=100)
-    assert NEW.is_almost_caught_up(consumed, {0: 1000, 2: 600}, acceptable_lag=0), "it may be ahead for a moment"
-
-
-def test_after_the_hand_over_it_restores_from_t2_to_t1_and_consumes_from_t1() -> None:
-    assert NEW.still_to_restore({0: 1000, 2: 500, 6: 7}, {0: 950, 2: 500}) == {0: (950, 1000), 6: (0, 7)}
+def test_a_new_processor_takes_over_when_what_it_has_restored_has_almost_reached_the_end() -> None:
+    assert not is_almost_caught_up([restored(0, 1000), restored(0, 500)], 100), "at first T2 is 0"
+    assert not is_almost_caught_up([restored(950, 1000), restored(449, 500)], 100)
+    assert is_almost_caught_up([restored(950, 1000), restored(450, 500)], 100)
+    assert is_almost_caught_up([], 0), "what has no state has nothing to restore"
 
 
 def test_more_processors_than_partitions_are_refused() -> None:

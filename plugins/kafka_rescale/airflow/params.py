@@ -7,20 +7,11 @@ from typing import TYPE_CHECKING
 from airflow.sdk import Param
 
 from kafka_rescale.core.application import Mode
-from kafka_rescale.core.processing.adjustments import (
-    ADD_STREAM_THREAD,
-    REMOVE_CLIENT,
-    REMOVE_STREAM_THREAD,
-    REMOVE_TIMEOUT,
-    START_CLIENT,
-)
 
 if TYPE_CHECKING:
     from kafka_rescale.core.application import Application
-    from kafka_rescale.core.pipeline_application import PipelineApplication
 
 WHAT, APPROVAL, THRESHOLDS, SAFETY = "What to do", "Approval", "Thresholds", "Safety"
-THREADS, CLIENTS = "Stream threads", "Clients"
 
 
 def expansion_params(application: Application) -> dict[str, Param]:
@@ -132,41 +123,6 @@ def snapshot_params() -> dict[str, Param]:
             "go now instead of as far as the day had been built before.",
         )
     }
-
-
-def process_params(application: PipelineApplication) -> dict[str, Param]:
-    """Return the params of a pipeline's run; a scheduled one takes the defaults, which change nothing."""
-    clients = [client.client_id for client in application.members]
-    made = {
-        ADD_STREAM_THREAD: _client(clients, "Add a stream thread", THREADS, "The client that gets one more."),
-        REMOVE_STREAM_THREAD: _client(clients, "Remove a stream thread", THREADS, "The client that loses one."),
-        REMOVE_TIMEOUT: Param(
-            None,
-            type=["null", "number"],
-            minimum=0,
-            title="Timeout of the removal",
-            section=THREADS,
-            description_md="Seconds to wait for the end of the thread that is removed, should it still be at "
-            "work. Empty: it is not waited for, and can't commit any more.",
-        ),
-    }
-    if not application.clients:
-        return made
-    return {
-        **made,
-        REMOVE_CLIENT: _client(clients, "Give a client up", CLIENTS, "Others have its tasks from this run on."),
-        START_CLIENT: _client(
-            clients,
-            "Start a client again",
-            CLIENTS,
-            "One that has ended, or that is absent: without its old state.",
-        ),
-    }
-
-
-def _client(clients: list[str], title: str, section: str, text: str) -> Param:
-    enum = [None, *clients]
-    return Param(None, type=["null", "string"], enum=enum, title=title, section=section, description_md=text)
 
 
 def retire_params(application: Application) -> dict[str, Param]:

@@ -9,7 +9,8 @@ from airflow.sdk import DAG, CronDataIntervalTimetable
 from kafka_rescale.airflow.backfills import interval_params
 from kafka_rescale.airflow.dag_factory import START
 from kafka_rescale.airflow.operators.process import AssignOperator, ProcessOperator
-from kafka_rescale.airflow.params import process_params
+from kafka_rescale.airflow.operators.processors import WarmUpProcessorsOperator
+from kafka_rescale.airflow.pipeline_params import process_params
 from kafka_rescale.airflow.retries import DEFAULT_ARGS
 from kafka_rescale.core.acls import Role
 from kafka_rescale.core.pipeline_application import PipelineApplication
@@ -26,6 +27,7 @@ Processes what has come into the inputs of `{application_id}` since the last run
 thread without anything to read starts no driver. Each task commits its outputs, its changelogs and its offsets
 together; an attempt that was thought dead is fenced by the next one. Whatever fails can be cleared, or left to the
 next run. Where there are several clients, the log of `assign` shows who has what, and what is still to come.
+`warm_up_processors` starts a driver only on clients whose processors are being split.
 
 A backfill processes past intervals once more, each by a generation of its own, and writes where the file says
 under `backfill`; what is at work here is not touched. In the UI, or by
@@ -52,6 +54,14 @@ def process_dag(application: PipelineApplication, file: Path) -> DAG:
         tags=["kafka-rescale", "process", *application.tags],
     ) as dag:
         last = assign = AssignOperator(task_id="assign", application_file=str(file))
+        assign >> WarmUpProcessorsOperator.partial(
+            task_id="warm_up_processors",
+            application_file=str(file),
+            application_id=name,
+            kafka_conn_id=application.kafka_conn_id_of(Role.COPY),
+            conn_id=application.spark_conn_id,
+            conf=dict(application.spark_conf),
+        ).expand(client=[client.client_id for client in application.members])
         for level, _ in enumerate(levels(pipeline.topology), start=1):
             threads = ProcessOperator.partial(
                 task_id=f"process_{level}",

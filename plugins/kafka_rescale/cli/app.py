@@ -14,8 +14,10 @@ from kafka_rescale.cli.acls_view import acls_view
 from kafka_rescale.cli.advice import with_advice
 from kafka_rescale.cli.connections import connection_for, connections_of_others
 from kafka_rescale.cli.exit_codes import FINDINGS
+from kafka_rescale.cli.options import AsJson, Config, File, OfRole, Principal
 from kafka_rescale.cli.output import Document, show
-from kafka_rescale.cli.pipelines import added, begun, given_up, pipeline_status, removed
+from kafka_rescale.cli.pipeline_commands import pipelines
+from kafka_rescale.cli.pipelines import pipeline_status
 from kafka_rescale.cli.views import application_view, cluster_view, plan_view, status_view
 from kafka_rescale.core.acls import Role
 from kafka_rescale.core.application import Application
@@ -35,23 +37,13 @@ from kafka_rescale.operations.stages import lags
 
 app = typer.Typer(
     help="Look at applications and change nothing; only verify and accept leave something in the control topic, "
-    "and add-stream-thread, remove-stream-thread, remove-client and start-client change a pipeline.",
+    "and add-stream-thread, remove-stream-thread, remove-client, start-client and expand-processors change a "
+    "pipeline.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-
-File = Annotated[Path, typer.Argument(help="The application file.", show_default=False)]
-Config = Annotated[
-    Path | None,
-    typer.Option(
-        help="Kafka settings by their librdkafka names, as JSON or properties. Else from the environment."
-    ),
-]
-OfRole = Annotated[Path | None, typer.Option(help="Of this role, whose permissions are checked as well.")]
-Principal = Annotated[str, typer.Option(help="Of this role, such as User:alice.", show_default=False)]
-OfClient = Annotated[str | None, typer.Option("--client", help="Its client.id; needed where there are several.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+app.add_typer(pipelines)
 
 
 @app.command()
@@ -188,47 +180,6 @@ def accept(
         Document(data, "\n".join(map(str, accepted)), closing="Clear the task that failed, verify or callback."),
         as_json,
     )
-
-
-@app.command()
-def add_stream_thread(file: File, client: OfClient = None, config: Config = None, as_json: AsJson = False) -> None:
-    """Add a stream thread to a pipeline of runtime spark."""
-    show(added(file, config, client), as_json)
-
-
-@app.command()
-def remove_stream_thread(
-    file: File,
-    timeout: Annotated[float | None, typer.Option(min=0, help="Seconds to wait until it has ended.")] = None,
-    client: OfClient = None,
-    config: Config = None,
-    as_json: AsJson = False,
-) -> None:
-    """Remove a stream thread of a pipeline of runtime spark."""
-    show(removed(file, config, timeout, client), as_json)
-
-
-@app.command()
-def remove_client(
-    file: File,
-    client: Annotated[str | None, typer.Option(help="Its client.id.")] = None,
-    tag: Annotated[str | None, typer.Option(help="KEY=VALUE: all clients with this tag, a lost rack.")] = None,
-    config: Config = None,
-    as_json: AsJson = False,
-) -> None:
-    """Give clients of a pipeline up; others have their tasks from the next run on."""
-    show(given_up(file, config, client, tag), as_json)
-
-
-@app.command()
-def start_client(
-    file: File,
-    client: Annotated[str | None, typer.Option(help="Its client.id; else all.")] = None,
-    config: Config = None,
-    as_json: AsJson = False,
-) -> None:
-    """Start clients of a pipeline again that have ended, or are absent."""
-    show(begun(file, config, client), as_json)
 
 
 def _opened(file: Path, config: Path | None, role: Role = Role.PLAN) -> tuple[Application, KafkaConnection]:

@@ -1,7 +1,8 @@
-"""Commands for pipelines: their threads (KIP-663), their clients, and how things stand."""
+"""Commands for pipelines: their threads (KIP-663), clients and processors (KIP-287), and how things stand."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from kafka_rescale.cli.connections import connection_for
@@ -15,6 +16,7 @@ from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.operations.clients import remove_clients, start_clients
 from kafka_rescale.operations.load import load_pipeline_application
+from kafka_rescale.operations.processors import expand_processors
 from kafka_rescale.operations.stream_threads import add_stream_thread, remove_stream_thread
 
 NOT_RUNNING = "No thread was {}: the pipeline has never run, or is not running."
@@ -63,6 +65,18 @@ def begun(file: Path, config: Path | None, client: str | None) -> Document:
     names = start_clients(application, connection, client)
     text = f"{', '.join(names)}: takes part from the next run on." if names else "Nobody had ended."
     return Document(data={"clients": names}, text=text)
+
+
+def expanded(file: Path, config: Path | None, processors: int, sub_topologies: Sequence[int]) -> Document:
+    """Ask for processors, and return what to say about it."""
+    application, connection = _opened(file, config)
+    known = expand_processors(application, connection, processors, sub_topologies)
+    lines = (
+        f"Sub-topology {number}: {counts.count} processors"
+        + (f", to become {counts.expanding_to} once the new ones are warm." if counts.expanding_to else ".")
+        for number, counts in known.sub_topologies.items()
+    )
+    return Document(data=known.model_dump(mode="json"), text="\n".join(lines))
 
 
 def pipeline_status(file: Path, config: Path | None, picture: Path | None) -> Document:

@@ -11,6 +11,7 @@ from kafka_rescale.core.autoscaling_record import Autoscaling
 from kafka_rescale.core.bridge import Bridge
 from kafka_rescale.core.journal import Journal, PartitionOffsets
 from kafka_rescale.core.lag_history import LagHistory
+from kafka_rescale.core.processing.processors_record import PipelineProcessors
 from kafka_rescale.core.processing.record import Processing
 from kafka_rescale.core.values import Value
 
@@ -26,6 +27,7 @@ class Concern(StrEnum):
     BRIDGE = "bridge"
     AUTOSCALING = "autoscaling"
     PROCESSING = "processing"
+    PROCESSORS = "processors"
     RESULT = "result"
     REPORT = "report"
     ACCEPTANCES = "acceptances"
@@ -107,7 +109,8 @@ class JobResult(Value):
     """What a Spark job leaves for the next task, and a lag gate for whoever watches it.
 
     :param job: ``restore/<stage>``, ``warm_up/<stage>``, ``catch_up``, ``process/<level>/<thread>``,
-        ``keep_warm/<client>``; of gates ``lag_gate/<stage>``, ``gate_all``; ``watch`` for a look of the watch.
+        ``warm_up_processors/<client>``, ``keep_warm/<client>``; of gates ``lag_gate/<stage>``, ``gate_all``;
+        ``watch`` for a look of the watch.
     :param state: ``running``, ``ready`` (catch_up near the ends), ``done``, ``failed``; of gates their answer, and
         of a look its outcome.
     :param seeded: of ``records``, those that were rows of a snapshot; the others were read from the log.
@@ -138,6 +141,7 @@ class ControlState(Value):
     bridge: Bridge | None = None
     autoscaling: Autoscaling | None = None
     processing: Processing | None = None
+    processors: PipelineProcessors = Field(default_factory=PipelineProcessors)
     results: dict[str, JobResult] = Field(default_factory=dict)
     report: dict[str, object] = Field(default_factory=dict)
     acceptances: Acceptances = Field(default_factory=Acceptances)

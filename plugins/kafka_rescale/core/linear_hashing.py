@@ -33,6 +33,18 @@ def coarser(partition: int, n: int, initial: int) -> int:
     return partition
 
 
+def ancestors(partition: int, initial: int) -> tuple[int, ...]:
+    """Return the partitions that keys of this one were in before it was split off, the latest first.
+
+    :param initial: count at the very beginning.
+    """
+    found = []
+    while partition >= initial:
+        partition -= doubled(initial, partition)
+        found.append(partition)
+    return tuple(found)
+
+
 class LinearHashing:
     """murmur2, addressed by linear hashing.
 

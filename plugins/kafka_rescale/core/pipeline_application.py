@@ -10,7 +10,7 @@ from kafka_rescale.core.acls import Role
 from kafka_rescale.core.assignment.configs import AssignmentConfigs
 from kafka_rescale.core.declared_clients import DeclaredClient, check_clients
 from kafka_rescale.core.errors import InvalidInput
-from kafka_rescale.core.fields import Name, Strict, place
+from kafka_rescale.core.fields import Name, PartitionCount, Strict, place
 from kafka_rescale.core.stream_threads import Decision, client_of
 
 
@@ -39,11 +39,16 @@ class PipelineApplication(Strict):
     :param clients: without any there is one, with the application's id.
     :param num_standby_replicas: copies of each task's state on other clients.
     :param max_warmup_replicas: tasks that are warmed up at a time to be moved, beside the standbys.
-    :param acceptable_recovery_lag: records that a client may be behind, and still take a task over at once.
+    :param acceptable_recovery_lag: records that a client may be behind, and still take a task over at once; and
+        offsets that a new processor may be behind when it takes its partitions over.
     :param probing_rebalance_interval_ms: a run is triggered after this time if something warms up.
     :param rack_aware_assignment_tags: tags in whose values the copies of a task shall differ.
     :param uncaught_exception_handler: what comes of a thread whose `spark-submit` has failed or was killed.
     :param keep_warm_schedule: when standbys and warm-ups read what was written to the changelogs.
+    :param linear_hashing: inputs whose producers place keys by linear hashing, and outputs that shall be
+        written so, with the partition count that each was created with.
+    :param growth_settle_ms: so long after a source topic has grown, a producer may still not know: its
+        `metadata.max.age.ms` and `delivery.timeout.ms` together.
     :param schedule: cron expression or preset; ``@continuous`` for one run after the other; without one a run is
         triggered.
     :param backfill: how past intervals are processed once more; without it they can't be.
@@ -67,6 +72,8 @@ class PipelineApplication(Strict):
         default=Decision.REPLACE_THREAD, alias="uncaught.exception.handler"
     )
     keep_warm_schedule: str = "*/5 * * * *"
+    linear_hashing: dict[Name, PartitionCount] = Field(default_factory=dict)
+    growth_settle_ms: int = Field(default=420_000, ge=0, alias="partition.growth.settle.ms")
     spark_conf: dict[str, str] = Field(default_factory=dict)
     schedule: str | None = None
     backfill: DeclaredBackfill | None = None

@@ -6,12 +6,11 @@ processors that the job began with, which is remembered for ever.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Self
 
 from kafka_rescale.core.errors import Refused
-from kafka_rescale.core.linear_hashing import coarser, doubled
+from kafka_rescale.core.linear_hashing import ancestors, coarser
 
 
 @dataclass(frozen=True)
@@ -85,14 +84,6 @@ class Processors:
         """Return the partitions that a processor consumes."""
         return tuple(p for p in range(self.partitions) if self.processor(p) == processor)
 
-    def ancestors(self, partition: int) -> tuple[int, ...]:
-        """Return the partitions that keys of this one were in before it was split off, the latest first."""
-        found = []
-        while partition >= self.initial:
-            partition -= doubled(self.initial, partition)
-            found.append(partition)
-        return tuple(found)
-
 
 @dataclass(frozen=True)
 class NewProcessor:
@@ -105,27 +96,6 @@ class NewProcessor:
     number: int
     consumes: tuple[int, ...]
     reads: tuple[int, ...]
-
-    def is_almost_caught_up(
-        self, consumed: Mapping[int, int], restored: Mapping[int, int], acceptable_lag: int
-    ) -> bool:
-        """Return whether to hand the partitions over: at most so many records are left to restore in the pause.
-
-        :param consumed: T1, offset up to which the existing processors have consumed, per partition of S2.
-        :param restored: T2, offset up to which the new processor has restored; 0 where it has not begun.
-        :param acceptable_lag: records of all partitions together.
-        """
-        return sum(max(0, consumed[p] - restored.get(p, 0)) for p in self.reads) <= acceptable_lag
-
-    def still_to_restore(
-        self, consumed: Mapping[int, int], restored: Mapping[int, int]
-    ) -> dict[int, tuple[int, int]]:
-        """Return what to read after the hand-over and before any output, per partition of S2 that has some left.
-
-        :param consumed: T1, committed by the existing processors when they let go of S1.
-        :returns: from T2, inclusive, to T1, exclusive; consumption goes on from T1.
-        """
-        return {p: (restored.get(p, 0), consumed[p]) for p in self.reads if restored.get(p, 0) < consumed[p]}
 
 
 def new_processors(before: Processors, after: Processors) -> tuple[NewProcessor, ...]:
@@ -146,5 +116,5 @@ def new_processors(before: Processors, after: Processors) -> tuple[NewProcessor,
 
 def _new(processors: Processors, number: int) -> NewProcessor:
     consumes = processors.of(number)
-    reads = {*consumes, *(a for p in consumes for a in processors.ancestors(p))}
+    reads = {*consumes, *(a for p in consumes for a in ancestors(p, processors.initial))}
     return NewProcessor(number, consumes, tuple(sorted(reads)))

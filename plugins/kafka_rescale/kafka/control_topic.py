@@ -23,6 +23,7 @@ from kafka_rescale.core.control_records import (
 )
 from kafka_rescale.core.errors import Fenced, Outage, UnsafeState
 from kafka_rescale.core.journal import Journal
+from kafka_rescale.core.processing.processors_record import PipelineProcessors
 from kafka_rescale.core.processing.record import Processing
 from kafka_rescale.core.values import Value
 from kafka_rescale.kafka.admin import ClusterAdmin
@@ -44,6 +45,7 @@ _MODELS: dict[str, type[BaseModel]] = {
     Concern.AUTOSCALING: Autoscaling,
     Concern.ACCEPTANCES: Acceptances,
     Concern.PROCESSING: Processing,
+    Concern.PROCESSORS: PipelineProcessors,
 }
 # Small segments: every controller reads the topic to its end, and only closed segments are compacted.
 _CONFIGS = {

@@ -1,4 +1,8 @@
-"""What a task reads: its source partitions up to captured ends, merged by timestamp as Kafka Streams does."""
+"""What a task reads: its source partitions up to captured ends, merged by timestamp as Kafka Streams does.
+
+Where a topic has grown, a partition may have to wait: its keys were in another one before, and come from there
+first.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.errors import Outage
 from kafka_rescale.kafka.failures import TRANSIENT, UNKNOWN_OUTCOME, typed
+from kafka_rescale.kafka.grown_ends import Holds
 from kafka_rescale.kafka.range_reader import STALL_SECONDS
 
 POLL_RECORDS = 2_000
@@ -25,6 +30,7 @@ class TaskInput:
     """Reads some partitions from their positions to their ends (exclusive), once.
 
     :param consumer: ``read_committed``, with ``enable.partition.eof``; it is assigned here.
+    :param holds: partitions that wait until others have been read up to an offset.
     """
 
     def __init__(
@@ -32,8 +38,9 @@ class TaskInput:
         consumer: Consumer,
         positions: Mapping[TopicPartition, int],
         ends: Mapping[TopicPartition, int],
+        holds: Holds | None = None,
     ) -> None:
-        self._consumer, self._ends = consumer, ends
+        self._consumer, self._ends, self._holds = consumer, ends, dict(holds or {})
         self._positions = dict(positions)
         self._left = {source for source, at in positions.items() if at < ends[source]}
         self._buffers: dict[TopicPartition, deque[Message]] = {source: deque() for source in sorted(self._left)}
@@ -44,12 +51,41 @@ class TaskInput:
 
     def records(self) -> Iterator[Message]:
         """Yield the records of all partitions: of the next ones of each, the one with the lowest timestamp."""
-        merged = heapq.merge(*map(self._of, self._buffers), key=lambda message: message.timestamp()[1])
-        for message in merged:
-            source = message.topic() or "", message.partition() or 0
-            self._positions[source] = (message.offset() or 0) + 1
-            self._taken[source] += 1
-            yield message
+        iterators = {source: self._of(source) for source in self._buffers}
+        rank = {source: number for number, source in enumerate(iterators)}
+        ended: set[TopicPartition] = set()
+        heads: list[tuple[int, int, TopicPartition, Message]] = []
+
+        def advance(source: TopicPartition) -> None:
+            message = next(iterators[source], None)
+            if message is None:
+                ended.add(source)
+            else:
+                heapq.heappush(heads, (message.timestamp()[1], rank[source], source, message))
+
+        for source in iterators:
+            if source not in self._holds:
+                advance(source)
+        while heads or self._holds:
+            if heads:
+                _, _, source, message = heapq.heappop(heads)
+                self._positions[source] = (message.offset() or 0) + 1
+                self._taken[source] += 1
+                yield message
+                advance(source)
+            for released in self._released(ended):
+                advance(released)
+
+    def _released(self, ended: set[TopicPartition]) -> list[TopicPartition]:
+        """Let go of the partitions that need not wait any more."""
+        found = [
+            source
+            for source, fences in self._holds.items()
+            if all(self._positions[s] >= fence or s in ended for s, fence in fences.items())
+        ]
+        for source in found:
+            del self._holds[source]
+        return found
 
     def positions(self) -> dict[TopicPartition, int]:
         """Return the next offsets to read; the end of a partition of which every record has been yielded."""

@@ -1,7 +1,9 @@
-"""Whether the inputs of a pipeline still have a past interval, and what the state at its start follows from."""
+"""What a backfill needs: a past interval and what the state at its start follows from; and what it can't have."""
 
 from __future__ import annotations
 
+from kafka_rescale.core.errors import Refused
+from kafka_rescale.core.pipeline_application import PipelineApplication
 from kafka_rescale.core.processing.backfill import Backfill, require_history
 from kafka_rescale.core.snapshot_exactness import Coverage, coverage_of
 from kafka_rescale.core.topology import Topology
@@ -9,6 +11,20 @@ from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.log_batches import log_batches
 from kafka_rescale.kafka.replay_offsets import replay_offsets
+
+
+def require_live(application: PipelineApplication, processors: int, backfill: Backfill | None) -> None:
+    """Refuse processors for a backfill.
+
+    :raises Refused: there is an interval.
+    """
+    if backfill is not None:
+        raise Refused(
+            f"backfill {application.application_id}",
+            found=f"{processors} processors that are asked for",
+            expected="no `expand_processors`: a backfill has those that its inputs began with",
+            remedy="Leave it out, or leave the interval out.",
+        )
 
 
 def require_interval(connection: KafkaConnection, topology: Topology, backfill: Backfill) -> None:

@@ -74,7 +74,7 @@ def lags_of(
     """
 
     def lag(task: TaskId) -> int | None:
-        saved = {store: StateFiles(state_dir, f"{application_id}/{task}/{store}").found() for store in logs[task]}
+        saved = {store: StateFiles.of(state_dir, application_id, task, store).found() for store in logs[task]}
         return lag_of(saved, logs[task], now_ms)
 
     with ThreadPoolExecutor(AT_A_TIME) as pool:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kafka_rescale.core.control_records import Concern, ControlState
-from kafka_rescale.core.errors import Outage, Refused
-from kafka_rescale.core.partition_counts import partition_counts
-from kafka_rescale.core.pipeline.builder import Pipeline
+from kafka_rescale.core.errors import Outage
 from kafka_rescale.core.pipeline_application import PipelineApplication
 from kafka_rescale.core.pipelines import pipeline_named
 from kafka_rescale.core.processing.adjustments import NOTHING_ASKED, Adjustments, adjusted, thread_removed
-from kafka_rescale.core.processing.backfill import Backfill, topics_of
-from kafka_rescale.core.processing.internal_topics import KEEP_ALL, internal_topics, levels, tasks_of
+from kafka_rescale.core.processing.backfill import Backfill
+from kafka_rescale.core.processing.internal_topics import levels
 from kafka_rescale.core.processing.rebalance import Rebalance
 from kafka_rescale.core.processing.record import Processing
 from kafka_rescale.core.processing.request import ProcessRequest
+from kafka_rescale.core.values import Value
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.changelogs import KnownState, known_state
 from kafka_rescale.kafka.connection import KafkaConnection
@@ -24,8 +23,9 @@ from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.kafka.task_producer import fence
 from kafka_rescale.kafka.task_progress import TaskProgress
 from kafka_rescale.kafka.waiting import now_ms, poll_until
-from kafka_rescale.operations.backfills import require_interval
+from kafka_rescale.operations.backfills import require_live
 from kafka_rescale.operations.members import members_of
+from kafka_rescale.operations.processors import Expansions, expand_processors, hand_over, remember
 from kafka_rescale.operations.stream_threads import LONGEST_PAUSE_SECONDS
 from kafka_rescale.spark.process_work import works_of
 from kafka_rescale.spark.task_work import RENEW_MS, transactional_id
@@ -37,18 +37,19 @@ class Prepared:
 
     :param created: internal topics that were missing.
     :param revoked: tasks that were taken from a client which may still have been processing them.
+    :param expansions: what has become of processors that were asked for.
     """
 
     processing: Processing
     created: tuple[str, ...]
-
     revoked: tuple[str, ...] = ()
+    expansions: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        made = f"created {', '.join(self.created)}; " if self.created else ""
-        taken = f"revoked {', '.join(self.revoked)}; " if self.revoked else ""
+        made = (f"created {', '.join(self.created)}",) if self.created else ()
+        taken = (f"revoked {', '.join(self.revoked)}",) if self.revoked else ()
         threads = (f"{t.name}: {', '.join(t.tasks) or 'no task'}" for t in self.processing.threads)
-        return made + taken + "; ".join(threads)
+        return "; ".join((*made, *self.expansions, *taken, *threads))
 
 
 def prepare(
@@ -61,38 +62,42 @@ def prepare(
     """Create what is missing of the internal topics, and give every task to a thread for this run: a rebalance.
 
     Idempotent: the same run is given the same assignment again. What moves away from a thread that may still be at
-    work is revoked before it is given away: whoever has it can't commit any more.
+    work is revoked before it is given away: whoever has it can't commit any more. Processors that were asked for
+    are given their partitions here, once they have almost caught up: between two runs nobody processes.
 
     :param application: under the id of its generation.
     :param run: ``<dag_id>/<run_id>``.
     :param asked: changes before the rebalance, once per run.
     :param backfill: the interval that the generation is for.
-    :raises Refused: a topic that the pipeline reads or writes doesn't exist, what the interval needs is gone, or
-        no client can take part.
+    :raises Refused: a topic that the pipeline reads or writes doesn't exist, or has grown in a way that would tear
+        keys from their state; what the interval needs is gone; or no client can take part.
     :raises Outage: a thread that shall be removed is still at work when its timeout is over.
     :raises UnsafeState: an internal topic has another number of partitions than its tasks.
+    :raises Fenced: an old run has come in while processors were given their partitions; run again.
     """
-    pipeline, admin = pipeline_named(application.pipeline), ClusterAdmin(connection)
-    control = ControlTopic(connection, application.application_id)
-    counts = _external_counts(pipeline, admin, backfill)
-    if backfill is not None:
-        require_interval(connection, pipeline.topology, backfill)
-    created = _ensure_internal_topics(application.application_id, pipeline, admin, counts, backfill)
-    every = {**counts, **partition_counts(pipeline.topology, counts, pipeline.enforced_partitions)}
-    tasks = {part.id: tasks_of(part, every) for part in pipeline.sub_topologies()}
-    known = known_state(admin, application.application_id, pipeline, tasks)
+    pipeline, control = pipeline_named(application.pipeline), ControlTopic(connection, application.application_id)
+    if asked.processors is not None:
+        require_live(application, asked.processors, backfill)
+        expand_processors(application, connection, asked.processors)
+    processors, created = remember(application, pipeline, connection, control, backfill)
     before = control.read().processing
-    if before is not None and before.run != run and asked.remove_from is not None:
-        _wait_for_end(control, thread_removed(before, asked.remove_from)[1], asked.timeout_seconds)
+    expansions = Expansions(processors)
+    if before is None or before.run != run:
+        if before is not None and asked.remove_from is not None:
+            _wait_for_end(control, thread_removed(before, asked.remove_from)[1], asked.timeout_seconds)
+        expansions = hand_over(application, pipeline, connection, processors, run)
+    known = known_state(
+        ClusterAdmin(connection), application.application_id, pipeline, expansions.processors.tasks
+    )
     # Also what an attempt that was killed between its two rebalances has left.
     revoked = to_fence = before.revoked if before is not None else ()
     while True:
         for task in to_fence:
             fence(connection, transactional_id(application.application_id, task))
-        processing = _rebalanced(application, control, known, run, asked)
+        processing = _rebalanced(application, control, known, expansions, run, asked)
         to_fence = processing.revoked
         if not to_fence:
-            return Prepared(processing, created, revoked)
+            return Prepared(processing, created, revoked, expansions.messages)
         revoked += to_fence
 
 
@@ -100,12 +105,13 @@ def _rebalanced(
     application: PipelineApplication,
     control: ControlTopic,
     known: KnownState,
+    expansions: Expansions,
     run: str,
     asked: Adjustments,
 ) -> Processing:
-    """Assign, unless this run has its assignment."""
+    """Assign, unless this run has its assignment; processors that have switched are noted with it."""
 
-    def assigned(state: ControlState) -> Mapping[str, Processing]:
+    def assigned(state: ControlState) -> Mapping[str, Value]:
         before, at_ms = state.processing, now_ms()
         if before is not None and before.run == run and before.tasks == known.counts and not before.revoked:
             return {}
@@ -115,7 +121,10 @@ def _rebalanced(
         rebalance = Rebalance(run, at_ms, known.tasks, members, application.assignment_configs)
         # In the second rebalance everything that moves has been revoked, and is nobody's.
         is_second = before is not None and before.run == run and bool(before.revoked)
-        return {Concern.PROCESSING: rebalance.of(before, () if is_second else at_work(state))}
+        return {
+            Concern.PROCESSING: rebalance.of(before, () if is_second else at_work(state)),
+            Concern.PROCESSORS: expansions.applied_to(state.processors),
+        }
 
     processing = control.update(assigned).processing
     assert processing is not None
@@ -156,55 +165,25 @@ def is_idle(
 
     :param run: ``<dag_id>/<run_id>``; the job itself refuses what was assigned by another one.
     """
-    pipeline, admin = pipeline_named(application.pipeline), ClusterAdmin(connection)
-    processing = ControlTopic(connection, application.application_id).read().processing
+    pipeline, name = pipeline_named(application.pipeline), application.application_id
+    state = ControlTopic(connection, name).read()
+    processing, processors = state.processing, state.processors
     if processing is None or processing.run != run:
         return False
     tasks = processing.tasks_of(request.thread, levels(pipeline.topology)[request.level - 1])
+    if processing.tasks != processors.tasks:
+        return False  # the job itself refuses it
+    if any(processors.sub_topologies[task.subtopology].switched_in == run for task in tasks):
+        return False  # what moved has to be deleted where it was
     try:
-        works = works_of(admin, pipeline, application.application_id, tasks, request.state_dir, request.backfill)
+        works = works_of(
+            ClusterAdmin(connection), pipeline, name, tasks, request.state_dir, processors, request.backfill
+        )
     except Outage:
         return False  # a transaction of a killed attempt is open: the job ends it
     ends = {source: end for work in works for source, end in work.ends.items()}
-    progress = TaskProgress(connection, application.application_id, ends, 0)
+    progress = TaskProgress(connection, name, ends, 0)
     try:
         return progress.is_idle(now_ms() - RENEW_MS)
     finally:
         progress.close()
-
-
-def _external_counts(pipeline: Pipeline, admin: ClusterAdmin, backfill: Backfill | None) -> dict[str, int]:
-    wanted = {*topics_of(pipeline.topology, backfill)}
-    found = admin.describe_topics(wanted)
-    if missing := sorted(wanted - found.keys()):
-        raise Refused(
-            f"topics {', '.join(missing)}",
-            found="no such topics",
-            expected="every input and output of the pipeline",
-            remedy="Create them, with as many partitions as they shall have.",
-        )
-    return {name: topic.partitions for name, topic in found.items()}
-
-
-def _ensure_internal_topics(
-    application_id: str,
-    pipeline: Pipeline,
-    admin: ClusterAdmin,
-    counts: Mapping[str, int],
-    backfill: Backfill | None,
-) -> tuple[str, ...]:
-    factor = min(3, admin.broker_count())
-    inputs = {topic: counts[topic] for topic in pipeline.topology.inputs}
-    wanted = internal_topics(
-        application_id, pipeline.topology, pipeline.sub_topologies(), inputs, pipeline.enforced_partitions
-    )
-    kept = {} if backfill is None else KEEP_ALL
-    return tuple(_created(admin, factor, ((t.name, t.partitions, {**t.configs, **kept}) for t in wanted)))
-
-
-def _created(
-    admin: ClusterAdmin, factor: int, topics: Iterable[tuple[str, int, Mapping[str, str]]]
-) -> Iterable[str]:
-    for name, partitions, configs in topics:
-        if admin.ensure_topic(name, partitions, factor, configs):
-            yield name

@@ -1,29 +1,24 @@
-"""What the copy jobs share: arguments, the plan from the journal, results in the control topic, exit codes."""
+"""What the jobs share: arguments, the plan from the journal, results in the control topic."""
 
 from __future__ import annotations
 
 import logging
-import os
-import sys
-import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from kafka_rescale.core.control_records import JobResult
-from kafka_rescale.core.errors import Fenced, Outage, RescaleError, UnsafeState
+from kafka_rescale.core.errors import Outage, RescaleError, UnsafeState
 from kafka_rescale.core.journal import Journal
 from kafka_rescale.core.lag_history import LagHistory
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import Change, ControlTopic
 from kafka_rescale.kafka.copy_progress import Snapshot
 from kafka_rescale.kafka.waiting import now_ms
-from kafka_rescale.spark.arguments import Arguments, parse
-from kafka_rescale.spark.exit_codes import DONE, FAILED, SUPERSEDED
+from kafka_rescale.spark.arguments import Arguments
 from kafka_rescale.spark.session import copy_session
 from kafka_rescale.spark.task_errors import from_text
-from kafka_rescale.spark.watchdog import exit_with_parent
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,7 +43,7 @@ class Job:
     """One attempt at a job.
 
     :param name: ``restore``, ``warm_up``, ``catch_up``, ``bridge``, ``rehearse``, ``move``, ``snapshot``,
-        ``process`` or ``keep_warm``.
+        ``process``, ``warm_up_processors`` or ``keep_warm``.
     """
 
     def __init__(self, name: str, arguments: Arguments, connection: KafkaConnection) -> None:
@@ -181,45 +176,3 @@ class Job:
 def say(line: str) -> None:
     """Print a line at once, for whoever follows the log."""
     print(line, flush=True)
-
-
-def run(name: str, body: Callable[[Job], None], *options: str, arguments: Sequence[str] | None = None) -> int:
-    """Run a job and return its exit code; its last result is written whatever happens.
-
-    :param options: of the optional arguments, those that this job has.
-    :param arguments: command line without the program's name.
-    """
-    exit_with_parent()
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    logging.getLogger("py4j").setLevel(logging.WARNING)
-    parsed = parse(name, options, arguments)
-    job: Job | None = None
-    try:
-        job = Job(name, parsed, KafkaConnection.from_environment())
-        body(job)
-    except Fenced as fenced:
-        say(f"superseded: {fenced}")
-        return SUPERSEDED
-    except Exception as error:
-        if not isinstance(error, RescaleError):
-            traceback.print_exc()
-        say(f"failed: {type(error).__name__}: {error}")
-        _leave_failure(job, error)
-        return FAILED
-    return DONE
-
-
-def end(code: int) -> None:
-    """End the process: tasks that are still running end with the JVM, and are not waited for."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
-
-
-def _leave_failure(job: Job | None, error: Exception) -> None:
-    if job is None:
-        return
-    try:
-        job.put("failed", detail=f"{type(error).__name__}: {error}"[:2000])
-    except RescaleError as another:
-        log.warning("the failure could not be recorded: %s", another)

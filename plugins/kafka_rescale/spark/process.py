@@ -10,6 +10,7 @@ from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.journal import PartitionOffsets
 from kafka_rescale.core.pipelines import pipeline_named
 from kafka_rescale.core.processing.internal_topics import levels
+from kafka_rescale.core.processing.processors_record import PipelineProcessors
 from kafka_rescale.core.processing.record import Processing
 from kafka_rescale.core.processing.request import ProcessRequest
 from kafka_rescale.core.topology import internal_topic
@@ -31,11 +32,12 @@ def process(job: Job) -> None:
     request = ProcessRequest.model_validate_json(job.arguments.request)
     job.key = request.key
     pipeline = pipeline_named(request.pipeline)
-    tasks = _assigned(job).tasks_of(request.thread, levels(pipeline.topology)[request.level - 1])
+    processing, processors = assigned(job)
+    tasks = processing.tasks_of(request.thread, levels(pipeline.topology)[request.level - 1])
     job.put("running")
     began, as_of_ms, application = time.monotonic(), now_ms(), job.arguments.application
     admin = ClusterAdmin(job.connection)
-    works = works_of(admin, pipeline, application, tasks, request.state_dir, request.backfill)
+    works = works_of(admin, pipeline, application, tasks, request.state_dir, processors, request.backfill)
     done = _run(job, works, request, as_of_ms) if works else []
     internal = {internal_topic(application, topic) for topic in pipeline.topology.repartitions}
     _purge(admin, done, internal)
@@ -44,8 +46,13 @@ def process(job: Job) -> None:
     job.control.put_result(_result(job, done, works, as_of_ms, time.monotonic() - began))
 
 
-def _assigned(job: Job) -> Processing:
-    found = job.control.read().processing
+def assigned(job: Job) -> tuple[Processing, PipelineProcessors]:
+    """Return who runs what in this run.
+
+    :raises UnsafeState: another run's assignment is in force.
+    """
+    state = job.control.read()
+    found = state.processing
     if found is None or found.run != job.arguments.run:
         raise UnsafeState(
             f"pipeline {job.arguments.application}",
@@ -53,7 +60,14 @@ def _assigned(job: Job) -> Processing:
             expected=f"that of run {job.arguments.run}",
             remedy="A newer run has begun. To let this one go on, clear its `assign` task.",
         )
-    return found
+    if found.tasks != state.processors.tasks:
+        raise UnsafeState(
+            f"pipeline {job.arguments.application}",
+            found=f"tasks {found.tasks}, and processors {state.processors.tasks}",
+            expected="one task per processor",
+            remedy="Something has changed since the assignment: clear the run's `assign` task.",
+        )
+    return found, state.processors
 
 
 def _run(job: Job, works: Sequence[TaskWork], request: ProcessRequest, as_of_ms: int) -> list[TaskDone]:
@@ -80,7 +94,9 @@ def _result(
     job: Job, done: Sequence[TaskDone], works: Sequence[TaskWork], as_of_ms: int, seconds: float
 ) -> JobResult:
     ends = {source: end for work in works for source, end in work.ends.items()}
-    total = {name: sum(getattr(each, name) for each in done) for name in ("emitted", "restored", "dropped")}
+    total = {
+        name: sum(getattr(each, name) for each in done) for name in ("emitted", "restored", "dropped", "let_go")
+    }
     return JobResult(
         job=job.key,
         run=job.arguments.run,

@@ -67,7 +67,7 @@ def works_due(
         task: {
             store: log
             for store, log in logs.get(task, {}).items()
-            if is_due(StateFiles(state_dir, f"{application_id}/{task}/{store}").found(), log, as_of_ms)
+            if is_due(StateFiles.of(state_dir, application_id, task, store).found(), log, as_of_ms)
         }
         for task in tasks
     }
@@ -85,7 +85,7 @@ def run_standby(connection: KafkaConnection, work: StandbyWork, subtopology: Sub
     for definition in subtopology.stores:
         if definition.name not in work.logs:
             continue
-        files = StateFiles(work.state_dir, f"{work.application_id}/{work.task}/{definition.name}")
+        files = StateFiles.of(work.state_dir, work.application_id, work.task, definition.name)
         log, expiry = work.logs[definition.name], Expiry.of(definition)
         store = LoggedStore(connection, log, files, None, lambda: work.as_of_ms, expiry)
         restored.append(store.restore())

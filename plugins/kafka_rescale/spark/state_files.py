@@ -12,7 +12,7 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -40,6 +40,11 @@ class StateFiles:
 
     location: str
     owner: str
+
+    @classmethod
+    def of(cls, state_dir: str, application_id: str, task: object, store: str) -> Self:
+        """Return where a client keeps one store of a task."""
+        return cls(state_dir, f"{application_id}/{task}/{store}")
 
     @cached_property
     def _place(self) -> tuple[Any, str]:

@@ -2,7 +2,8 @@
 
 1. Fence: ``init_transactions`` of the task's own transactional id ends whatever an older attempt had begun.
 2. Positions: the committed offsets of the application's group, and the checkpoint beside them.
-3. State: the newest saved state, and the rest of the changelog; or all of the changelog.
+3. State: the newest saved state, and the rest of the changelog; or all of the changelog. What belongs to a
+   processor that was added since is deleted.
 4. Batches: outputs and changelog records as they come, offsets and checkpoint with them, in one transaction.
 5. Files: only what is committed is saved, so that no file is ever ahead of the changelog.
 """
@@ -24,14 +25,16 @@ from kafka_rescale.core.processing.task_state import TaskMark
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_marks import copy_consumer
 from kafka_rescale.kafka.copy_producer import Rewound
+from kafka_rescale.kafka.grown_ends import holds
 from kafka_rescale.kafka.task_input import TaskInput
 from kafka_rescale.kafka.task_producer import TaskProducer
 from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.spark.logged_store import LoggedStore, Restored
+from kafka_rescale.spark.moved_keys import has_to_let_go, moved_keys
 from kafka_rescale.spark.state_files import StateFiles
 from kafka_rescale.spark.state_store import TaskStore
 from kafka_rescale.spark.task_beginning import beginning
-from kafka_rescale.spark.task_records import processed, records_of, write
+from kafka_rescale.spark.task_records import check_places, processed, records_of, write
 from kafka_rescale.spark.task_work import TaskDone, TaskWork
 
 REWINDS = 5
@@ -86,30 +89,30 @@ class StreamTask:
         self._producer, self._consumer, self._clock = producer, consumer, clock
         self._begun = beginning(connection, work, subtopology, consumer)
         self._positions: Mapping[TopicPartition, int] = self._begun.positions
+        logs, place = self._begun.changelogs, (work.state_dir, work.application_id, work.task)
         self._stores = {
             store.name: LoggedStore(
-                connection,
-                self._begun.changelogs[store.name],
-                self._files(store.name),
-                producer,
-                clock,
-                Expiry.of(store),
+                connection, logs[store.name], StateFiles.of(*place, store.name), producer, clock, Expiry.of(store)
             )
             for store in subtopology.stores
             if store.is_logged
         }
         self._restored: list[Restored] = []
-        self._records = self._emitted = self._transactions = self._dropped = 0
+        self._records = self._emitted = self._transactions = self._dropped = self._moved = 0
         self._stream_time = -1
 
     def process(self) -> None:
         """Process everything up to the ends, commit, and save the state."""
-        has_input = any(self._begun.positions[source] < end for source, end in self._work.ends.items())
+        begun, lets_go = self._begun, has_to_let_go(self._work, self._begun.mark)
+        has_input = any(begun.positions[source] < end for source, end in self._work.ends.items())
         if self._is_renewal_due():
             # Before anything is written: a changelog that holds anything, if only of a killed attempt, is state.
-            self._commit(self._begun.positions, self._begun.mark.checkpoint)
-        if has_input:
-            self._process_all(self._processor())
+            self._commit(begun.positions, begun.mark.checkpoint, begun.mark.processors)
+        if has_input or lets_go:
+            processor = self._processor()
+            if lets_go:
+                self._let_go()
+            self._process_all(processor)
             for store in self._stores.values():
                 store.save()
 
@@ -126,6 +129,7 @@ class StreamTask:
             dropped=self._dropped,
             stream_time_ms=self._stream_time,
             seconds=round(seconds, 3),
+            let_go=self._moved,
         )
 
     def _processor(self) -> TaskProcessor:
@@ -138,9 +142,12 @@ class StreamTask:
 
     def _process_all(self, processor: TaskProcessor) -> None:
         limits, pending, began = self._work.limits, 0, time.monotonic()
-        source = TaskInput(self._consumer, self._begun.positions, self._work.ends)
+        begins, ends = self._begun.positions, self._work.ends
+        waiting = holds(self._connection, self._work.grown, begins, ends)
+        source = TaskInput(self._consumer, begins, ends, waiting)
         records = records_of(source.records(), self._work)
         while batch := list(islice(records, limits.batch_records)):
+            check_places(batch, self._work)
             with self._producer.transaction():
                 emitted = processed(processor, batch, self._work.backfill)
                 write(self._producer, emitted, self._work)
@@ -154,18 +161,33 @@ class StreamTask:
             self._commit(source.positions(), processor.checkpoint())
         self._dropped, self._stream_time = processor.dropped_records(), processor.stream_time()
 
-    def _commit(self, positions: Mapping[TopicPartition, int], checkpoint: str) -> None:
+    def _let_go(self) -> None:
+        """Delete what new processors have taken over; they have it in changelogs of their own by now."""
+        begun = self._begun
+        for store, moved in moved_keys(self._work, self._subtopology, self._stores):
+            with self._producer.transaction():
+                for row in moved:
+                    store.put(row["key"], None, row["timestamp"])
+            self._commit(begun.positions, begun.mark.checkpoint, begun.mark.processors)
+            self._moved += len(moved)
+        self._commit(begun.positions, begun.mark.checkpoint)
+
+    def _commit(
+        self, positions: Mapping[TopicPartition, int], checkpoint: str, processors: int | None = None
+    ) -> None:
+        """Commit what was written.
+
+        :param processors: as of which the stores are; by default those of this run.
+        """
         at_ms = self._clock()
-        metadata = TaskMark(at_ms=at_ms, checkpoint=checkpoint).model_dump_json()
+        as_of = self._work.processors if processors is None else processors
+        metadata = TaskMark(at_ms=at_ms, checkpoint=checkpoint, processors=as_of).model_dump_json()
         offsets = [KafkaPartition(*source, at, metadata=metadata) for source, at in positions.items()]
         self._producer.commit(offsets, self._consumer)
         self._positions = positions
         self._transactions += 1
         for store in self._stores.values():
             store.committed(at_ms)
-
-    def _files(self, store: str) -> StateFiles:
-        return StateFiles(self._work.state_dir, f"{self._work.application_id}/{self._work.task}/{store}")
 
     def _is_renewal_due(self) -> bool:
         age_ms = self._clock() - self._begun.mark.at_ms

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from confluent_kafka import Consumer
 
 from kafka_rescale.core.cluster import TopicPartition
+from kafka_rescale.core.errors import Fenced
 from kafka_rescale.core.pipeline.task import SubTopology
 from kafka_rescale.core.processing.task_start import SourceRange, task_start
 from kafka_rescale.core.processing.task_state import Changelog, TaskMark
@@ -40,9 +41,12 @@ def beginning(
     """Ask where a task begins, once every older attempt has been fenced.
 
     :param consumer: of the application's group.
+    :raises Fenced: processors have been added since the run was asked for.
     :raises UnsafeState: offsets and topics contradict each other.
     """
     committed = read_committed(consumer, work.ends)
+    marks = [TaskMark.of(text) for _, text in committed.values()]
+    _refuse_older_than_committed(work, marks)
     changelogs = _changelogs(connection, work, subtopology)
     ranges = {source: log_range(consumer, source) for source in work.ends}
     positions = task_start(
@@ -52,9 +56,20 @@ def beginning(
         has_state=any(changelog.end > changelog.begin for changelog in changelogs.values()),
         begins=work.begins,
     )
-    marks = (TaskMark.of(text) for _, text in committed.values())
     mark = max(marks, key=lambda m: m.at_ms, default=TaskMark())
     return Beginning(positions, mark, len(committed) == len(work.ends), changelogs)
+
+
+def _refuse_older_than_committed(work: TaskWork, marks: Iterable[TaskMark]) -> None:
+    """Let a run that was asked for before processors were added do nothing: others have its partitions."""
+    known = max((mark.processors for mark in marks), default=0)
+    if known > max(work.processors, work.initial):
+        raise Fenced(
+            f"task {work.transactional_id}",
+            found=f"offsets that were committed with {known} processors",
+            expected=f"at most the {work.processors} of this run",
+            remedy="Nothing to do here: processors were added since, and a newer run goes on.",
+        )
 
 
 def _changelogs(connection: KafkaConnection, work: TaskWork, subtopology: SubTopology) -> dict[str, Changelog]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from confluent_kafka import Message
 
+from kafka_rescale.core.linear_hashing import LinearHashing
 from kafka_rescale.core.partitioners import partitioner_named
 from kafka_rescale.core.pipeline.task import Emitted, Record, TaskProcessor
 from kafka_rescale.core.processing.backfill import Backfill
@@ -25,6 +26,16 @@ def records_of(messages: Iterable[Message], work: TaskWork) -> Iterator[Record]:
         record = _record(message, own_names)
         if backfill is None or record.timestamp_ms < backfill.end_ms:
             yield record
+
+
+def check_places(batch: Sequence[Record], work: TaskWork) -> None:
+    """Refuse records of a grown topic that are not where their keys belong.
+
+    :raises UnsafeState: one is elsewhere; it is named.
+    """
+    own_names = work.own_names
+    for full, topic in work.grown.items():
+        topic.check((r.partition, r.offset, r.key) for r in batch if r.topic == own_names[full])
 
 
 def processed(processor: TaskProcessor, batch: Sequence[Record], backfill: Backfill | None) -> list[Emitted]:
@@ -63,8 +74,11 @@ def _partitions(emitted: Sequence[Emitted], work: TaskWork) -> list[int]:
             by_topic.setdefault(record.topic, []).append(at)
     for topic, places in by_topic.items():
         keys = [emitted[at].partitioning_key or b"" for at in places]
-        count = work.topics[work.names[topic]].partitions
-        for at, partition in zip(places, PARTITIONER.partition_batch(keys, count), strict=True):
+        full = work.names[topic]
+        linear = work.linear.get(full)
+        partitioner = LinearHashing(linear) if linear else PARTITIONER
+        count = work.topics[full].partitions
+        for at, partition in zip(places, partitioner.partition_batch(keys, count), strict=True):
             found[at] = partition
     return found
 

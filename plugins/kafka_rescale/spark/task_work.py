@@ -9,6 +9,7 @@ from kafka_rescale.core.assignment.tasks import TaskId
 from kafka_rescale.core.cluster import TopicDescription, TopicPartition
 from kafka_rescale.core.pipeline.task import StoreDefinition
 from kafka_rescale.core.processing.backfill import Backfill
+from kafka_rescale.core.processing.grown_topic import GrownTopic
 
 RENEW_MS = 24 * 3600 * 1000
 """Offsets of a group without members expire, a week after their commit if the brokers' default was kept."""
@@ -44,6 +45,10 @@ class TaskWork:
     :param ends: captured ends (exclusive) of the source partitions, by full names.
     :param topics: descriptions of sinks and changelogs, by full names.
     :param state_dir: where state is kept between runs.
+    :param initial: processors that the sub-topology began with; 0 if it is not known to have any.
+    :param processors: how many it has now.
+    :param grown: source topics that have grown and whose keys are placed by linear hashing, by full names.
+    :param linear: initial counts of the sinks that are written by linear hashing, by full names.
     :param begins: where a task that has no offsets begins; at the log start of sources that are not among them.
     :param backfill: of which interval records are processed, where that is not all of them.
     """
@@ -55,6 +60,10 @@ class TaskWork:
     topics: Mapping[str, TopicDescription]
     state_dir: str
     limits: TaskLimits = field(default_factory=TaskLimits)
+    initial: int = 0
+    processors: int = 0
+    grown: Mapping[str, GrownTopic] = field(default_factory=dict)
+    linear: Mapping[str, int] = field(default_factory=dict)
     begins: Mapping[TopicPartition, int] = field(default_factory=dict)
     backfill: Backfill | None = None
 
@@ -84,6 +93,7 @@ class TaskDone:
     :param positions: next offsets to read, by full names of topics.
     :param dropped: records that the pipeline has passed over.
     :param stream_time_ms: highest timestamp processed so far, -1 for none.
+    :param let_go: keys that belong to a new processor by now, and were deleted here.
     """
 
     task: TaskId
@@ -96,3 +106,4 @@ class TaskDone:
     dropped: int
     stream_time_ms: int
     seconds: float
+    let_go: int = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Context
@@ -21,7 +22,6 @@ from kafka_rescale.core.stream_threads import client_of
 
 if TYPE_CHECKING:
     from kafka_rescale.core.pipeline_application import PipelineApplication
-    from kafka_rescale.core.processing.backfill import Backfill
     from kafka_rescale.core.processing.record import Processing
     from kafka_rescale.core.processing.request import ProcessRequest
     from kafka_rescale.kafka.connection import KafkaConnection
@@ -33,7 +33,7 @@ class AssignOperator(RescaleOperator):
     Create the internal topics that are missing, and rebalance a pipeline: every task is given to a stream thread.
 
     What the trigger form asks for is done first: threads that are added and removed, clients that are given up or
-    started again.
+    started again, processors that are added.
     """
 
     operator_extra_links = ()
@@ -68,9 +68,6 @@ class ProcessOperator(RescaleSparkSubmitOperator):
     template_fields: Sequence[str] = (*RescaleSparkSubmitOperator.template_fields, "application_file", "thread")
     operator_extra_links: tuple[Any, ...] = ()
 
-    _application: PipelineApplication
-    _backfill: Backfill | None = None
-
     def __init__(self, *, application_file: str, level: int, thread: str, **kwargs: Any) -> None:
         self._stands_for = ""
         self.application_file = application_file
@@ -78,20 +75,25 @@ class ProcessOperator(RescaleSparkSubmitOperator):
         self.thread = thread
         super().__init__(job="process", **kwargs)
 
+    @cached_property
+    def _declared(self) -> PipelineApplication:
+        """As the file is when the task begins: what it is asked for and what it is told must be of one file."""
+        from kafka_rescale.operations.load import load_pipeline_application
+
+        return load_pipeline_application(self.application_file)
+
     def execute(self, context: Context) -> dict[str, Any]:
         """Return the job's result."""
         from kafka_rescale.operations.dead_threads import take_over
-        from kafka_rescale.operations.load import load_pipeline_application
         from kafka_rescale.operations.processing import is_idle
 
-        # Read once: what the job is asked for and what it is told must be of one file.
-        application, self._backfill = generation_of(load_pipeline_application(self.application_file), context)
-        self._application, self.application_id = application, application.application_id
+        application, _ = generation_of(self._declared, context)
+        self.application_id = application.application_id
         connection = KafkaRescaleHook(kafka_config_id=self.kafka_conn_id).connection()
         processing = take_over(application, connection, self._attempt(context))
         if processing is not None:
             self._stands_for = alive(processing, self.thread)
-        request = self._request()
+        request = self._request(context)
         self.result_key = request.key
         if is_idle(application, connection, owner_of(context), request):
             self.log.info("Everything has been processed.")
@@ -107,7 +109,8 @@ class ProcessOperator(RescaleSparkSubmitOperator):
         except Fenced:
             raise
         except (AirflowException, RescaleError) as error:
-            processing = failed(self._application, connection, self._attempt(context), str(error))
+            application, _ = generation_of(self._declared, context)
+            processing = failed(application, connection, self._attempt(context), str(error))
             if processing is not None:
                 report_failed_threads(processing)
                 alive(processing, self.thread, error)
@@ -116,24 +119,25 @@ class ProcessOperator(RescaleSparkSubmitOperator):
     def _attempt(self, context: Context) -> Attempt:
         from kafka_rescale.operations.dead_threads import Attempt
 
-        job = self._request().key
+        job = self._request(context).key
         return Attempt(run=owner_of(context), job=job, thread=self.thread, number=context["ti"].try_number)
 
-    def _request(self) -> ProcessRequest:
+    def _request(self, context: Context) -> ProcessRequest:
         from kafka_rescale.core.processing.request import ProcessRequest
 
-        application, thread = self._application, self._stands_for or self.thread
+        application, backfill = generation_of(self._declared, context)
+        thread = self._stands_for or self.thread
         return ProcessRequest(
             pipeline=application.pipeline,
             state_dir=application.member_of(thread).state_dir,
             thread=thread,
             level=self.level,
             began_as=self.thread if thread != self.thread else "",
-            backfill=self._backfill,
+            backfill=backfill,
         )
 
     def _arguments(self, context: Context) -> list[str]:
-        return [*super()._arguments(context), "--request", self._request().model_dump_json()]
+        return [*super()._arguments(context), "--request", self._request(context).model_dump_json()]
 
 
 def alive(processing: Processing, thread: str, cause: Exception | None = None) -> str:

@@ -41,7 +41,7 @@ class RescaleSparkSubmitOperator(SparkSubmitOperator):
 
     :param application_id: base name of the application
     :param job: ``restore``, ``warm_up``, ``catch_up``, ``bridge``, ``rehearse``, ``move``, ``snapshot``,
-        ``process``, ``keep_warm`` or ``verify``
+        ``process``, ``warm_up_processors``, ``keep_warm`` or ``verify``
     :param stage: index of the stage for ``restore`` and ``warm_up``
     :param acceptable_lag: offsets per partition, for ``warm_up`` and ``catch_up`` (templated)
     :param silent_seconds: how long nothing must have come into the old topic, for ``bridge``

@@ -1,4 +1,4 @@
-"""What a person asks for when a run is triggered: threads and clients that come and go with it."""
+"""What a person asks for when a run is triggered: threads and clients that come and go with it, processors."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ REMOVE_STREAM_THREAD = "remove_stream_thread"
 REMOVE_TIMEOUT = "remove_stream_thread_timeout_seconds"
 REMOVE_CLIENT = "remove_client"
 START_CLIENT = "start_client"
+EXPAND_PROCESSORS = "expand_processors"
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class Adjustments:
     :param timeout_seconds: how long to wait for the end of a thread that may still be at work; None doesn't.
     :param remove: client that is given up.
     :param start: client that is started again.
+    :param processors: how many every sub-topology shall have.
     """
 
     add_to: str | None = None
@@ -32,6 +34,7 @@ class Adjustments:
     timeout_seconds: float | None = None
     remove: str | None = None
     start: str | None = None
+    processors: int | None = None
 
     @classmethod
     def of(cls, params: Mapping[str, Any]) -> Self:
@@ -42,6 +45,7 @@ class Adjustments:
             params.get(REMOVE_TIMEOUT),
             params.get(REMOVE_CLIENT),
             params.get(START_CLIENT),
+            params.get(EXPAND_PROCESSORS),
         )
 
 

@@ -41,6 +41,10 @@ class Backfill(Value):
         """Return the id of the generation: its group, and the prefix of transactional ids and internal topics."""
         return f"{application_id}-backfill-{_compact(self.start_ms)}-{_compact(self.end_ms)}"
 
+    def application(self, generation: str) -> str:
+        """Return the id of the application that a generation for it belongs to."""
+        return generation.removesuffix(self.generation(""))
+
 
 def backfill_of(application: PipelineApplication, topology: Topology, start: str, end: str) -> Backfill:
     """Return what a run for a past interval has to do.

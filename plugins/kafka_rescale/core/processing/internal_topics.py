@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from kafka_rescale.core.changelog_formats import FORMATS
-from kafka_rescale.core.partition_counts import partition_counts
 from kafka_rescale.core.pipeline.task import StoreDefinition, SubTopology
 from kafka_rescale.core.topology import Topology, internal_topic
 
@@ -40,32 +39,25 @@ def internal_topics(
     application_id: str,
     topology: Topology,
     sub_topologies: Iterable[SubTopology],
-    external: Mapping[str, int],
-    enforced: Mapping[str, int],
+    counts: Mapping[str, int],
+    tasks: Mapping[int, int],
 ) -> list[InternalTopic]:
     """Return the repartition topics and changelogs.
 
-    :param external: partition counts of the inputs.
-    :param enforced: counts that the pipeline asks for, by repartition topic without the application id.
-    :raises InvalidInput: a count can't be derived.
+    :param counts: partitions of the repartition topics, without the application id.
+    :param tasks: changelog partitions by sub-topology: one per task.
     """
-    counts = {**external, **partition_counts(topology, external, enforced)}
     repartitions = [
         InternalTopic(internal_topic(application_id, topic), counts[topic], _REPARTITION)
         for topic in sorted(topology.repartitions)
     ]
     changelogs = [
-        InternalTopic(f"{application_id}-{store.changelog_topic}", tasks, changelog_configs(store))
-        for part, tasks in ((s, tasks_of(s, counts)) for s in sub_topologies)
+        InternalTopic(f"{application_id}-{store.changelog_topic}", tasks[part.id], changelog_configs(store))
+        for part in sub_topologies
         for store in part.stores
         if store.is_logged
     ]
     return [*repartitions, *changelogs]
-
-
-def tasks_of(sub_topology: SubTopology, counts: Mapping[str, int]) -> int:
-    """Return how many tasks a sub-topology has: the most partitions of any topic that it reads."""
-    return max(counts[topic] for topic in sub_topology.sources)
 
 
 def changelog_configs(store: StoreDefinition) -> dict[str, str]:

@@ -30,8 +30,8 @@ class ProcessRequest(Value):
         return f"process/{self.level}/{self.began_as or self.thread}"
 
 
-class KeepWarmRequest(Value):
-    """The standbys and warm-ups of one client.
+class ClientRequest(Value):
+    """A job on the state that one client keeps.
 
     :param pipeline: ``module:name`` of the pipeline.
     :param state_dir: where the client keeps its state.
@@ -42,7 +42,20 @@ class KeepWarmRequest(Value):
     state_dir: str
     client_id: str
 
+
+class KeepWarmRequest(ClientRequest):
+    """The standbys and warm-ups of one client."""
+
     @property
     def key(self) -> str:
         """The name of the job's result."""
         return f"keep_warm/{self.client_id}"
+
+
+class WarmUpRequest(ClientRequest):
+    """The warm-up of the new processors that are split from those of one client."""
+
+    @property
+    def key(self) -> str:
+        """The name of the job's result."""
+        return f"warm_up_processors/{self.client_id}"

@@ -113,10 +113,12 @@ class TaskMark(Value):
 
     :param at_ms: wall clock of the commit.
     :param checkpoint: of the task's processor: stream times, counters.
+    :param processors: how many the sub-topology had, where that has been more than at the beginning.
     """
 
     at_ms: int = 0
     checkpoint: str = ""
+    processors: int = 0
 
     @classmethod
     def of(cls, metadata: str | None) -> TaskMark:

@@ -1,0 +1,91 @@
+"""More processors for a pipeline, by a DAG (KIP-287)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import Context
+
+from kafka_rescale.airflow.backfills import generation_of
+from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
+from kafka_rescale.airflow.operators.base import RescaleOperator
+from kafka_rescale.airflow.operators.spark_submit import RescaleSparkSubmitOperator
+
+if TYPE_CHECKING:
+    from kafka_rescale.core.pipeline_application import PipelineApplication
+    from kafka_rescale.core.processing.request import WarmUpRequest
+
+
+class ExpandProcessorsOperator(RescaleOperator):
+    """
+    Ask for more processors for a pipeline; they warm up from the next run on.
+
+    :param processors: how many each of the sub-topologies shall have (templated)
+    :param sub_topologies: their numbers; none are all of them
+    """
+
+    template_fields: Sequence[str] = (*RescaleOperator.template_fields, "processors")
+    operator_extra_links = ()
+
+    def __init__(self, *, processors: int | str, sub_topologies: Sequence[int] = (), **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.processors = processors
+        self.sub_topologies = sub_topologies
+
+    def execute(self, context: Context) -> dict[str, int]:
+        """Return how many processors each sub-topology has now; more of them come in a later run."""
+        from kafka_rescale.operations.load import load_pipeline_application
+        from kafka_rescale.operations.processors import expand_processors
+
+        application = load_pipeline_application(self.application_file)
+        connection = self.connection(application)
+        known = expand_processors(application, connection, int(self.processors), self.sub_topologies)
+        self.log.info("%s", known)
+        return {str(number): count for number, count in known.tasks.items()}
+
+
+class WarmUpProcessorsOperator(RescaleSparkSubmitOperator):
+    """
+    Warm the processors up that are being split from those of one client, if there are any, while these work.
+
+    :param application_file: path of the application file, read again when the task runs (templated)
+    :param client: id of the client (templated)
+    """
+
+    template_fields: Sequence[str] = (*RescaleSparkSubmitOperator.template_fields, "application_file", "client")
+    operator_extra_links: tuple[Any, ...] = ()
+
+    def __init__(self, *, application_file: str, client: str, **kwargs: Any) -> None:
+        self.application_file = application_file
+        self.client = client
+        super().__init__(job="warm_up_processors", **kwargs)
+
+    @cached_property
+    def _declared(self) -> PipelineApplication:
+        from kafka_rescale.operations.load import load_pipeline_application
+
+        return load_pipeline_application(self.application_file)
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Return the job's result."""
+        from kafka_rescale.operations.processors import is_split
+
+        application, _ = generation_of(self._declared, context)
+        connection = KafkaRescaleHook(kafka_config_id=self.kafka_conn_id).connection()
+        if not is_split(application.application_id, connection, self.client):
+            self.log.info("No processor is being added.")
+            return {}
+        self._runs_on(application.member(self.client))
+        self.result_key = self._request().key
+        return super().execute(context)
+
+    def _request(self) -> WarmUpRequest:
+        from kafka_rescale.core.processing.request import WarmUpRequest
+
+        state_dir = self._declared.member(self.client).state_dir
+        return WarmUpRequest(pipeline=self._declared.pipeline, state_dir=state_dir, client_id=self.client)
+
+    def _arguments(self, context: Context) -> list[str]:
+        return [*super()._arguments(context), "--request", self._request().model_dump_json()]

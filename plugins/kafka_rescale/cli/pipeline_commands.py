@@ -1,0 +1,68 @@
+"""The commands that change a pipeline: its threads, clients and processors."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kafka_rescale.cli.options import AsJson, Config, File
+from kafka_rescale.cli.output import show
+from kafka_rescale.cli.pipelines import added, begun, expanded, given_up, removed
+
+pipelines = typer.Typer()
+
+OfClient = Annotated[str | None, typer.Option("--client", help="Its client.id; needed where there are several.")]
+
+
+@pipelines.command()
+def add_stream_thread(file: File, client: OfClient = None, config: Config = None, as_json: AsJson = False) -> None:
+    """Add a stream thread to a pipeline of runtime spark."""
+    show(added(file, config, client), as_json)
+
+
+@pipelines.command()
+def remove_stream_thread(
+    file: File,
+    timeout: Annotated[float | None, typer.Option(min=0, help="Seconds to wait until it has ended.")] = None,
+    client: OfClient = None,
+    config: Config = None,
+    as_json: AsJson = False,
+) -> None:
+    """Remove a stream thread of a pipeline of runtime spark."""
+    show(removed(file, config, timeout, client), as_json)
+
+
+@pipelines.command()
+def remove_client(
+    file: File,
+    client: Annotated[str | None, typer.Option(help="Its client.id.")] = None,
+    tag: Annotated[str | None, typer.Option(help="KEY=VALUE: all clients with this tag, a lost rack.")] = None,
+    config: Config = None,
+    as_json: AsJson = False,
+) -> None:
+    """Give clients of a pipeline up; others have their tasks from the next run on."""
+    show(given_up(file, config, client, tag), as_json)
+
+
+@pipelines.command()
+def start_client(
+    file: File,
+    client: Annotated[str | None, typer.Option(help="Its client.id; else all.")] = None,
+    config: Config = None,
+    as_json: AsJson = False,
+) -> None:
+    """Start clients of a pipeline again that have ended, or are absent."""
+    show(begun(file, config, client), as_json)
+
+
+@pipelines.command()
+def expand_processors(
+    file: File,
+    processors: Annotated[int, typer.Option(min=1, help="How many there shall be of each sub-topology.")],
+    sub_topology: Annotated[list[int] | None, typer.Option(help="Only this one; may be repeated.")] = None,
+    config: Config = None,
+    as_json: AsJson = False,
+) -> None:
+    """Give a pipeline of runtime spark more processors; they warm up while the existing ones work."""
+    show(expanded(file, config, processors, sub_topology or ()), as_json)

@@ -1,0 +1,91 @@
+"""A source topic that has grown: where its keys were and are, and what has to be read before what (KIP-253).
+
+A producer that does not know the new partitions yet goes on to write to the old ones, after the growth as well. So
+no offset at the time of the growth separates what comes before from what comes after, and timestamps don't either,
+as records may be late. What does: once the end of a new partition has been asked for, whatever its producers had
+written before is below the ends of the old partitions **that are asked for afterwards**.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.linear_hashing import LinearHashing, ancestors, coarser
+
+
+@dataclass(frozen=True)
+class GrownTopic:
+    """A topic whose keys are placed by linear hashing, and which has more partitions than at the beginning.
+
+    :param topic: full name.
+    :param initial: partitions at the very beginning.
+    :param processors: of the sub-topology that reads it.
+    :param settled: by partition, the offset from which on all producers knew all partitions; empty if unknown.
+    """
+
+    topic: str
+    initial: int
+    partitions: int
+    processors: int
+    settled: Mapping[int, int] = field(default_factory=dict)
+
+    def ancestors(self, partition: int) -> tuple[int, ...]:
+        """Return the partitions in which keys of this one may have been, the latest first."""
+        return ancestors(partition, self.initial)
+
+    def homes(self, keys: Sequence[bytes]) -> list[int]:
+        """Return where producers that know all partitions put these keys."""
+        return LinearHashing(self.initial).partition_batch(keys, self.partitions)
+
+    def until(self, partition: int, end: int) -> int:
+        """Return up to which offset there may be records whose keys have moved on.
+
+        :param end: of what is to be read (exclusive).
+        """
+        return min(end, self.settled.get(partition, end))
+
+    def fence(self, partition: int, records: Iterable[tuple[int, bytes | None]]) -> int:
+        """Return the offset behind the last record whose key belongs to another partition by now; 0 if none does.
+
+        :param records: offset and key of what is still to be read of a partition.
+        """
+        keyed = [(offset, key) for offset, key in records if key is not None]
+        homes = self.homes([key for _, key in keyed])
+        return max((at + 1 for (at, _), home in zip(keyed, homes, strict=True) if home != partition), default=0)
+
+    def check(self, records: Iterable[tuple[int, int, bytes | None]]) -> None:
+        """Refuse records that are not where their keys belong, or belonged until all producers knew the growth.
+
+        :param records: partition, offset and key.
+        :raises UnsafeState: one is elsewhere; it is named.
+        """
+        keyed = [(partition, offset, key) for partition, offset, key in records if key is not None]
+        for (partition, offset, key), home in zip(keyed, self.homes([k for *_, k in keyed]), strict=True):
+            if home != partition:
+                self._check(partition, offset, key, home)
+
+    def _check(self, partition: int, offset: int, key: bytes, home: int) -> None:
+        record = f"topic {self.topic!r} partition {partition} offset {offset}: key 0x{key.hex()}"
+        if partition not in self.ancestors(home):
+            raise UnsafeState(
+                record,
+                found=f"in partition {partition} of {self.partitions}",
+                expected=f"it in partition {home}, by linear hashing over the initial {self.initial}",
+                remedy="Its producer uses another partitioner, and the key's state is elsewhere. Mend the "
+                "producer; to go on without such records, set the group's offset behind them.",
+            )
+        is_late = bool(self.settled) and offset >= self.settled.get(partition, 0)
+        if is_late or self._processor(home) != self._processor(partition):
+            raise UnsafeState(
+                record,
+                found="a record of a producer that did not know the growth of the topic in time",
+                expected=f"it in partition {home}, where later ones of its key may have been read",
+                remedy="Restart that producer, and raise `partition.growth.settle.ms` above its "
+                "metadata.max.age.ms and delivery.timeout.ms together before the next growth. To go on without "
+                "the record, set the group's offset behind it.",
+            )
+
+    def _processor(self, partition: int) -> int:
+        return coarser(partition, self.processors, self.initial)

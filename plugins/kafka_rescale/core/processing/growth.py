@@ -1,0 +1,194 @@
+"""What a pipeline makes of partition counts that have changed (KIP-287)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from kafka_rescale.core.errors import InvalidInput, Refused
+from kafka_rescale.core.linear_hashing import doubled
+from kafka_rescale.core.pipeline.builder import Pipeline
+from kafka_rescale.core.pipeline.task import SubTopology
+from kafka_rescale.core.processing.grown_topic import GrownTopic
+from kafka_rescale.core.processing.processors_record import PipelineProcessors, ProcessorCounts, SourceTopic
+
+BEGIN_ANEW = "to begin anew, delete the changelogs and the committed offsets of the application"
+
+
+@dataclass(frozen=True)
+class Declared:
+    """Who places keys by linear hashing.
+
+    :param linear: of inputs, the count that each was created with.
+    :param repartitions: topics that the pipeline writes itself, hence always so.
+    """
+
+    linear: Mapping[str, int]
+    repartitions: Collection[str]
+
+    def initial_of(self, part: SubTopology, counts: Mapping[str, int]) -> int:
+        """Return with how many processors a sub-topology begins: the partitions that its inputs began with.
+
+        :raises InvalidInput: inputs that are read together began with different counts, or have fewer now.
+        """
+        found = {self.linear[topic] for topic in part.sources if topic in self.linear}
+        if len(found) > 1:
+            raise InvalidInput(
+                "linear_hashing",
+                found=", ".join(f"{t}: {self.linear[t]}" for t in part.sources if t in self.linear),
+                expected=f"one count for all inputs of sub-topology {part.id}, which are read together",
+                remedy="Correct the counts, or repartition() one of the streams.",
+            )
+        if not found:
+            return max(counts[topic] for topic in part.sources)
+        initial = found.pop()
+        for topic in part.sources:
+            if counts[topic] < initial:
+                raise InvalidInput(
+                    f"linear_hashing of {topic}",
+                    found=f"{initial}, and a topic of {counts[topic]} partitions",
+                    expected="the count that it was created with",
+                    remedy="Correct the count: a topic never has fewer partitions than at the beginning.",
+                )
+        return initial
+
+    def fits(self, topic: str, initial: int) -> bool:
+        """Whether keys of a topic are placed by linear hashing over an initial count, or as if they were."""
+        if topic in self.repartitions:
+            return True
+        linear = self.linear.get(topic, initial + 1)
+        return linear <= initial and doubled(linear, initial) == initial
+
+
+def observed(
+    known: PipelineProcessors,
+    parts: Iterable[SubTopology],
+    counts: Mapping[str, int],
+    declared: Declared,
+    anew: Collection[int],
+    at_ms: int,
+) -> PipelineProcessors:
+    """Return the record as of now: what began is remembered, and what has grown is noted.
+
+    :param counts: partitions of every source topic, by the pipeline's own names.
+    :param anew: sub-topologies of which nothing is left, so that they begin as if they had never run.
+    :param at_ms: wall clock.
+    :raises Refused: a topic has changed in a way that would tear keys from their state.
+    """
+    sub_topologies: dict[int, ProcessorCounts] = {}
+    topics: dict[str, SourceTopic] = {}
+    for part in parts:
+        before = None if part.id in anew else known.sub_topologies.get(part.id)
+        if before is None:
+            initial = declared.initial_of(part, counts)
+            before = ProcessorCounts(initial=initial, count=initial)
+        sub_topologies[part.id] = before
+        for topic in part.sources:
+            last = None if part.id in anew else known.topics.get(topic)
+            topics[topic] = _observed(part, topic, counts[topic], last, before, declared, at_ms)
+    return PipelineProcessors(sub_topologies=sub_topologies, topics=topics, linear=dict(declared.linear))
+
+
+def _observed(
+    part: SubTopology,
+    topic: str,
+    count: int,
+    last: SourceTopic | None,
+    processors: ProcessorCounts,
+    declared: Declared,
+    at_ms: int,
+) -> SourceTopic:
+    earlier = last.partitions if last is not None else min(count, processors.initial)
+    if last is not None and count == earlier:
+        return last
+    if count < earlier:
+        raise Refused(
+            f"partitions of topic {topic!r}",
+            found=f"{count}",
+            expected=f"at least the {earlier} that it had in the last run",
+            remedy=f"It was made anew. Create it with as many; or, {BEGIN_ANEW}.",
+        )
+    if count > earlier and part.stores:
+        _require_linear(topic, earlier, count, processors, declared)
+    return SourceTopic(partitions=count, grown_at_ms=at_ms if count > earlier else 0)
+
+
+def _require_linear(topic: str, earlier: int, count: int, processors: ProcessorCounts, declared: Declared) -> None:
+    if not declared.fits(topic, processors.initial):
+        linear = declared.linear.get(topic)
+        raise Refused(
+            f"input topic {topic!r}",
+            found=f"{count} partitions instead of {earlier}, and producers that place keys by "
+            + (f"linear hashing over {linear}" if linear else "no declared linear hashing"),
+            expected=f"linear hashing over the initial {processors.initial}, which leaves keys with their state",
+            remedy="Any other partitioner has sent keys to tasks without their state. Let the producers use "
+            f"linear hashing and declare `linear_hashing: {{{topic}: {processors.initial}}}`; or, {BEGIN_ANEW}.",
+        )
+    if earlier < processors.count:
+        raise Refused(
+            f"input topic {topic!r}",
+            found=f"{count} partitions instead of {earlier}, for {processors.count} processors",
+            expected="a topic that began with a partition for each of them",
+            remedy="It is read together with a larger topic, and its keys would change processors: repartition() "
+            "it.",
+        )
+
+
+def grown_topics(
+    part: SubTopology, processors: PipelineProcessors, declared: Declared, names: Mapping[str, str]
+) -> dict[str, GrownTopic]:
+    """Return the source topics that have grown and whose keys are placed by linear hashing.
+
+    :param names: full names of topics, by the pipeline's own.
+    """
+    counts = processors.sub_topologies[part.id]
+    return {
+        topic: GrownTopic(names[topic], counts.initial, found.partitions, counts.count, found.settled)
+        for topic in part.sources
+        for found in [processors.topics[topic]]
+        if found.grown_at_ms and declared.fits(topic, counts.initial)
+    }
+
+
+def initial_counts(
+    pipeline: Pipeline, processors: PipelineProcessors, declared: Declared, names: Mapping[str, str]
+) -> dict[str, int]:
+    """Return the initial counts of the topics that tasks write by linear hashing, by full names.
+
+    Outputs, if that is declared; repartition topics always, by the initial processors of those who read them.
+
+    :param names: full names of topics, by the pipeline's own; others are left out.
+    """
+    read = {
+        names[topic]: processors.sub_topologies[part.id].initial
+        for part in pipeline.sub_topologies()
+        for topic in part.sources
+        if topic in declared.repartitions and topic in names
+    }
+    return {**declared.linear, **read}
+
+
+def require_order(
+    live: PipelineProcessors, found: PipelineProcessors, parts: Iterable[SubTopology], declared: Declared
+) -> None:
+    """Refuse a backfill of which the keys have moved, and nobody can tell in which order to read their partitions.
+
+    :param live: the record of the generation at work.
+    :param found: that of the backfill, as it would begin.
+    :raises Refused: an input of a sub-topology with state has grown, and isn't placed by linear hashing.
+    """
+    for part in parts:
+        counts = found.sub_topologies[part.id]
+        external = set(part.sources) & live.topics.keys() - set(declared.repartitions)
+        for topic in sorted(external) if part.stores else ():
+            before, now = live.topics[topic], found.topics[topic]
+            has_grown = bool(before.grown_at_ms) or before.partitions < now.partitions
+            is_ordered = now.grown_at_ms and declared.fits(topic, counts.initial)
+            if has_grown and not is_ordered:
+                raise Refused(
+                    f"backfill of input {topic!r}",
+                    found=f"{now.partitions} partitions, more than there were, and no declared linear hashing",
+                    expected="linear hashing, by which it is known where keys have been before",
+                    remedy="If its producers use it, declare under `linear_hashing` with how many partitions the "
+                    "topic was created. Otherwise nobody knows any more which of a key's records came first.",
+                )

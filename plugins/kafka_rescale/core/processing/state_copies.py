@@ -1,0 +1,146 @@
+"""What goes from the changelog of an existing processor to that of a new one (KIP-287)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from kafka_rescale.core.assignment.tasks import TaskId
+from kafka_rescale.core.changelog_formats import FORMATS
+from kafka_rescale.core.cluster import TopicDescription, TopicPartition
+from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.linear_hashing import LinearHashing, ancestors
+from kafka_rescale.core.pipeline.task import StoreDefinition
+from kafka_rescale.core.processing.processors_record import ProcessorCounts
+from kafka_rescale.core.values import Value
+
+
+class CopyMark(Value):
+    """What is committed beside T2, the offset up to which a new processor has restored.
+
+    :param topic_id: of the changelog; one that was made anew has other offsets.
+    :param as_of_ms: wall clock when the reading began that T2 stems from.
+    :param copied: records that were written to the new processor's changelog so far.
+    :param is_final: whether the partitions change hands: from now on nothing is read but up to T1.
+    """
+
+    topic_id: str = ""
+    as_of_ms: int = 0
+    copied: int = 0
+    is_final: bool = False
+
+    @classmethod
+    def of(cls, metadata: str | None) -> CopyMark:
+        """Return the mark of a committed offset; for one that is none, the beginning."""
+        try:
+            return cls.model_validate_json(metadata or "")
+        except ValidationError:
+            return cls()
+
+
+@dataclass(frozen=True)
+class Restored:
+    """Where a new processor is with one changelog of its parent.
+
+    :param to: T2; the log start if nothing was read.
+    :param end: of the changelog (exclusive), T1 once nobody writes to it any more.
+    :param objection: why T2 is of no use, and everything has to be read again; else empty.
+    """
+
+    source: TopicPartition
+    to: int
+    end: int
+    mark: CopyMark
+    objection: str = ""
+
+    @property
+    def lag(self) -> int:
+        """Offsets between T2 and T1."""
+        return self.end - self.to
+
+
+def is_almost_caught_up(restored: Iterable[Restored], acceptable_lag: int) -> bool:
+    """Return whether to hand partitions over: at most so many offsets are left to restore in the pause.
+
+    :param restored: by changelog.
+    :param acceptable_lag: of all of them together.
+    """
+    return sum(found.lag for found in restored) <= acceptable_lag
+
+
+@dataclass(frozen=True)
+class NewTask:
+    """A processor that is being added, and where its state comes from.
+
+    :param counts: of its sub-topology, with ``expanding_to``.
+    :param stores: those that have a changelog.
+    :param topics: descriptions of the changelogs, by full names.
+    """
+
+    application_id: str
+    task: TaskId
+    counts: ProcessorCounts
+    stores: tuple[StoreDefinition, ...]
+    topics: Mapping[str, TopicDescription]
+
+    @property
+    def parent(self) -> TaskId:
+        """The existing task that it is split from: the only one that has had its keys."""
+        return TaskId(self.task.subtopology, self.counts.parent(self.task.partition))
+
+    @property
+    def group(self) -> str:
+        """The consumer group in which T2 is committed."""
+        return f"{self.application_id}-warm-up-{self.task}"
+
+    def transactional_id(self, task: TaskId) -> str:
+        """Return the id by which whoever writes for a task fences the others."""
+        return f"{self.application_id}-{task}"
+
+    def changelog(self, store: StoreDefinition) -> str:
+        """Return the full name of a store's changelog."""
+        return f"{self.application_id}-{store.changelog_topic}"
+
+    def wanted(self, store: StoreDefinition, keys: Sequence[bytes]) -> list[bool]:
+        """Return which entries of the parent's changelog belong to the new processor.
+
+        :raises UnsafeState: the key of an entry is not what its partition was decided by.
+        """
+        counts = self.counts
+        before = owners(store.kind, keys, counts.initial, counts.count)
+        parent = self.parent.partition
+        for key, owner in zip(keys, before, strict=True):
+            if owner != parent and parent not in ancestors(owner, counts.initial):
+                raise UnsafeState(
+                    f"changelog {self.changelog(store)} partition {parent}: key 0x{key.hex()}",
+                    found=f"the state of processor {owner}, by linear hashing over the initial {counts.initial}",
+                    expected=f"only that of processor {parent}",
+                    remedy="The inputs are not placed by linear hashing of the key that the store has (another "
+                    "partitioner, or a serde that writes keys differently): their processors can't be expanded.",
+                )
+        after = owners(store.kind, keys, counts.initial, counts.largest)
+        return [owner == self.task.partition for owner in after]
+
+
+def owners(kind: str, keys: Sequence[bytes], initial: int, processors: int) -> list[int]:
+    """Return whose entries of a store these are.
+
+    :param kind: of the store, a name of ``FORMATS``.
+    :raises UnsafeState: a key can't be of this kind.
+    """
+    return LinearHashing(initial).partition_batch(FORMATS[kind].partitioning_keys(keys), processors)
+
+
+def new_tasks(
+    application_id: str,
+    number: int,
+    counts: ProcessorCounts,
+    stores: Sequence[StoreDefinition],
+    topics: Mapping[str, TopicDescription],
+) -> list[NewTask]:
+    """Return the tasks that an expansion of a sub-topology adds."""
+    logged = tuple(store for store in stores if store.is_logged)
+    added = range(counts.count, counts.largest)
+    return [NewTask(application_id, TaskId(number, n), counts, logged, topics) for n in added]

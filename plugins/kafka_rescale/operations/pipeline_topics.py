@@ -1,0 +1,126 @@
+"""The topics of a pipeline: what there is, how many partitions each ought to have, and making it so."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from kafka_rescale.core.errors import Refused
+from kafka_rescale.core.partition_counts import partition_counts
+from kafka_rescale.core.pipeline.builder import Pipeline
+from kafka_rescale.core.pipeline.task import SubTopology
+from kafka_rescale.core.pipeline_application import PipelineApplication
+from kafka_rescale.core.processing.backfill import Backfill, topics_of
+from kafka_rescale.core.processing.growth import Declared, observed
+from kafka_rescale.core.processing.internal_topics import KEEP_ALL, internal_topics
+from kafka_rescale.core.processing.processors_record import PipelineProcessors, ProcessorCounts
+from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.waiting import now_ms
+from kafka_rescale.spark.process_work import full_names
+
+
+def external_counts(pipeline: Pipeline, admin: ClusterAdmin, backfill: Backfill | None = None) -> dict[str, int]:
+    """Return the partitions of the inputs and outputs, by full names.
+
+    :param backfill: which has outputs of its own.
+    :raises Refused: one doesn't exist.
+    """
+    wanted = {*topics_of(pipeline.topology, backfill)}
+    found = admin.describe_topics(wanted)
+    if missing := sorted(wanted - found.keys()):
+        raise Refused(
+            f"topics {', '.join(missing)}",
+            found="no such topics",
+            expected="every input and output of the pipeline",
+            remedy="Create them, with as many partitions as they shall have.",
+        )
+    return {name: topic.partitions for name, topic in found.items()}
+
+
+class PipelineTopics:
+    """The topics of a generation of a pipeline as they are now, and what they ought to be.
+
+    :param application: under the id of the generation.
+    :param backfill: the interval that the generation is for.
+    :raises Refused: an input or an output doesn't exist.
+    """
+
+    def __init__(
+        self,
+        application: PipelineApplication,
+        pipeline: Pipeline,
+        admin: ClusterAdmin,
+        backfill: Backfill | None = None,
+    ) -> None:
+        self._id, self.pipeline, self._admin = application.application_id, pipeline, admin
+        self.parts: tuple[SubTopology, ...] = pipeline.sub_topologies()
+        topology = pipeline.topology
+        self.declared = Declared(application.linear_hashing, topology.repartitions)
+        self._external = external_counts(pipeline, admin, backfill)
+        self._kept = {} if backfill is None else KEEP_ALL
+        self.names = full_names(self._id, pipeline, [topic for part in self.parts for topic in part.sources])
+        internal = {self.names[topic] for topic in topology.repartitions} | {
+            changelog for part in self.parts for changelog in self._changelogs(part)
+        }
+        self._existing = {name: found.partitions for name, found in admin.describe_topics(internal).items()}
+        self._at_ms = now_ms()
+
+    def record(self, known: PipelineProcessors) -> PipelineProcessors:
+        """Return the record as of now."""
+        known = self._with_those_of_older_versions(known)
+        anew = {part.id for part in self.parts if self._begins_anew(part, known)}
+        return observed(known, self.parts, self.counts(known, anew), self.declared, anew, self._at_ms)
+
+    def counts(self, known: PipelineProcessors, anew: Collection[int]) -> dict[str, int]:
+        """Return the partitions of every source topic: as they are, or as they shall be."""
+        inputs = {topic: self._external[topic] for topic in self.pipeline.topology.inputs}
+        derived = partition_counts(self.pipeline.topology, inputs, self.pipeline.enforced_partitions)
+        wanted = dict(inputs)
+        for part in self.parts:
+            for topic in derived.keys() & set(part.sources):
+                least = derived[topic]
+                if part.id not in anew:
+                    remembered = known.topics.get(topic)
+                    least = remembered.partitions if remembered else self._existing.get(self.names[topic], least)
+                    least = max(least, known.sub_topologies[part.id].expanding_to)
+                wanted[topic] = max(least, self._existing.get(self.names[topic], 0))
+        return wanted
+
+    def ensure(self, record: PipelineProcessors) -> tuple[str, ...]:
+        """Create the internal topics that are missing, grow those that shall have more partitions."""
+        factor = min(3, self._admin.broker_count())
+        counts = {topic: found.partitions for topic, found in record.topics.items()}
+        changelogs = {number: found.largest for number, found in record.sub_topologies.items()}
+        created = []
+        grows = {self.names[t] for t in self.pipeline.topology.repartitions} | {
+            name for part in self.parts if part.id in record.expanding for name in self._changelogs(part)
+        }
+        for topic in internal_topics(self._id, self.pipeline.topology, self.parts, counts, changelogs):
+            if topic.name in grows and 0 < self._existing.get(topic.name, 0) < topic.partitions:
+                self._admin.grow_topic(topic.name, topic.partitions)
+            if self._admin.ensure_topic(topic.name, topic.partitions, factor, {**topic.configs, **self._kept}):
+                created.append(topic.name)
+        return tuple(created)
+
+    def _begins_anew(self, part: SubTopology, known: PipelineProcessors) -> bool:
+        """Whether nothing is left: no changelog; or, where there never was one, fewer partitions."""
+        if part.id not in known.sub_topologies:
+            return True
+        if changelogs := self._changelogs(part):
+            return not any(name in self._existing for name in changelogs)
+        counts = self.counts(known, ())
+        return any(
+            topic in known.topics and counts[topic] < known.topics[topic].partitions for topic in part.sources
+        )
+
+    def _with_those_of_older_versions(self, known: PipelineProcessors) -> PipelineProcessors:
+        """Of a pipeline that ran before processors were remembered, the changelogs say how many there were."""
+        found = {
+            part.id: ProcessorCounts(initial=count, count=count)
+            for part in self.parts
+            for count in {self._existing[c] for c in self._changelogs(part) if c in self._existing}
+            if part.id not in known.sub_topologies
+        }
+        return known.model_copy(update={"sub_topologies": {**known.sub_topologies, **found}}) if found else known
+
+    def _changelogs(self, part: SubTopology) -> list[str]:
+        return [f"{self._id}-{store.changelog_topic}" for store in part.stores if store.is_logged]

@@ -1,0 +1,169 @@
+"""The processors of a pipeline: remembered from its first start, and expanded while it runs (KIP-287)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+
+from kafka_rescale.core.control_records import Concern, ControlState
+from kafka_rescale.core.pipeline.builder import Pipeline
+from kafka_rescale.core.pipeline_application import PipelineApplication
+from kafka_rescale.core.pipelines import pipeline_named
+from kafka_rescale.core.processing.backfill import Backfill
+from kafka_rescale.core.processing.expansion import expanded
+from kafka_rescale.core.processing.growth import grown_topics, require_order
+from kafka_rescale.core.processing.processors_record import PipelineProcessors
+from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.kafka.hand_over import HandOver
+from kafka_rescale.kafka.sampling import sample
+from kafka_rescale.kafka.waiting import now_ms
+from kafka_rescale.operations.backfills import require_interval
+from kafka_rescale.operations.pipeline_topics import PipelineTopics, external_counts
+from kafka_rescale.spark.process_work import expansion_of
+
+
+@dataclass(frozen=True)
+class Expansions:
+    """What has become of the processors that were asked for.
+
+    :param processors: with the new ones that have their partitions now.
+    :param messages: a line for each sub-topology that was being expanded.
+    """
+
+    processors: PipelineProcessors
+    messages: tuple[str, ...] = ()
+    switched: tuple[int, ...] = ()
+
+    def applied_to(self, known: PipelineProcessors) -> PipelineProcessors:
+        """Return the record as it is now, with the sub-topologies that have switched."""
+        changed = {number: self.processors.sub_topologies[number] for number in self.switched}
+        return known.model_copy(update={"sub_topologies": {**known.sub_topologies, **changed}})
+
+
+def expand_processors(
+    application: PipelineApplication, connection: KafkaConnection, target: int, chosen: Collection[int] = ()
+) -> PipelineProcessors:
+    """Ask for more processors, and return what is known of them; they warm up from the next run on.
+
+    Idempotent. Repartition topics are grown as far as needed, inputs are not.
+
+    :param target: processors of each of the sub-topologies.
+    :param chosen: sub-topologies by number; none are all of them.
+    :raises InvalidInput: there is no such sub-topology, or the pipeline has never run.
+    :raises Refused: an input has fewer partitions, or there are more processors already.
+    """
+    pipeline, admin = pipeline_named(application.pipeline), ClusterAdmin(connection)
+    repartitions = pipeline.topology.repartitions
+    counts = external_counts(pipeline, admin)
+
+    def asked(state: ControlState) -> Mapping[str, PipelineProcessors]:
+        parts = pipeline.sub_topologies()
+        after = expanded(state.processors, parts, counts, repartitions, target, chosen)
+        return {} if after == state.processors else {Concern.PROCESSORS: after}
+
+    return ControlTopic(connection, application.application_id).update(asked).processors
+
+
+def is_split(application_id: str, connection: KafkaConnection, client_id: str) -> bool:
+    """Return whether new processors are being split from what a client has."""
+    state = ControlTopic(connection, application_id).read()
+    client = state.processing.client(client_id) if state.processing is not None else None
+    return client is not None and not state.processors.split.isdisjoint(client.active)
+
+
+def remember(
+    application: PipelineApplication,
+    pipeline: Pipeline,
+    connection: KafkaConnection,
+    control: ControlTopic,
+    backfill: Backfill | None = None,
+) -> tuple[PipelineProcessors, tuple[str, ...]]:
+    """Note what has begun and what has grown, and make the internal topics so.
+
+    :param application: under the id of its generation.
+    :param backfill: the interval that the generation is for.
+    :returns: the record, and which internal topics were created.
+    :raises Refused: a topic doesn't exist, or has changed in a way that would tear keys from their state; or what
+        the interval needs is gone.
+    :raises UnsafeState: keys are not where linear hashing puts them, or an internal topic has another count.
+    """
+    admin = ClusterAdmin(connection)
+    now = PipelineTopics(application, pipeline, admin, backfill)
+    found = now.record(control.read().processors)
+    if backfill is not None:
+        require_interval(connection, pipeline.topology, backfill)
+        live = ControlTopic(connection, backfill.application(application.application_id)).read().processors
+        require_order(live, found, now.parts, now.declared)
+    _check_samples(connection, admin, now, found)
+    created = now.ensure(found)
+
+    def noted(state: ControlState) -> Mapping[str, PipelineProcessors]:
+        record = _settled(application, admin, now, now.record(state.processors))
+        return {} if record == state.processors else {Concern.PROCESSORS: record}
+
+    return control.update(noted).processors, created
+
+
+def hand_over(
+    application: PipelineApplication,
+    pipeline: Pipeline,
+    connection: KafkaConnection,
+    processors: PipelineProcessors,
+    run: str,
+) -> Expansions:
+    """Give new processors their partitions, where they have almost caught up.
+
+    :param run: ``<dag_id>/<run_id>``, which has no assignment yet.
+    :raises Fenced: an old run has come in between; run again.
+    """
+    found = Expansions(processors)
+    for number in processors.expanding:
+        counts = processors.sub_topologies[number]
+        tasks, sources = expansion_of(application.application_id, pipeline, connection, processors, number)
+        over = HandOver(connection, tasks, sources)
+        goal = f"sub-topology {number} goes from {counts.count} to {counts.largest} processors"
+        if reason := over.waits_for(application.acceptable_recovery_lag):
+            found = replace(found, messages=(*found.messages, f"{goal}: {reason}"))
+            continue
+        over.perform()
+        copied = over.copied()
+        changed = {"count": counts.largest, "expanding_to": 0, "switched_in": run, "copied": copied}
+        moved = f"{copied:,} changelog records copied to new processors, none between existing ones"
+        found = Expansions(
+            found.processors.with_counts(number, **changed),
+            (*found.messages, f"{goal} in this run: {moved}"),
+            (*found.switched, number),
+        )
+    return found
+
+
+def _check_samples(
+    connection: KafkaConnection, admin: ClusterAdmin, now: PipelineTopics, record: PipelineProcessors
+) -> None:
+    """Look at some records of every input that has grown: are they where the declared partitioner puts them?"""
+    grown = {
+        # The oldest records may be from before the last expansion, when all of these had fewer processors.
+        found.topic: replace(found, processors=found.initial)
+        for part in now.parts
+        if part.stores
+        for topic, found in grown_topics(part, record, now.declared, now.names).items()
+        if not found.settled and topic not in now.declared.repartitions
+    }
+    if grown:
+        begins, ends = admin.begin_offsets(grown), admin.end_offsets(grown)
+        for each in sample(connection, begins, ends).samples:
+            grown[each.topic].check([(each.partition, each.offset, each.key)])
+
+
+def _settled(
+    application: PipelineApplication, admin: ClusterAdmin, now: PipelineTopics, record: PipelineProcessors
+) -> PipelineProcessors:
+    """Note the ends of topics that have grown so long ago that every producer knows."""
+    before = now_ms() - application.growth_settle_ms
+    for topic, found in record.topics.items():
+        if not found.is_settled and found.grown_at_ms <= before:
+            ends = admin.end_offsets([now.names[topic]], read_committed=False)[now.names[topic]]
+            record = record.with_settled(topic, {p: end for p, end in ends.items() if p < found.partitions})
+    return record

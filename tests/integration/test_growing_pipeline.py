@@ -1,0 +1,302 @@
+"""A live pipeline grows, partitions first and processors then, while its processes are killed (KIP-287)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from kafka_rescale.core.errors import Fenced
+from kafka_rescale.core.linear_hashing import LinearHashing
+from kafka_rescale.core.processing.request import WarmUpRequest
+from kafka_rescale.core.processing.state_copies import NewTask
+from kafka_rescale.embedded.broker import EmbeddedBroker
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.hand_over import HandOver
+from kafka_rescale.operations.processing import prepare
+from kafka_rescale.operations.processors import expand_processors
+from kafka_rescale.spark.stream_task import run_task
+
+from tests.integration.spark_job_helpers import ROOT, submitted
+from tests.support.folding_pipeline import STORE
+from tests.support.growing import INITIAL, Growing, produce, write
+from tests.support.inline_jobs import requests
+from tests.support.killed import SECONDS, killed_call, lines_of, processes
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def connection(broker: EmbeddedBroker) -> KafkaConnection:
+    return KafkaConnection(broker.client_config())
+
+
+def same_results(live: Growing, control: Growing, processors: int) -> None:
+    """Compare with an application that has never grown: every output by key, and all state where it belongs."""
+    outputs, expected = live.outputs(), control.outputs()
+    assert outputs.keys() == expected.keys()
+    assert {key for key in expected if outputs[key] != expected[key]} == set(), "lost, doubled or reordered"
+    hashing, state = LinearHashing(INITIAL), live.state()
+    assert {k: v for its in state.values() for k, v in its.items()} == {
+        k: v for its in control.state().values() for k, v in its.items()
+    }
+    homes = [{hashing.partition(key, processors) for key in state[p]} for p in range(processors)]
+    assert homes == [{p} for p in range(processors)]
+
+
+def moved_between(live: Growing, existing: set[int]) -> set[bytes]:
+    """Keys that have been in the changelogs of several of the processors that existed before."""
+    return {key for key, its in live.ever_in().items() if len(its & existing) > 1}
+
+
+def test_partitions_grow_then_processors_and_nothing_moves_between_existing_ones(
+    connection: KafkaConnection, unique: str, tmp_path: Path
+) -> None:
+    live = Growing(connection, unique, tmp_path / "live", inline=True)
+    control = Growing(connection, f"{unique}c", tmp_path / "control", inline=True)
+    live.create()
+    control.create()
+    for known, numbers in ((2, range(300)), (2, range(300, 400)), (8, range(400, 700)), (8, range(700, 1_000))):
+        if known == 8:
+            live.admin.grow_topic(live.topic, 8)
+        write(connection, live.topic, known, numbers)
+        write(connection, control.topic, 2, numbers)
+        live.run()
+        control.run()
+        assert (live.counts.initial, live.counts.count) == (2, 2)
+    before = live.state()
+    same_results(live, control, processors=2)
+
+    expand_processors(live.application, connection, 4)
+    said = live.run()
+    assert "goes from 2 to 4 processors: task 0_2 has" in said, "the old ones process until the new ones are warm"
+    assert live.counts.count == 2
+    said = live.run()
+    assert "in this run" in said
+    hashing, written = LinearHashing(INITIAL), list(live.records(live.changelog))
+    moved = sum(hashing.partition(m.key(), 4) > 1 for m in written if m.partition() < 2 and m.value() is not None)
+    assert (live.counts.count, live.counts.copied) == (4, moved)
+    write(connection, live.topic, 8, range(1_000, 1_300))
+    write(connection, control.topic, 2, range(1_000, 1_300))
+    live.run()
+    control.run()
+    same_results(live, control, processors=4)
+    assert moved_between(live, {0, 1}) == set()
+    assert sum(map(len, before.values())) == 60
+
+
+def test_new_processors_warm_up_on_the_clients_of_those_that_they_are_split_from(
+    connection: KafkaConnection, unique: str, tmp_path: Path
+) -> None:
+    live = Growing(connection, unique, tmp_path / "live", inline=True, clients=("a", "b"))
+    control = Growing(connection, f"{unique}c", tmp_path / "control", inline=True)
+    live.create()
+    control.create()
+    both(live, control, 2, range(400))
+    live.run()
+    live.admin.grow_topic(live.topic, 4)
+    both(live, control, 4, range(400, 500))
+    live.run()
+    owners = live.owners()
+    assert set(owners.values()) == {"a", "b"}
+
+    expand_processors(live.application, connection, 4)
+    live.run()
+    for new, split in (("0_2", "0_0"), ("0_3", "0_1")):
+        saved = [c for c in "ab" if list((live.state_dir / c).glob(f"*/{new}/{STORE}/manifest-*"))]
+        assert saved == [owners[split]]
+    both(live, control, 4, range(500, 520))
+    assert "in this run" in live.run()
+    assert live.owners() == {**owners, "0_2": owners["0_0"], "0_3": owners["0_1"]}, "who has warmed up has them"
+    both(live, control, 4, range(520, 600))
+    live.run()
+    control.run()
+    same_results(live, control, processors=4)
+
+
+@pytest.fixture
+def grown(connection: KafkaConnection, unique: str, tmp_path: Path) -> tuple[Growing, Growing]:
+    """An application of two processors and 500 records, its topic grown to 8; and one that never grows."""
+    live = Growing(connection, unique, tmp_path / "live", inline=True)
+    control = Growing(connection, f"{unique}c", tmp_path / "control", inline=True)
+    live.create()
+    control.create()
+    both(live, control, 2, range(400))
+    live.run()
+    live.admin.grow_topic(live.topic, 8)
+    both(live, control, 8, range(400, 500))
+    live.run()
+    return live, control
+
+
+def both(live: Growing, control: Growing, known: int, numbers: range) -> None:
+    write(live.connection, live.topic, known, numbers)
+    write(control.connection, control.topic, 2, numbers)
+
+
+def test_what_is_written_while_a_processor_warms_up_is_restored_before_it_consumes(
+    grown: tuple[Growing, Growing],
+) -> None:
+    live, control = grown
+    expand_processors(live.application, live.connection, 4)
+    live.run()
+    restored, ends = live.restored(), live.admin.end_offsets([live.changelog])[live.changelog]
+    assert restored == {2: ends[0], 3: ends[1]}, "T2 is the end that the changelogs had"
+    both(live, control, 8, range(500, 560))
+    for work in live.works():
+        run_task(live.connection, work, live.part)
+    assert live.restored() == restored, "the old processors have gone on, to T1"
+    live.run()
+    control.run()
+    assert live.counts.count == 4
+    same_results(live, control, processors=4)
+
+
+def test_a_stale_run_of_an_old_processor_is_fenced_wherever_it_comes_in(
+    grown: tuple[Growing, Growing], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live, control = grown
+    expand_processors(live.application, live.connection, 4)
+    live.run()
+    both(live, control, 8, range(500, 600))
+    stale = live.works()
+    finish = HandOver._finish
+
+    def come_in_between(over: HandOver, task: NewTask) -> None:
+        finish(over, task)
+        for work in stale:
+            run_task(live.connection, work, live.part)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(HandOver, "_finish", come_in_between)
+        with pytest.raises(Fenced):
+            live.run()
+    assert live.counts.count == 2
+    live.run()
+    assert live.counts.count == 4
+    before = live.outputs()
+    for work in stale:
+        with pytest.raises(Fenced, match="committed with 4 processors"):
+            run_task(live.connection, work, live.part)
+    control.run()
+    assert live.outputs() == before
+    same_results(live, control, processors=4)
+
+
+def killed_while_growing(grown: tuple[Growing, Growing], seed: int, kills: int) -> None:
+    """Kill runs at so many places between the first demand for processors and the last hand-over."""
+    live, control = grown
+    expand_processors(live.application, live.connection, 4)
+    lines, killed, rounds, at = lines_of(live.run), 0, 0, 500
+    while live.counts.count < 8 or killed < kills:
+        assert rounds < 10 * kills
+        if (live.counts.count, live.counts.expanding_to) == (4, 0):
+            expand_processors(live.application, live.connection, 8)
+        rounds, at = rounds + 1, at + 30
+        both(live, control, 8, range(at - 30, at))
+        live.runs += 1
+        if killed < kills:
+            killed += killed_call(live.run, seed=100 * seed + rounds, lines=lines)
+        else:
+            live.run()
+    live.run()
+    control.run()
+    same_results(live, control, processors=8)
+    assert moved_between(live, {0, 1}) == set()
+
+
+def test_a_run_that_is_killed_while_processors_are_added_leaves_exactly_once_results(
+    grown: tuple[Growing, Growing],
+) -> None:
+    killed_while_growing(grown, seed=0, kills=5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1, 11))
+def test_a_hundred_kills_while_processors_are_added_leave_exactly_once_results(
+    grown: tuple[Growing, Growing], seed: int
+) -> None:
+    killed_while_growing(grown, seed, kills=10)
+
+
+@pytest.mark.slow
+def test_processors_are_added_by_spark_submit(grown: tuple[Growing, Growing], tmp_path: Path) -> None:
+    live, control = grown
+    both(live, control, 8, range(500, 800))
+    expand_processors(live.application, live.connection, 4)
+    by_spark(live, "spark/1", tmp_path)
+    assert live.counts.count == 2
+    by_spark(live, "spark/2", tmp_path)
+    assert live.counts.count == 4
+    both(live, control, 8, range(800, 900))
+    by_spark(live, "spark/3", tmp_path)
+    control.run()
+    same_results(live, control, processors=4)
+
+
+def by_spark(live: Growing, run: str, directory: Path) -> None:
+    """One run as the DAG does it, by ``spark-submit``."""
+    application = live.application
+    prepared = prepare(application, live.connection, run)
+    (client,) = application.members
+    warm_up = WarmUpRequest(pipeline=application.pipeline, state_dir=client.state_dir, client_id=client.client_id)
+    jobs = [("warm_up_processors", warm_up.model_dump_json())]
+    for request in requests(application, prepared.processing.running, 1):
+        jobs.append(("process", request.model_dump_json()))
+    for job, asked in jobs:
+        arguments = ["--request", asked, "--run", run]
+        name = application.application_id
+        with submitted(live.connection, directory, job, name, *arguments, path=str(ROOT)) as submission:
+            assert submission.result() == 0, submission.text()
+
+
+@contextmanager
+def under_load(connection: KafkaConnection, topics: tuple[str, str]) -> Iterator[list[int]]:
+    """Two producers at work; afterwards, how many records they have sent to each topic."""
+    stop, sent = processes.Event(), [processes.Value("i", 0) for _ in range(2)]
+    at_work = [
+        processes.Process(target=produce, args=(connection, topics, name, stop, count), daemon=True)
+        for name, count in zip("ab", sent, strict=True)
+    ]
+    for process in at_work:
+        process.start()
+    counted: list[int] = []
+    try:
+        yield counted
+    finally:
+        stop.set()
+        for process in at_work:
+            process.join(SECONDS)
+    assert [process.exitcode for process in at_work] == [0, 0]
+    counted += [count.value for count in sent]
+
+
+def test_partitions_and_processors_grow_under_load_while_processes_are_killed(
+    connection: KafkaConnection, unique: str, tmp_path: Path
+) -> None:
+    live = Growing(connection, unique, tmp_path / "live", settle_ms=10_000)
+    control = Growing(connection, f"{unique}c", tmp_path / "control")
+    live.create(partitions=4)
+    control.create()
+    with under_load(connection, (live.topic, control.topic)) as sent:
+        while not live.outputs():
+            live.run()
+        assert (live.counts.initial, live.counts.count) == (INITIAL, 2)
+        before = live.state()
+        live.chance = random.Random(1)
+        live.admin.grow_topic(live.topic, 8)
+        expand_processors(live.application, connection, 4)
+        while live.counts.count < 4 or live.kills < 3:
+            live.run()
+        assert live.counts.expanding_to == 0
+        live.run()
+    live.chance = None
+    live.run()
+    control.run()
+
+    assert sum(map(len, control.outputs().values())) == sum(sent) > 1_000
+    same_results(live, control, processors=4)
+    assert moved_between(live, {0, 1}) == set()
+    assert all(before.values()), "there was something to move"

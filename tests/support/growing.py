@@ -1,0 +1,268 @@
+"""A pipeline that is run, grown and killed: its runs, a process per thread, and the producers of its input."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+import signal
+import threading
+import time
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Producer
+from kafka_rescale.core.linear_hashing import LinearHashing
+from kafka_rescale.core.pipeline_application import PipelineApplication
+from kafka_rescale.core.pipelines import pipeline_named
+from kafka_rescale.core.processing.processors_record import ProcessorCounts
+from kafka_rescale.core.processing.record import Processing
+from kafka_rescale.core.processing.request import WarmUpRequest
+from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.kafka.range_reader import read_ranges
+from kafka_rescale.operations.processing import prepare
+from kafka_rescale.operations.processors import is_split
+from kafka_rescale.spark.process import process
+from kafka_rescale.spark.process_work import expansion_of, works_of
+from kafka_rescale.spark.task_work import TaskWork
+from kafka_rescale.spark.warm_up_processors import warm_up_processors
+
+from tests.support.folding_pipeline import STORE
+from tests.support.inline_jobs import Body, Request, requests, run_job, started_job
+from tests.support.killed import SECONDS
+
+INITIAL = 2
+T0 = 1_700_000_000_000
+Job = tuple[Request, Body]
+
+
+@dataclass
+class Growing:
+    """An application of the folding pipeline.
+
+    :param topic: its input.
+    :param chance: decides which processes are killed, and when; None kills none.
+    :param inline: whether everything runs in this process, one after the other.
+    :param clients: ids; none are the only client of a file without `clients`.
+    """
+
+    connection: KafkaConnection
+    topic: str
+    state_dir: Path
+    linear: bool = True
+    chance: random.Random | None = None
+    settle_ms: int = 0
+    inline: bool = False
+    acceptable_lag: int = 100
+    clients: tuple[str, ...] = ()
+    runs: int = 0
+    kills: int = 0
+
+    @property
+    def application(self) -> PipelineApplication:
+        declared = {self.topic: INITIAL} if self.linear else {}
+        clients = [{"client.id": name, "state.dir": str(self.state_dir / name)} for name in self.clients]
+        places = {"clients": clients} if clients else {"state.dir": str(self.state_dir)}
+        return PipelineApplication.model_validate(
+            {
+                "application_id": f"{self.topic}-app",
+                "runtime": "spark",
+                "pipeline": f"tests.support.folding_pipeline:of_{self.topic}",
+                "num.stream.threads": 1 if clients else 2,
+                **places,
+                "linear_hashing": declared,
+                "partition.growth.settle.ms": self.settle_ms,
+                "acceptable.recovery.lag": self.acceptable_lag,
+            }
+        )
+
+    @property
+    def admin(self) -> ClusterAdmin:
+        return ClusterAdmin(self.connection)
+
+    @property
+    def control(self) -> ControlTopic:
+        return ControlTopic(self.connection, self.application.application_id)
+
+    @property
+    def counts(self) -> ProcessorCounts:
+        return self.control.read().processors.sub_topologies[0]
+
+    @property
+    def changelog(self) -> str:
+        return f"{self.application.application_id}-{STORE}-changelog"
+
+    def create(self, partitions: int = INITIAL) -> None:
+        for name in (self.topic, f"{self.topic}-folded"):
+            self.admin.ensure_topic(name, partitions, 1, {"retention.ms": "-1"})
+
+    def run(self) -> str:
+        """One run as the DAG does it: assignment, a job per thread, warm-ups beside; return what was said."""
+        self.runs += 1
+        prepared = prepare(self.application, self.connection, self.run_id)
+        jobs = [*self._warm_ups(), *self._threads(prepared.processing)]
+        if self.inline:
+            for request, body in jobs:
+                code = run_job(*self._attempt(1), request, body)
+                assert code == 0, self.control.read().results[request.key].detail
+        else:
+            self._run_beside_each_other(jobs)
+        return str(prepared)
+
+    @property
+    def run_id(self) -> str:
+        return f"process_{self.topic}/{self.runs}"
+
+    def _attempt(self, number: int) -> tuple[KafkaConnection, str, str, int]:
+        return self.connection, self.application.application_id, self.run_id, number
+
+    def _warm_ups(self) -> list[Job]:
+        application = self.application
+        return [
+            (
+                WarmUpRequest(
+                    pipeline=application.pipeline, state_dir=client.state_dir, client_id=client.client_id
+                ),
+                warm_up_processors,
+            )
+            for client in application.members
+            if is_split(application.application_id, self.connection, client.client_id)
+        ]
+
+    def _threads(self, processing: Processing) -> list[Job]:
+        return [(request, process) for request in requests(self.application, processing.running, 1)]
+
+    def _run_beside_each_other(self, jobs: list[Job]) -> None:
+        """Threads that were killed are started again, as Airflow does; warm-ups are left to the next run."""
+        for attempt in itertools.count(1):
+            running = [(job, self._started(attempt, *job)) for job in jobs]
+            for _, each in running:
+                each.join(SECONDS)
+            codes = {job[0].key: each.exitcode for job, each in running}
+            assert set(codes.values()) <= {0, -signal.SIGKILL}, codes
+            jobs = [job for job, each in running if each.exitcode != 0 and job[1] is process]
+            if not jobs:
+                return
+
+    def works(self) -> list[TaskWork]:
+        """What there is to do in this run."""
+        state = self.control.read()
+        assert state.processing is not None
+        tasks = [task for name in state.processing.running for task in state.processing.tasks_of(name, [0])]
+        pipeline, name = pipeline_named(self.application.pipeline), self.application.application_id
+        return works_of(self.admin, pipeline, name, tasks, str(self.state_dir), state.processors)
+
+    @property
+    def part(self) -> Any:
+        """The only sub-topology."""
+        return pipeline_named(self.application.pipeline).sub_topologies()[0]
+
+    def owners(self) -> dict[str, str]:
+        """The client that runs each task."""
+        state = self.control.read()
+        assert state.processing is not None
+        return {str(task): client.client_id for client in state.processing.clients for task in client.active}
+
+    def restored(self) -> dict[int, int]:
+        """T2 of each new processor."""
+        application, record = self.application, self.control.read().processors
+        pipeline = pipeline_named(application.pipeline)
+        tasks, _ = expansion_of(application.application_id, pipeline, self.connection, record, 0)
+        return {
+            task.task.partition: sum(self.admin.committed(task.group)[self.changelog].values()) for task in tasks
+        }
+
+    def outputs(self, topic: str = "folded") -> dict[bytes, list[tuple[Any, ...]]]:
+        """Everything that was written, by key, in order."""
+        found: dict[bytes, list[tuple[Any, ...]]] = defaultdict(list)
+        for m in self.records(f"{self.topic}-{topic}"):
+            found[m.key()].append((m.value(), m.timestamp()[1], m.headers()))
+        return dict(found)
+
+    def records(self, topic: str) -> Any:
+        ends = self.admin.end_offsets([topic])[topic]
+        return read_ranges(self.connection, topic, {p: (0, end) for p, end in ends.items()})
+
+    def state(self) -> dict[int, dict[bytes, bytes]]:
+        """What each processor's changelog holds."""
+        found: dict[int, dict[bytes, bytes]] = defaultdict(dict)
+        for m in self.records(self.changelog):
+            entries = found[m.partition()]
+            entries.pop(m.key(), None)
+            if m.value() is not None:
+                entries[m.key()] = m.value()
+        return {partition: found[partition] for partition in sorted(found)}
+
+    def ever_in(self) -> dict[bytes, set[int]]:
+        """In which processors' changelogs each key has ever been."""
+        found: dict[bytes, set[int]] = defaultdict(set)
+        for m in self.records(self.changelog):
+            found[m.key()].add(m.partition())
+        return dict(found)
+
+    def _started(self, attempt: int, request: Request, body: Body) -> Any:
+        begun = started_job(*self._attempt(attempt), request, body)
+        if self.chance is not None and self.chance.random() < 0.5:
+            threading.Timer(self.chance.uniform(0.0, 1.5), self._kill, [begun]).start()
+        return begun
+
+    def _kill(self, begun: Any) -> None:
+        if begun.exitcode is None and begun.is_alive():
+            os.kill(begun.pid, signal.SIGKILL)
+            self.kills += 1
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "chance": None}
+
+
+def write(connection: KafkaConnection, topic: str, partitions: int, numbers: range) -> None:
+    """Write numbered records of 60 keys, as a producer that knows of so many partitions."""
+    producer = Producer(connection.client(**{"linger.ms": 5}))
+    hashing = LinearHashing(INITIAL)
+    for number in numbers:
+        key = b"k%d" % (number % 60)
+        at = T0 + 10 * number + (number * 7919) % 3_000
+        producer.produce(topic, b"%d" % number, key, hashing.partition(key, partitions), timestamp=at)
+    assert producer.flush(30) == 0
+
+
+def produce(
+    connection: KafkaConnection,
+    topics: tuple[str, str],
+    name: str,
+    stop: Any,
+    sent: Any,
+    max_age: float = 0.5,
+    per_second: int = 400,
+) -> None:
+    """Write the same records to two topics, until told to stop: times go back and forth, keys recur.
+
+    Keys are placed by linear hashing over the partitions that the producer knows of, which it asks for once in
+    ``max_age`` seconds; what was sent before is acknowledged before it uses new ones (KIP-253).
+    """
+    producer = Producer(connection.client(**{"linger.ms": 5, "enable.idempotence": True}))
+    chance, number, asked = random.Random(name), 0, 0.0
+    hashing, counts = LinearHashing(INITIAL), dict.fromkeys(topics, 0)
+    while not stop.is_set():
+        if time.monotonic() - asked > max_age:
+            for topic in topics:
+                known = len(producer.list_topics(topic, 10).topics[topic].partitions)
+                if known != counts[topic]:
+                    assert producer.flush(30) == 0
+                    counts[topic] = known
+            asked = time.monotonic()
+        for _ in range(20):
+            key, value = b"%s%d" % (name.encode(), chance.randrange(60)), b"%d" % number
+            timestamp = T0 + 10 * number + chance.randrange(-5_000, 5_000) + 10_000
+            for topic in topics:
+                partition = hashing.partition(key, counts[topic])
+                producer.produce(topic, value, key, partition, timestamp=timestamp)
+            number += 1
+        producer.poll(0)
+        time.sleep(20 / per_second)
+    assert producer.flush(30) == 0
+    sent.value = number
