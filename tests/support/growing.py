@@ -221,7 +221,8 @@ class Growing:
 
 def write(connection: KafkaConnection, topic: str, partitions: int, numbers: range) -> None:
     """Write numbered records of 60 keys, as a producer that knows of so many partitions."""
-    producer = Producer(connection.client(**{"linger.ms": 5}))
+    # Idempotent: a partition that has no leader yet is tried again, and records in flight must not overtake.
+    producer = Producer(connection.client(**{"linger.ms": 5, "enable.idempotence": True}))
     hashing = LinearHashing(INITIAL)
     for number in numbers:
         key = b"k%d" % (number % 60)
