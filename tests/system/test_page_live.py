@@ -21,6 +21,7 @@ from kafka_rescale.embedded.flights_stack import FlightsStack
 from kafka_rescale.web.plugin import PREFIX
 
 from tests.support.browser import chromium
+from tests.support.guarded_server import guarded_server
 from tests.support.page_server import COOKIE, SETTINGS
 from tests.support.per_dag_auth import ADMIN, token_of
 from tests.support.requests import get
@@ -44,7 +45,10 @@ ROUTES = (
 
 @dataclass
 class World:
-    """One Airflow with people who may see different things, and a browser."""
+    """One Airflow with people who may see different things, and a browser.
+
+    :param client: of the API server that tells them apart.
+    """
 
     client: AirflowClient
     browser: Browser
@@ -85,8 +89,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             stack.start_replay()
             stack.await_sent(FLIGHTS)
             assert stack.run("start") == 0
-            with airflow, chromium() as browser:
-                yield World(airflow.client, browser)
+            with airflow, guarded_server(airflow) as client, chromium() as browser:
+                yield World(client, browser)
         finally:
             stack.stop("flights", "flights-g2")
 
