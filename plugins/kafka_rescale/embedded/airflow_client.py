@@ -21,7 +21,7 @@ class AirflowClient(AirflowApi):
     def is_healthy(self) -> bool:
         """Whether every part has reported itself healthy."""
         try:
-            health = self.send("GET", "/api/v2/monitor/health")
+            health = self._health()
         except (AirflowApiError, OSError):
             return False
         return all((health.get(part) or {}).get("status") == "healthy" for part in PARTS)
@@ -153,15 +153,24 @@ class AirflowClient(AirflowApi):
 
     def _answer(self, dag_id: str, run_id: str, task_id: str, option: str) -> None:
         path = f"{_run(dag_id, run_id)}/taskInstances/{task_id}/-1/hitlDetails"
+        heartbeats: set[str] = set()
 
         def ended() -> bool:
             state = self.task_states(dag_id, run_id)[task_id]
-            # Again if asked again: Airflow 3.3 fails a try that is answered before its parking has been noted.
             if state == "awaiting_input" and not self.request("GET", path)["response_received"]:
-                self.request("PATCH", path, {"chosen_options": [option], "params_input": {}})
+                # Airflow 3.3 fails a try that is answered before its scheduler has heard that it is parked, and
+                # then asks again. Of three heartbeats, the second and the third have a whole round between them.
+                heartbeats.add(self._health()["scheduler"]["latest_scheduler_heartbeat"])
+                if len(heartbeats) >= 3:
+                    heartbeats.clear()
+                    self.request("PATCH", path, {"chosen_options": [option], "params_input": {}})
             return state in FINISHED_TASK
 
-        self.wait(ended, f"{task_id} of {run_id} to end after {option}", 120)
+        self.wait(ended, f"{task_id} of {run_id} to end after {option}", 240)
+
+    def _health(self) -> dict[str, Any]:
+        health: dict[str, Any] = self.send("GET", "/api/v2/monitor/health")
+        return health
 
 
 def _quoted(text: str) -> str:
