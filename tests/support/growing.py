@@ -24,7 +24,7 @@ from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.kafka.range_reader import read_ranges
-from kafka_rescale.operations.processing import prepare
+from kafka_rescale.operations.processing import Prepared, prepare
 from kafka_rescale.operations.processors import is_split
 from kafka_rescale.spark.process import process
 from kafka_rescale.spark.process_work import expansion_of, works_of
@@ -34,6 +34,7 @@ from kafka_rescale.spark.warm_up_processors import warm_up_processors
 from tests.support.folding_pipeline import STORE
 from tests.support.inline_jobs import Body, Request, requests, run_job, started_job
 from tests.support.killed import SECONDS
+from tests.support.saved_state import saved_rows
 
 INITIAL = 2
 T0 = 1_700_000_000_000
@@ -102,16 +103,22 @@ class Growing:
 
     def run(self) -> str:
         """One run as the DAG does it: assignment, a job per thread, warm-ups beside; return what was said."""
-        self.runs += 1
-        prepared = prepare(self.application, self.connection, self.run_id)
+        prepared = self.assign()
         jobs = [*self._warm_ups(), *self._threads(prepared.processing)]
         if self.inline:
-            for request, body in jobs:
-                code = run_job(*self._attempt(1), request, body)
-                assert code == 0, self.control.read().results[request.key].detail
+            self._run(jobs)
         else:
             self._run_beside_each_other(jobs)
         return str(prepared)
+
+    def assign(self) -> Prepared:
+        """Begin another run."""
+        self.runs += 1
+        return prepare(self.application, self.connection, self.run_id)
+
+    def warm_up(self) -> None:
+        """Let new processors copy their state, and nobody else do anything."""
+        self._run(self._warm_ups())
 
     @property
     def run_id(self) -> str:
@@ -135,6 +142,11 @@ class Growing:
 
     def _threads(self, processing: Processing) -> list[Job]:
         return [(request, process) for request in requests(self.application, processing.running, 1)]
+
+    def _run(self, jobs: list[Job]) -> None:
+        for request, body in jobs:
+            code = run_job(*self._attempt(1), request, body)
+            assert code == 0, self.control.read().results[request.key].detail
 
     def _run_beside_each_other(self, jobs: list[Job]) -> None:
         """Threads that were killed are started again, as Airflow does; warm-ups are left to the next run."""
@@ -197,6 +209,12 @@ class Growing:
                 entries[m.key()] = m.value()
         return {partition: found[partition] for partition in sorted(found)}
 
+    def saved(self, client: str, processor: int) -> dict[bytes, bytes]:
+        """What a client's files of a processor hold."""
+        place = self.application.member(client).state_dir
+        rows = saved_rows(place, self.application.application_id, f"0_{processor}", STORE)
+        return {row["key"]: row["value"] for row in rows}
+
     def ever_in(self) -> dict[bytes, set[int]]:
         """In which processors' changelogs each key has ever been."""
         found: dict[bytes, set[int]] = defaultdict(set)
@@ -220,11 +238,11 @@ class Growing:
 
 
 def write(connection: KafkaConnection, topic: str, partitions: int, numbers: range) -> None:
-    """Write numbered records of 60 keys, as a producer that knows of so many partitions."""
+    """Write numbered records of 60 keys, some of each of 8 partitions, as a producer that knows of so many."""
     producer = Producer(connection.client(**{"linger.ms": 5}))
     hashing = LinearHashing(INITIAL)
     for number in numbers:
-        key = b"k%d" % (number % 60)
+        key = b"d%d" % (number % 60)
         at = T0 + 10 * number + (number * 7919) % 3_000
         producer.produce(topic, b"%d" % number, key, hashing.partition(key, partitions), timestamp=at)
     assert producer.flush(30) == 0

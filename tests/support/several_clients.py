@@ -25,11 +25,10 @@ from kafka_rescale.operations.load import load_pipeline_application
 from kafka_rescale.operations.processing import Prepared, prepare
 from kafka_rescale.spark.process_work import works_of
 from kafka_rescale.spark.standby_task import Warmed, run_standby, works_due
-from kafka_rescale.spark.state_files import StateFiles
-from kafka_rescale.spark.state_store import TaskStore
 from kafka_rescale.spark.stream_task import run_task
 from kafka_rescale.spark.task_work import TaskDone
 
+from tests.support.saved_state import saved_rows
 from tests.support.words_pipeline import write_pipeline
 
 INPUT, OUTPUT = "several-clients-in", "several-clients-out"
@@ -168,12 +167,7 @@ class SeveralClients:
 
     def saved_rows(self, client: str, task: str) -> list[dict[str, Any]]:
         """What the newest saved state of a task holds on a client."""
-        files = StateFiles(str(self.state_dir(client)), f"{self.name}/{task}/counts")
-        store = TaskStore(lambda *_: None)
-        newest = max(files.found(), key=lambda saved: saved.position)
-        assert files.load(newest, store) == ""
-        rows: list[dict[str, Any]] = store.all_rows().to_pylist()
-        return rows
+        return saved_rows(str(self.state_dir(client)), self.name, task, "counts")
 
     def counts(self) -> dict[bytes, int]:
         """What the pipeline has said last of every key, and that it has said each count once and in order."""

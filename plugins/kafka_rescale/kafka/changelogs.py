@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from confluent_kafka import Consumer
+
 from kafka_rescale.core.assignment.tasks import TaskId, Tasks
+from kafka_rescale.core.cluster import TopicDescription, TopicPartition
 from kafka_rescale.core.pipeline.builder import Pipeline
 from kafka_rescale.core.processing.replicas import StoreLogs
 from kafka_rescale.core.processing.task_state import Changelog
 from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.copy_marks import copy_consumer
 from kafka_rescale.kafka.copy_settings import SourceRules
+from kafka_rescale.kafka.copy_start import log_range
 
 
 @dataclass(frozen=True)
@@ -60,3 +66,34 @@ def known_state(
     every = frozenset(TaskId(part, partition) for part, count in counts.items() for partition in range(count))
     ends_of = {task: sum(log.end for log in stores.values()) for task, stores in logs.items()}
     return KnownState(Tasks(ends_of, every - logs.keys()), logs, counts)
+
+
+def whole_changelogs(
+    connection: KafkaConnection,
+    group: str,
+    topics: Mapping[str, TopicDescription],
+    partition: int,
+    names: Collection[str],
+) -> dict[str, Changelog]:
+    """Return a partition of some changelogs up to their high watermarks, by full names.
+
+    A commit returns before readers see it. What has been written is all below the high watermark, and whoever
+    reads up to there waits for it; nobody else may be writing.
+
+    :param topics: descriptions, by full names.
+    :raises Outage: the brokers don't answer.
+    """
+    looking = copy_consumer(connection, group, **{"isolation.level": "read_uncommitted"})
+    try:
+        return {name: changelog_as_seen(looking, (name, partition), topics[name]) for name in names}
+    finally:
+        looking.close()
+
+
+def changelog_as_seen(consumer: Consumer, source: TopicPartition, described: TopicDescription) -> Changelog:
+    """Return a changelog partition up to the end that a consumer sees.
+
+    :raises Outage: the brokers don't answer.
+    """
+    log, rules = log_range(consumer, source), SourceRules.of(described)
+    return Changelog(source[0], described.topic_id, source[1], log.begin, log.end, rules.tombstone_ms)

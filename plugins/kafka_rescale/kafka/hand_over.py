@@ -25,6 +25,9 @@ from kafka_rescale.kafka.state_copy import StateCopy, positions
 from kafka_rescale.kafka.task_producer import TaskProducer
 from kafka_rescale.kafka.waiting import now_ms
 
+_AT_ONCE = {"isolation.level": "read_uncommitted"}
+"""Whoever only looks does not wait for the transaction of a run that was killed: it counts for nothing."""
+
 
 @dataclass(frozen=True)
 class Sources:
@@ -72,8 +75,8 @@ class HandOver:
         self._application_id = tasks[0].application_id
 
     def is_done(self, task: NewTask) -> bool:
-        """Whether a new processor has its partitions."""
-        with _consumer(self._connection, self._application_id) as consumer:
+        """Whether a new processor has its partitions; if it has only just been given them, it may not show yet."""
+        with _consumer(self._connection, self._application_id, **_AT_ONCE) as consumer:
             sources = self._sources.of(task)
             known = read_committed(consumer, sources)
         return len(known) == len(sources) and all(
@@ -133,14 +136,14 @@ class HandOver:
             producer.commit(offsets, consumer)
 
     def _reasons(self, task: NewTask, acceptable_lag: int) -> Iterator[str]:
-        with _consumer(self._connection, self._application_id) as consumer:
+        with _consumer(self._connection, self._application_id, **_AT_ONCE) as consumer:
             read = self._sources.read_before(task)
             known = read_committed(consumer, read)
         yield from self._unsettled(read, known)
         marks = [TaskMark.of(text).processors or task.counts.initial for _, text in known.values()]
         if any(mark < task.counts.count for mark in marks):
             yield f"task {task.parent} has not let go of what moved in the last expansion"
-        restored = _positions(self._connection, task)
+        restored = _positions(self._connection, task, **_AT_ONCE)
         if any(found.mark.is_final for found in restored):
             return  # It has begun: what is left is read however much it is.
         for found in restored:
@@ -162,16 +165,16 @@ class HandOver:
 
 
 @contextmanager
-def _consumer(connection: KafkaConnection, group: str) -> Iterator[Consumer]:
-    consumer = copy_consumer(connection, group)
+def _consumer(connection: KafkaConnection, group: str, **tuning: object) -> Iterator[Consumer]:
+    consumer = copy_consumer(connection, group, **tuning)
     try:
         yield consumer
     finally:
         consumer.close()
 
 
-def _positions(connection: KafkaConnection, task: NewTask) -> list[Restored]:
-    with _consumer(connection, task.group) as consumer:
+def _positions(connection: KafkaConnection, task: NewTask, **tuning: object) -> list[Restored]:
+    with _consumer(connection, task.group, **tuning) as consumer:
         return list(positions(consumer, task, now_ms()).values())
 
 

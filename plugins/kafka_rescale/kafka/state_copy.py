@@ -18,10 +18,10 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.pipeline.task import StoreDefinition
 from kafka_rescale.core.processing.state_copies import CopyMark, NewTask, Restored
-from kafka_rescale.core.processing.task_state import Changelog, SavedState, objection
+from kafka_rescale.core.processing.task_state import SavedState, objection
+from kafka_rescale.kafka.changelogs import changelog_as_seen
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_marks import copy_consumer, read_committed
-from kafka_rescale.kafka.copy_settings import SourceRules
 from kafka_rescale.kafka.copy_start import log_range
 from kafka_rescale.kafka.range_reader import read_ranges
 from kafka_rescale.kafka.task_producer import TaskProducer
@@ -168,14 +168,11 @@ def positions(consumer: Consumer, task: NewTask, now: int) -> dict[str, Restored
 def _position(
     consumer: Consumer, task: NewTask, source: TopicPartition, known: tuple[int, str | None] | None, now: int
 ) -> Restored:
-    described, log = task.topics[source[0]], log_range(consumer, source)
+    log = changelog_as_seen(consumer, source, task.topics[source[0]])
     if known is None:
         return Restored(source, log.begin, log.end, CopyMark())
     offset, mark = known[0], CopyMark.of(known[1])
-    changelog = Changelog(
-        source[0], described.topic_id, source[1], log.begin, log.end, SourceRules.of(described).tombstone_ms
-    )
     saved = SavedState(
         topic=source[0], topic_id=mark.topic_id, partition=source[1], position=offset, as_of_ms=mark.as_of_ms
     )
-    return Restored(source, max(offset, log.begin), log.end, mark, objection(saved, changelog, now))
+    return Restored(source, max(offset, log.begin), log.end, mark, objection(saved, log, now))

@@ -10,11 +10,8 @@ from dataclasses import dataclass
 
 from kafka_rescale.core.processing.expiry import Expiry
 from kafka_rescale.core.processing.state_copies import NewTask
-from kafka_rescale.core.processing.task_state import Changelog
+from kafka_rescale.kafka.changelogs import whole_changelogs
 from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.copy_marks import copy_consumer
-from kafka_rescale.kafka.copy_settings import SourceRules
-from kafka_rescale.kafka.copy_start import log_range
 from kafka_rescale.kafka.state_copy import StateCopy
 from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.spark.logged_store import LoggedStore
@@ -61,25 +58,18 @@ def warm_up(
     copy = StateCopy(connection, task, clock)
     try:
         copied = copy.to_the_end(is_final=False, seconds=seconds, every=every)
-        _save(connection, task, state_dir, copy, clock)
+        _save(connection, task, state_dir, clock)
         return WarmedUp(task, copied, sum(found.lag for found in copy.positions().values()))
     finally:
         copy.close()
 
 
-def _save(
-    connection: KafkaConnection, task: NewTask, state_dir: str, copy: StateCopy, clock: Callable[[], int]
-) -> None:
-    consumer = copy_consumer(connection, task.group)
-    try:
-        for store in task.stores:
-            topic = task.changelog(store)
-            described, log = task.topics[topic], log_range(consumer, (topic, task.task.partition))
-            tombstones = SourceRules.of(described).tombstone_ms
-            own = Changelog(topic, described.topic_id, task.task.partition, log.begin, log.end, tombstones)
-            files = StateFiles.of(state_dir, task.application_id, task.task, store.name)
-            logged = LoggedStore(connection, own, files, copy.producer, clock, Expiry.of(store))
-            logged.restore()
-            logged.save()
-    finally:
-        consumer.close()
+def _save(connection: KafkaConnection, task: NewTask, state_dir: str, clock: Callable[[], int]) -> None:
+    """Make files of what the changelogs hold, as a standby does: they never stand for more than was read."""
+    names = {store.name: task.changelog(store) for store in task.stores}
+    logs = whole_changelogs(connection, task.group, task.topics, task.task.partition, names.values())
+    for store in task.stores:
+        files = StateFiles.of(state_dir, task.application_id, task.task, store.name)
+        logged = LoggedStore(connection, logs[names[store.name]], files, None, clock, Expiry.of(store))
+        logged.restore()
+        logged.save()

@@ -12,9 +12,9 @@ from kafka_rescale.core.errors import Fenced
 from kafka_rescale.core.pipeline.task import SubTopology
 from kafka_rescale.core.processing.task_start import SourceRange, task_start
 from kafka_rescale.core.processing.task_state import Changelog, TaskMark
+from kafka_rescale.kafka.changelogs import whole_changelogs
 from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.copy_marks import copy_consumer, read_committed
-from kafka_rescale.kafka.copy_settings import SourceRules
+from kafka_rescale.kafka.copy_marks import read_committed
 from kafka_rescale.kafka.copy_start import log_range
 from kafka_rescale.spark.task_work import TaskWork
 
@@ -74,17 +74,6 @@ def _refuse_older_than_committed(work: TaskWork, marks: Iterable[TaskMark]) -> N
 
 def _changelogs(connection: KafkaConnection, work: TaskWork, subtopology: SubTopology) -> dict[str, Changelog]:
     """Return the changelog partition of each logged store, as it is now that nobody else writes to it."""
-    stores = [store for store in subtopology.stores if store.is_logged]
-    uncommitted = {"isolation.level": "read_uncommitted"}
-    looking = copy_consumer(connection, work.application_id, **uncommitted)
-    try:
-        return {store.name: _changelog(work, work.changelog(store), looking) for store in stores}
-    finally:
-        looking.close()
-
-
-def _changelog(work: TaskWork, topic: str, looking: Consumer) -> Changelog:
-    described, partition = work.topics[topic], work.task.partition
-    log = log_range(looking, (topic, partition))
-    rules = SourceRules.of(described)
-    return Changelog(topic, described.topic_id, partition, log.begin, log.end, rules.tombstone_ms)
+    names = {store.name: work.changelog(store) for store in subtopology.stores if store.is_logged}
+    whole = whole_changelogs(connection, work.application_id, work.topics, work.task.partition, names.values())
+    return {store: whole[name] for store, name in names.items()}

@@ -1,0 +1,16 @@
+"""What files of a pipeline's state hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kafka_rescale.spark.state_files import StateFiles
+from kafka_rescale.spark.state_store import TaskStore
+
+
+def saved_rows(state_dir: str, application_id: str, task: str, store: str) -> list[dict[str, Any]]:
+    """The rows of the newest saved state of a task's store."""
+    files, into = StateFiles.of(state_dir, application_id, task, store), TaskStore(lambda *_: None)
+    assert files.load(max(files.found(), key=lambda saved: saved.position), into) == ""
+    rows: list[dict[str, Any]] = into.all_rows().to_pylist()
+    return rows
