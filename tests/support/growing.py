@@ -30,11 +30,11 @@ from kafka_rescale.spark.process import process
 from kafka_rescale.spark.process_work import expansion_of, works_of
 from kafka_rescale.spark.task_work import TaskWork
 from kafka_rescale.spark.warm_up_processors import warm_up_processors
-from tests.support.saved_state import saved_rows
 
 from tests.support.folding_pipeline import STORE
 from tests.support.inline_jobs import Body, Request, requests, run_job, started_job
 from tests.support.killed import SECONDS
+from tests.support.saved_state import saved_rows
 
 INITIAL = 2
 T0 = 1_700_000_000_000

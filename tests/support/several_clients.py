@@ -27,8 +27,8 @@ from kafka_rescale.spark.process_work import works_of
 from kafka_rescale.spark.standby_task import Warmed, run_standby, works_due
 from kafka_rescale.spark.stream_task import run_task
 from kafka_rescale.spark.task_work import TaskDone
-from tests.support.saved_state import saved_rows
 
+from tests.support.saved_state import saved_rows
 from tests.support.words_pipeline import write_pipeline
 
 INPUT, OUTPUT = "several-clients-in", "several-clients-out"
