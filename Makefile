@@ -37,7 +37,7 @@ demo: setup ## Rescale a live Kafka Streams application on this machine, and pro
 .PHONY: test
 test: setup lint typecheck ## Lint, types, and every test but the slow suites; BROWSER=no: without those in Chromium
 	@[ "$(BROWSER)" = no ] || scripts/check_machine.sh --tests >/dev/null
-	@$(call PYTEST,1200,1260) -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not slow$(if $(filter no,$(BROWSER)), and not browser)" $(TESTS)
+	@$(call PYTEST,2400,2460) -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not slow$(if $(filter no,$(BROWSER)), and not browser)" $(TESTS)
 
 .PHONY: test-unit
 test-unit: setup ## Only the tests that need no broker: seconds

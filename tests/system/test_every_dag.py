@@ -21,7 +21,7 @@ from tests.support.ordered_in_place import OrderedInPlace
 pytestmark = pytest.mark.system
 EXPAND, ROLL_BACK, RETIRE = "expand_flights", "rollback_flights", "retire_flights"
 GROW = f"expand_{NAME}"
-RUN_SECONDS = 600
+RUN_SECONDS = 1100
 World = tuple[FlightsStack, AirflowStandalone]
 
 

@@ -12,6 +12,8 @@ from kafka_rescale.embedded.processes import wait_until
 
 FINISHED_RUN = frozenset({"success", "failed"})
 FINISHED_TASK = frozenset({"success", "failed", "skipped", "upstream_failed", "removed"})
+HEARTBEATS = 8
+"""Of the scheduler, a second or more apart, for which a task has been parked before it is answered."""
 PARTS = ("metadatabase", "scheduler", "triggerer", "dag_processor")
 
 
@@ -159,9 +161,9 @@ class AirflowClient(AirflowApi):
             state = self.task_states(dag_id, run_id)[task_id]
             if state == "awaiting_input" and not self.request("GET", path)["response_received"]:
                 # Airflow 3.3 fails a try that is answered before its scheduler has heard that it is parked, and
-                # then asks again. Of three heartbeats, the second and the third have a whole round between them.
+                # then asks again. A worker may take 5 s for the end of a task, and more on a busy machine.
                 heartbeats.add(self._health()["scheduler"]["latest_scheduler_heartbeat"])
-                if len(heartbeats) >= 3:
+                if len(heartbeats) >= HEARTBEATS:
                     heartbeats.clear()
                     self.request("PATCH", path, {"chosen_options": [option], "params_input": {}})
             return state in FINISHED_TASK

@@ -23,6 +23,8 @@ SMALL_MACHINE = {
     "DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "30",
     "SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.5",
     "SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "1",
+    # On a busy machine a task would die of an API server that takes longer than 5 s.
+    "WORKERS__EXECUTION_API_TIMEOUT": "60",
     # A worker that was killed is noticed, and its task retried, after this many seconds instead of 300.
     "SCHEDULER__TASK_INSTANCE_HEARTBEAT_SEC": "5",
     "SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "30",
