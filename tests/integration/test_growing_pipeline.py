@@ -277,13 +277,13 @@ def test_a_hundred_kills_while_processors_are_added_leave_exactly_once_results(
 @pytest.mark.slow
 def test_processors_are_added_by_spark_submit(grown: tuple[Growing, Growing], tmp_path: Path) -> None:
     live, control = grown
-    both(live, control, 8, range(500, 800))
+    both(live, control, 8, range(500, 600))
     expand_processors(live.application, live.connection, 4)
     by_spark(live, "spark/1", tmp_path)
     assert live.counts.count == 2
     by_spark(live, "spark/2", tmp_path)
     assert live.counts.count == 4
-    both(live, control, 8, range(800, 900))
+    both(live, control, 8, range(600, 700))
     by_spark(live, "spark/3", tmp_path)
     control.run()
     same_results(live, control, processors=4)
