@@ -35,9 +35,13 @@ demo: setup ## Rescale a live Kafka Streams application on this machine, and pro
 	@$(RUN) -m kafka_rescale.embedded.demo $(ARGS)
 
 .PHONY: test
-test: setup lint typecheck ## Lint, types, and every test but the slow suites; BROWSER=no: without those in Chromium
-	@[ "$(BROWSER)" = no ] || scripts/check_machine.sh --tests >/dev/null
+test: machine setup lint typecheck ## Lint, types, and every test but the slow suites; BROWSER=no: without those in Chromium
 	@$(call PYTEST,2400,2460) -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not slow$(if $(filter no,$(BROWSER)), and not browser)" $(TESTS)
+
+# Said before anything is set up for minutes.
+.PHONY: machine
+machine:
+	@[ "$(BROWSER)" = no ] || scripts/check_machine.sh --tests >/dev/null
 
 .PHONY: test-unit
 test-unit: setup ## Only the tests that need no broker: seconds
@@ -48,8 +52,7 @@ test-crash: setup ## Slow: kill every step of a rescale at every point
 	@$(call PYTEST,3600,3660) -m slow -k crash tests
 
 .PHONY: test-slow
-test-slow: setup ## Slow: everything that `make test` leaves out, the crash matrix among it
-	@scripts/check_machine.sh --tests >/dev/null
+test-slow: machine setup ## Slow: everything that `make test` leaves out, the crash matrix among it
 	@$(call PYTEST,3600,3660) -m slow tests
 
 .PHONY: bench

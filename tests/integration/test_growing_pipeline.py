@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import TopicPartition
@@ -53,6 +54,17 @@ def same_results(live: Growing, control: Growing, processors: int) -> None:
     assert homes == [{p} for p in range(processors)]
 
 
+def live_and_control(
+    connection: KafkaConnection, unique: str, directory: Path, **of_live: Any
+) -> tuple[Growing, Growing]:
+    """An application that is going to grow, and one that never does."""
+    live = Growing(connection, unique, directory / "live", inline=True, **of_live)
+    control = Growing(connection, f"{unique}c", directory / "control", inline=True)
+    live.create()
+    control.create()
+    return live, control
+
+
 def moved_between(live: Growing, existing: set[int]) -> set[bytes]:
     """Keys that have been in the changelogs of several of the processors that existed before."""
     return {key for key, its in live.ever_in().items() if len(its & existing) > 1}
@@ -61,10 +73,7 @@ def moved_between(live: Growing, existing: set[int]) -> set[bytes]:
 def test_partitions_grow_then_processors_and_nothing_moves_between_existing_ones(
     connection: KafkaConnection, unique: str, tmp_path: Path
 ) -> None:
-    live = Growing(connection, unique, tmp_path / "live", inline=True)
-    control = Growing(connection, f"{unique}c", tmp_path / "control", inline=True)
-    live.create()
-    control.create()
+    live, control = live_and_control(connection, unique, tmp_path)
     for known, numbers in ((2, range(300)), (2, range(300, 400)), (8, range(400, 700)), (8, range(700, 1_000))):
         if known == 8:
             live.admin.grow_topic(live.topic, 8)
@@ -97,10 +106,7 @@ def test_partitions_grow_then_processors_and_nothing_moves_between_existing_ones
 def test_new_processors_warm_up_on_the_clients_of_those_that_they_are_split_from(
     connection: KafkaConnection, unique: str, tmp_path: Path
 ) -> None:
-    live = Growing(connection, unique, tmp_path / "live", inline=True, clients=("a", "b"))
-    control = Growing(connection, f"{unique}c", tmp_path / "control", inline=True)
-    live.create()
-    control.create()
+    live, control = live_and_control(connection, unique, tmp_path, clients=("a", "b"))
     both(live, control, 2, range(400))
     live.run()
     live.admin.grow_topic(live.topic, 4)
@@ -127,10 +133,7 @@ def test_new_processors_warm_up_on_the_clients_of_those_that_they_are_split_from
 @pytest.fixture
 def grown(connection: KafkaConnection, unique: str, tmp_path: Path) -> tuple[Growing, Growing]:
     """An application of two processors and 500 records, its topic grown to 8; and one that never grows."""
-    live = Growing(connection, unique, tmp_path / "live", inline=True)
-    control = Growing(connection, f"{unique}c", tmp_path / "control", inline=True)
-    live.create()
-    control.create()
+    live, control = live_and_control(connection, unique, tmp_path)
     both(live, control, 2, range(400))
     live.run()
     live.admin.grow_topic(live.topic, 8)
@@ -294,7 +297,7 @@ def by_spark(live: Growing, run: str, directory: Path) -> None:
     application = live.application
     prepared = prepare(application, live.connection, run)
     (client,) = application.members
-    warm_up = WarmUpRequest(pipeline=application.pipeline, state_dir=client.state_dir, client_id=client.client_id)
+    warm_up = WarmUpRequest.of(application, client.client_id)
     jobs = [("warm_up_processors", warm_up.model_dump_json())]
     for request in requests(application, prepared.processing.running, 1):
         jobs.append(("process", request.model_dump_json()))

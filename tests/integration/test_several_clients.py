@@ -13,12 +13,13 @@ import pytest
 from kafka_rescale.cli.pipelines import begun, given_up, pipeline_status
 from kafka_rescale.core.application_state import State
 from kafka_rescale.core.errors import Fenced, InvalidInput, Refused
+from kafka_rescale.core.processing.request import KeepWarmRequest
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_marks import copy_consumer
 from kafka_rescale.kafka.task_producer import TaskProducer
 from kafka_rescale.operations.dead_threads import Attempt, failed, take_over
-from kafka_rescale.operations.keep_warm import due_clients, request_for
+from kafka_rescale.operations.keep_warm import due_clients
 
 from tests.integration.spark_job_helpers import ROOT, submitted
 from tests.support.several_clients import OUTPUT, PARTITIONS, SeveralClients
@@ -254,7 +255,7 @@ def test_standbys_by_spark(connection: KafkaConnection, unique: str, tmp_path: P
     app.write(50)
     app.run("run/1")
     assert due_clients(app.application, connection) == ["a", "b"]
-    request = request_for(app.application, "b")
+    request = KeepWarmRequest.of(app.application, "b")
     arguments = ["--request", request.model_dump_json()]
     with submitted(connection, tmp_path, "keep_warm", unique, *arguments, path=str(ROOT)) as job:
         assert job.result() == 0, job.text()

@@ -13,12 +13,11 @@ from kafka_rescale.core.processing.expiry import Expiry
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.spark.state_files import StateFiles
-from kafka_rescale.spark.state_store import TaskStore
 
 from tests.support.counted import Counted, write
 from tests.support.joined_pipeline import joined
 from tests.support.killed import FENCED, SECONDS, killed_run, lines_of_a_run, run_that_stops, started
+from tests.support.saved_state import saved_rows
 
 pytestmark = pytest.mark.integration
 
@@ -43,15 +42,12 @@ def written(counted: Counted, number: int) -> None:
     write(counted.connection, counted.name, records)
 
 
-def saved_rows(counted: Counted) -> dict[str, list[dict[str, Any]]]:
+def kept_rows(counted: Counted) -> dict[str, list[dict[str, Any]]]:
     """What the newest saved state of every store holds; what is gone by its time may still be in the files."""
-    rows: dict[str, list[dict[str, Any]]] = {}
-    for kept in counted.part.stores:
-        files = StateFiles(str(counted.state_dir), f"{counted.name}/0_0/{kept.name}")
-        store = TaskStore(lambda *_: None, Expiry.of(kept))
-        assert files.load(max(files.found(), key=lambda saved: saved.position), store) == ""
-        rows[kept.name] = store.all_rows().to_pylist()
-    return rows
+    directory, name = str(counted.state_dir), counted.name
+    return {
+        kept.name: saved_rows(directory, name, "0_0", kept.name, Expiry.of(kept)) for kept in counted.part.stores
+    }
 
 
 def same_as_uninterrupted(counted: Counted, kills: int) -> None:
@@ -76,7 +72,7 @@ def same_as_uninterrupted(counted: Counted, kills: int) -> None:
     assert min(compared.values()) > rounds, "there was something to compare"
     assert any(row[3] for row in control.left()["out-0"]), "headers, too"
     assert counted.committed() == control.committed()
-    assert saved_rows(counted) == saved_rows(control)
+    assert kept_rows(counted) == kept_rows(control)
 
 
 def test_a_task_that_is_killed_leaves_exactly_once_results(counted: Counted) -> None:
@@ -95,7 +91,7 @@ def test_a_run_that_wakes_up_within_its_transaction_is_fenced_and_changes_nothin
         stat = Path(f"/proc/{zombie.pid}/stat")
         wait_until(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T", timeout=SECONDS, what="it stops")
         counted.run()
-        finished, committed, rows = counted.left(), counted.committed(), saved_rows(counted)
+        finished, committed, rows = counted.left(), counted.committed(), kept_rows(counted)
         os.kill(zombie.pid, signal.SIGCONT)
         zombie.join(SECONDS)
         assert zombie.exitcode == FENCED
@@ -106,4 +102,4 @@ def test_a_run_that_wakes_up_within_its_transaction_is_fenced_and_changes_nothin
     assert counted.left() == finished
     assert all(finished.values()), "every topic has what the newer run has made"
     assert counted.committed() == committed
-    assert saved_rows(counted) == rows
+    assert kept_rows(counted) == rows

@@ -12,7 +12,7 @@ from kafka_rescale.core.journal import Journal
 from kafka_rescale.core.plan import Move, Plan
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.copy_marks import EMPTIED, Mark, Position, copy_consumer, read_positions
+from kafka_rescale.kafka.copy_marks import EMPTIED, Mark, Position, closing_consumer, read_positions
 from kafka_rescale.kafka.copy_reset import FENCING_THREADS, fence
 from kafka_rescale.kafka.copy_units import units_of
 from kafka_rescale.kafka.copy_writer import UnitWriter
@@ -35,8 +35,7 @@ def prepare(connection: KafkaConnection, plan: Plan, *, begun: bool) -> None:
     :raises UnsafeState: a position has been lost.
     :raises Fenced: a newer attempt has taken over.
     """
-    consumer = copy_consumer(connection, plan.bridge_group)
-    try:
+    with closing_consumer(connection, plan.bridge_group) as consumer:
         units = units_of(plan.bridges)
         fence(connection, plan, plan.bridges)
         found = read_positions(consumer, [unit.source for unit in units])
@@ -56,8 +55,6 @@ def prepare(connection: KafkaConnection, plan: Plan, *, begun: bool) -> None:
             taken = read_positions(consumer, [w.unit.source for w in writers])
             left = [w for w in writers if w.unit.source not in taken]
             list(pool.map(lambda w: w.commit_at(consumer, waiting), left))
-    finally:
-        consumer.close()
 
 
 def fence_of(journal: Journal) -> dict[TopicPartition, int]:
@@ -85,18 +82,17 @@ def wait_for_old_partitions(connection: KafkaConnection, journal: Journal) -> No
         for m in journal.plan.bridges
         for p in range(m.earlier_partitions)
     }
-    consumer = copy_consumer(connection, journal.plan.bridge_group)
+    with closing_consumer(connection, journal.plan.bridge_group) as consumer:
 
-    def done() -> bool:
-        found = read_positions(consumer, ends)
-        return all(s in found and not found[s].mark.state and found[s].offset >= end for s, end in ends.items())
+        def done() -> bool:
+            found = read_positions(consumer, ends)
+            return all(
+                s in found and not found[s].mark.state and found[s].offset >= end for s, end in ends.items()
+            )
 
-    try:
         wait_until(
             done,
             seconds=OLD_PARTITIONS_SECONDS,
             what="the backlog of every old partition to be carried on",
             remedy="Look at the other tasks of the bridge; run it again.",
         )
-    finally:
-        consumer.close()

@@ -14,7 +14,7 @@ from kafka_rescale.core.processing.replicas import StoreLogs
 from kafka_rescale.core.processing.task_state import Changelog
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.copy_marks import copy_consumer
+from kafka_rescale.kafka.copy_marks import closing_consumer
 from kafka_rescale.kafka.copy_settings import SourceRules
 from kafka_rescale.kafka.copy_start import log_range
 
@@ -83,11 +83,8 @@ def whole_changelogs(
     :param topics: descriptions, by full names.
     :raises Outage: the brokers don't answer.
     """
-    looking = copy_consumer(connection, group, **{"isolation.level": "read_uncommitted"})
-    try:
+    with closing_consumer(connection, group, **{"isolation.level": "read_uncommitted"}) as looking:
         return {name: changelog_as_seen(looking, (name, partition), topics[name]) for name in names}
-    finally:
-        looking.close()
 
 
 def changelog_as_seen(consumer: Consumer, source: TopicPartition, described: TopicDescription) -> Changelog:

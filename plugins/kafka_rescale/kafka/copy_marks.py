@@ -7,7 +7,8 @@ of crashes, and the age of a copy is known without any other memory.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
 from confluent_kafka import Consumer, KafkaException
@@ -124,3 +125,13 @@ def copy_consumer(connection: KafkaConnection, group: str, **tuning: object) -> 
         **tuning,
     }
     return Consumer(connection.client(**settings))
+
+
+@contextmanager
+def closing_consumer(connection: KafkaConnection, group: str, **tuning: object) -> Iterator[Consumer]:
+    """Lend a consumer that looks something up; see ``copy_consumer``."""
+    consumer = copy_consumer(connection, group, **tuning)
+    try:
+        yield consumer
+    finally:
+        consumer.close()

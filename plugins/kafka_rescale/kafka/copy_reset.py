@@ -19,7 +19,7 @@ from kafka_rescale.core.journal import PartitionOffsets
 from kafka_rescale.core.plan import Move, Plan
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.copy_marks import RESETTING, SEEDING, Mark, Position, copy_consumer, read_positions
+from kafka_rescale.kafka.copy_marks import RESETTING, SEEDING, Mark, Position, closing_consumer, read_positions
 from kafka_rescale.kafka.copy_settings import SourceRules
 from kafka_rescale.kafka.copy_units import units_of
 from kafka_rescale.kafka.copy_writer import UnitWriter
@@ -43,11 +43,8 @@ def restart_stale(
     """
     admin = ClusterAdmin(connection)
     fence(connection, plan, moves)
-    consumer = copy_consumer(connection, plan.copy_group)
-    try:
+    with closing_consumer(connection, plan.copy_group) as consumer:
         reasons = {m: _reason(admin, consumer, m, now_ms) for m in moves}
-    finally:
-        consumer.close()
     if prewarmed and any(reasons.values()):
         raise _restored_already(plan, reasons)
     lines = []
@@ -68,17 +65,14 @@ def restart(connection: KafkaConnection, plan: Plan, move: Move, mark: Mark) -> 
     """
     _assert_apart(move)
     admin = ClusterAdmin(connection)
-    consumer = copy_consumer(connection, plan.copy_group)
-    units = units_of([move])
-    try:
+    with closing_consumer(connection, plan.copy_group) as consumer:
+        units = units_of([move])
         with ThreadPoolExecutor(max_workers=min(FENCING_THREADS, len(units))) as pool:
             writers = list(pool.map(lambda unit: UnitWriter(connection, unit, plan.green), units))
             list(pool.map(lambda w: w.commit_at(consumer, Position(0, Mark(state=RESETTING))), writers))
             empty(admin, move)
             begins = admin.begin_offsets([move.source])[move.source]
             list(pool.map(lambda w: w.commit_at(consumer, Position(begins[w.unit.partition], mark)), writers))
-    finally:
-        consumer.close()
 
 
 def fence(connection: KafkaConnection, plan: Plan, moves: Iterable[Move]) -> None:

@@ -9,17 +9,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 
-from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.processing.state_copies import NewTask, Restored, is_almost_caught_up
 from kafka_rescale.core.processing.task_state import TaskMark
+from kafka_rescale.core.processors import NewProcessor
 from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.copy_marks import copy_consumer, read_committed
+from kafka_rescale.kafka.copy_marks import closing_consumer, read_committed
 from kafka_rescale.kafka.copy_start import log_range
 from kafka_rescale.kafka.state_copy import StateCopy, positions
 from kafka_rescale.kafka.task_producer import TaskProducer
@@ -43,25 +42,15 @@ class Sources:
 
     def of(self, task: NewTask) -> list[TopicPartition]:
         """Return S1: what a new processor will consume."""
-        number = task.task.partition
-        return [
-            (topic, p)
-            for topic, count in self.partitions.items()
-            for new in task.counts.new(count)
-            if new.number == number
-            for p in new.consumes
-        ]
+        return [(topic, p) for topic, new in self._new(task) for p in new.consumes]
 
     def read_before(self, task: NewTask) -> list[TopicPartition]:
         """Return S2: where keys of S1 may have been."""
-        number = task.task.partition
-        return [
-            (topic, p)
-            for topic, count in self.partitions.items()
-            for new in task.counts.new(count)
-            if new.number == number
-            for p in new.reads
-        ]
+        return [(topic, p) for topic, new in self._new(task) for p in new.reads]
+
+    def _new(self, task: NewTask) -> Iterator[tuple[str, NewProcessor]]:
+        for topic, count in self.partitions.items():
+            yield from ((topic, new) for new in task.counts.new(count) if new.number == task.task.partition)
 
 
 class HandOver:
@@ -76,7 +65,7 @@ class HandOver:
 
     def is_done(self, task: NewTask) -> bool:
         """Whether a new processor has its partitions; if it has only just been given them, it may not show yet."""
-        with _consumer(self._connection, self._application_id, **_AT_ONCE) as consumer:
+        with closing_consumer(self._connection, self._application_id, **_AT_ONCE) as consumer:
             sources = self._sources.of(task)
             known = read_committed(consumer, sources)
         return len(known) == len(sources) and all(
@@ -118,7 +107,7 @@ class HandOver:
             copy.close()
 
     def _commit(self, producer: TaskProducer, tasks: Sequence[NewTask]) -> None:
-        with _consumer(self._connection, self._application_id) as consumer:
+        with closing_consumer(self._connection, self._application_id) as consumer:
             parent = tasks[0].parent
             kept = [(t, p) for t, n in self._sources.partitions.items() for p in tasks[0].counts.of(parent[1], n)]
             known = read_committed(consumer, kept)
@@ -136,7 +125,7 @@ class HandOver:
             producer.commit(offsets, consumer)
 
     def _reasons(self, task: NewTask, acceptable_lag: int) -> Iterator[str]:
-        with _consumer(self._connection, self._application_id, **_AT_ONCE) as consumer:
+        with closing_consumer(self._connection, self._application_id, **_AT_ONCE) as consumer:
             read = self._sources.read_before(task)
             known = read_committed(consumer, read)
         yield from self._unsettled(read, known)
@@ -164,17 +153,8 @@ class HandOver:
                 yield f"{topic}-{partition} is not processed up to {end} yet, where all producers knew"
 
 
-@contextmanager
-def _consumer(connection: KafkaConnection, group: str, **tuning: object) -> Iterator[Consumer]:
-    consumer = copy_consumer(connection, group, **tuning)
-    try:
-        yield consumer
-    finally:
-        consumer.close()
-
-
 def _positions(connection: KafkaConnection, task: NewTask, **tuning: object) -> list[Restored]:
-    with _consumer(connection, task.group, **tuning) as consumer:
+    with closing_consumer(connection, task.group, **tuning) as consumer:
         return list(positions(consumer, task, now_ms()).values())
 
 

@@ -12,7 +12,7 @@ from kafka_rescale.core.plan import Move, Plan
 from kafka_rescale.core.sequences import Sequences, differences
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.copy_marks import EMPTIED, RESETTING, Mark, copy_consumer, read_positions
+from kafka_rescale.kafka.copy_marks import EMPTIED, RESETTING, Mark, closing_consumer, read_positions
 from kafka_rescale.kafka.copy_records import Router
 from kafka_rescale.kafka.copy_reset import fence, restart
 from kafka_rescale.kafka.copy_units import units_of
@@ -29,8 +29,7 @@ def prepare(connection: KafkaConnection, plan: Plan, moves: Iterable[Move], atte
     :param attempt: the journal's.
     :raises Fenced: a newer process has taken over.
     """
-    consumer = copy_consumer(connection, plan.copy_group)
-    try:
+    with closing_consumer(connection, plan.copy_group) as consumer:
         for move in moves:
             fence(connection, plan, [move])
             sources = [unit.source for unit in units_of([move])]
@@ -39,8 +38,6 @@ def prepare(connection: KafkaConnection, plan: Plan, moves: Iterable[Move], atte
             if not ours:
                 restart(connection, plan, move, Mark(attempt=attempt, state=EMPTIED))
                 log.info("%s is empty for attempt %d", move.target, attempt)
-    finally:
-        consumer.close()
 
 
 def starts_and_ends(

@@ -73,8 +73,9 @@ class TaskInput:
                 self._taken[source] += 1
                 yield message
                 advance(source)
-            for released in self._released(ended):
-                advance(released)
+            if self._holds:
+                for released in self._released(ended):
+                    advance(released)
 
     def _released(self, ended: set[TopicPartition]) -> list[TopicPartition]:
         """Let go of the partitions that need not wait any more."""

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from kafka_rescale.core.assignment.tasks import TaskId
 from kafka_rescale.core.pipeline_application import PipelineApplication
 from kafka_rescale.core.pipelines import pipeline_named
-from kafka_rescale.core.processing.request import KeepWarmRequest
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.changelogs import known_state
 from kafka_rescale.kafka.connection import KafkaConnection
@@ -52,15 +51,6 @@ def due_clients(application: PipelineApplication, connection: KafkaConnection) -
             continue
         found += [client.client_id] if works else []
     return found
-
-
-def request_for(application: PipelineApplication, client_id: str) -> KeepWarmRequest:
-    """Return what the job of a client is asked to do.
-
-    :raises InvalidInput: the file has no such client.
-    """
-    state_dir = application.member(client_id).state_dir
-    return KeepWarmRequest(pipeline=application.pipeline, state_dir=state_dir, client_id=client_id)
 
 
 def probe(application: PipelineApplication, connection: KafkaConnection) -> Probe:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from kafka_rescale.core.control_records import JobResult
 from kafka_rescale.core.errors import Outage, RescaleError, UnsafeState
@@ -101,23 +102,43 @@ class Job:
         if snapshot is not None and snapshot.partitions:
             self._lags = self._lags.observed(snapshot.partitions, now_ms(), self._threshold)
         known = self._snapshot or Snapshot((), 0, 0.0)
-        self.control.put_result(
-            JobResult(
-                job=self.key,
-                run=self.arguments.run,
-                attempt=self.arguments.attempt,
-                state=state,
-                records=known.records,
-                seeded=seeded,
-                bytes=known.bytes,
-                seconds=round(known.seconds, 3),
-                as_of_ms=known.as_of_ms,
-                partitions=known.partitions,
-                detail=detail,
-                lags=self._lags,
-            ),
-            records,
+        found = self._result(
+            state,
+            records=known.records,
+            seeded=seeded,
+            bytes=known.bytes,
+            seconds=round(known.seconds, 3),
+            as_of_ms=known.as_of_ms,
+            partitions=known.partitions,
+            detail=detail,
+            lags=self._lags,
         )
+        self.control.put_result(found, records)
+
+    def finish(self, *, records: int, began: float, changes: Change | None = None, **fields: Any) -> None:
+        """Leave the last result of a job that does not copy.
+
+        :param records: how many were processed.
+        :param began: when, by ``time.monotonic``.
+        :param changes: of a concern that is this job's own, written with it.
+        :param fields: further ones of the result.
+        :raises Fenced: a newer attempt has begun.
+        """
+        seconds = round(time.monotonic() - began, 3)
+        self.control.put_result(self._result("done", records=records, seconds=seconds, **fields), changes)
+
+    def on_partitions(self, items: Sequence[Any], action: Callable[[Iterator[Any]], Iterable[T]]) -> list[T]:
+        """Run an action on each item, one Spark partition each, and return what they yield.
+
+        Without any item no Spark is started.
+
+        :raises RescaleError: what a task raised.
+        """
+        if not items:
+            return []
+        elements = self.spark().sparkContext.parallelize(items, len(items))
+        done: list[T] | None = self.run_beside(lambda: elements.mapPartitions(action).collect(), lambda: None)
+        return done or []
 
     def run_reported(
         self,
@@ -171,6 +192,10 @@ class Job:
         snapshot = progress.read()
         say(f"{self.key}: {snapshot}")
         self.put(state_of(snapshot), snapshot)
+
+    def _result(self, state: str, **fields: Any) -> JobResult:
+        run, attempt = self.arguments.run, self.arguments.attempt
+        return JobResult(job=self.key, run=run, attempt=attempt, state=state, **fields)
 
 
 def say(line: str) -> None:

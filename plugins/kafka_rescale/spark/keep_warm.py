@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from kafka_rescale.core.assignment.tasks import TaskId
-from kafka_rescale.core.control_records import JobResult, PartitionProgress
+from kafka_rescale.core.control_records import PartitionProgress
 from kafka_rescale.core.pipelines import pipeline_named
 from kafka_rescale.core.processing.record import Processing
 from kafka_rescale.core.processing.request import KeepWarmRequest
@@ -51,25 +51,19 @@ def keep_warm(job: Job) -> None:
     job.put("running")
     began, as_of_ms = time.monotonic(), now_ms()
     works = _works(job, request, as_of_ms)
-    done = _run(job, request, works) if works else []
+    done: list[Warmed] = job.on_partitions(works, RunStandbys(job.connection, request.pipeline))
     for each in done:
         say(f"{job.key}: {each}")
     logs = [log for work in works for log in work.logs.values()]
-    job.control.put_result(
-        JobResult(
-            job=job.key,
-            run=job.arguments.run,
-            attempt=job.arguments.attempt,
-            state="done",
-            records=sum(each.restored for each in done),
-            seconds=round(time.monotonic() - began, 3),
-            as_of_ms=as_of_ms,
-            partitions=tuple(
-                PartitionProgress(topic=log.topic, partition=log.partition, position=log.end, end=log.end)
-                for log in logs
-            ),
-            detail=f"{len(done)} standbys, {sum(each.full_restores for each in done)} stores from nothing",
-        )
+    job.finish(
+        records=sum(each.restored for each in done),
+        began=began,
+        as_of_ms=as_of_ms,
+        partitions=tuple(
+            PartitionProgress(topic=log.topic, partition=log.partition, position=log.end, end=log.end)
+            for log in logs
+        ),
+        detail=f"{len(done)} standbys, {sum(each.full_restores for each in done)} stores from nothing",
     )
 
 
@@ -82,10 +76,3 @@ def _works(job: Job, request: KeepWarmRequest, as_of_ms: int) -> list[StandbyWor
     known = known_state(ClusterAdmin(job.connection), application, pipeline, processing.tasks)
     standbys = list(map(TaskId.parse, client.standbys))
     return works_due(application, request.state_dir, standbys, known.logs, as_of_ms)
-
-
-def _run(job: Job, request: KeepWarmRequest, works: list[StandbyWork]) -> list[Warmed]:
-    tasks = job.spark().sparkContext.parallelize(works, len(works))
-    action = RunStandbys(job.connection, request.pipeline)
-    done: list[Warmed] | None = job.run_beside(lambda: tasks.mapPartitions(action).collect(), lambda: None)
-    return done or []

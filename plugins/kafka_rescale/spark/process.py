@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from kafka_rescale.core.control_records import JobResult, PartitionProgress
+from kafka_rescale.core.control_records import PartitionProgress
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.journal import PartitionOffsets
 from kafka_rescale.core.pipelines import pipeline_named
@@ -43,7 +43,7 @@ def process(job: Job) -> None:
     _purge(admin, done, internal)
     for each in done:
         say(f"{job.key}: {each}")
-    job.control.put_result(_result(job, done, works, as_of_ms, time.monotonic() - began))
+    _finish(job, done, works, as_of_ms, began)
 
 
 def assigned(job: Job) -> tuple[Processing, PipelineProcessors]:
@@ -90,20 +90,14 @@ def _purge(admin: ClusterAdmin, done: Sequence[TaskDone], internal: set[str]) ->
     admin.delete_records(before)
 
 
-def _result(
-    job: Job, done: Sequence[TaskDone], works: Sequence[TaskWork], as_of_ms: int, seconds: float
-) -> JobResult:
+def _finish(job: Job, done: Sequence[TaskDone], works: Sequence[TaskWork], as_of_ms: int, began: float) -> None:
     ends = {source: end for work in works for source, end in work.ends.items()}
     total = {
         name: sum(getattr(each, name) for each in done) for name in ("emitted", "restored", "dropped", "let_go")
     }
-    return JobResult(
-        job=job.key,
-        run=job.arguments.run,
-        attempt=job.arguments.attempt,
-        state="done",
+    job.finish(
         records=sum(each.records for each in done),
-        seconds=round(seconds, 3),
+        began=began,
         as_of_ms=as_of_ms,
         partitions=tuple(
             PartitionProgress(topic=source[0], partition=source[1], position=at, end=ends[source])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 
-from kafka_rescale.core.control_records import Concern, JobResult
+from kafka_rescale.core.control_records import Concern
 from kafka_rescale.core.snapshot_request import SnapshotRequest
 from kafka_rescale.core.snapshot_source import source_at
 from kafka_rescale.kafka.waiting import now_ms
@@ -40,16 +40,5 @@ def snapshot(job: Job) -> None:
     rows = {m.store.name: m.rows for m in manifests}
     detail = f"generation {source.generation}; rows: {', '.join(f'{name} {n}' for name, n in rows.items())}"
     say(f"{job.key} done: {read} records read; {detail}")
-    job.control.put_result(
-        JobResult(
-            job=job.key,
-            run=job.arguments.run,
-            attempt=job.arguments.attempt,
-            state="done",
-            records=read,
-            seconds=round(time.monotonic() - began, 3),
-            as_of_ms=day.end_ms,
-            detail=detail,
-        ),
-        {f"{Concern.RESULT}/snapshot/{gone}": None for gone in expired},
-    )
+    changes = {f"{Concern.RESULT}/snapshot/{gone}": None for gone in expired}
+    job.finish(records=read, began=began, changes=changes, as_of_ms=day.end_ms, detail=detail)

@@ -48,7 +48,7 @@ class StateFiles:
 
     @cached_property
     def _place(self) -> tuple[Any, str]:
-        return arrow_place("pipeline.state_dir", self.location, self.owner)
+        return arrow_place("state.dir", self.location, self.owner)
 
     def create(self) -> None:
         """Make the directory.

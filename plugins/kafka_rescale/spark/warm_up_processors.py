@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from kafka_rescale.core.control_records import JobResult
 from kafka_rescale.core.pipelines import pipeline_named
 from kafka_rescale.core.processing.request import WarmUpRequest
 from kafka_rescale.core.processing.state_copies import NewTask
@@ -58,21 +57,8 @@ def warm_up_processors(job: Job) -> None:
         for task in expansion_of(application, pipeline, job.connection, processors, number)[0]
         if task.stores and task.parent in split
     ]
-    done: list[WarmedUp] = []
-    if tasks:
-        new = job.spark().sparkContext.parallelize(tasks, len(tasks))
-        done = new.mapPartitions(WarmUps(job.connection, request.state_dir)).collect()
+    done: list[WarmedUp] = job.on_partitions(tasks, WarmUps(job.connection, request.state_dir))
     for each in done:
         say(f"{job.key}: {each}")
-    job.control.put_result(
-        JobResult(
-            job=job.key,
-            run=job.arguments.run,
-            attempt=job.arguments.attempt,
-            state="done",
-            records=sum(each.copied for each in done),
-            seconds=round(time.monotonic() - began, 3),
-            as_of_ms=as_of_ms,
-            detail="; ".join(map(str, done)),
-        )
-    )
+    copied = sum(each.copied for each in done)
+    job.finish(records=copied, began=began, as_of_ms=as_of_ms, detail="; ".join(map(str, done)))

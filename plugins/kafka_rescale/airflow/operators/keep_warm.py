@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -10,11 +9,10 @@ from airflow.sdk import Context
 from airflow.sdk.bases.skipmixin import SkipMixin
 
 from kafka_rescale.airflow.operators.base import RescaleOperator
-from kafka_rescale.airflow.operators.spark_submit import RescaleSparkSubmitOperator
+from kafka_rescale.airflow.operators.client_job import ClientJobOperator
 
 if TYPE_CHECKING:
-    from kafka_rescale.core.pipeline_application import PipelineApplication
-    from kafka_rescale.core.processing.request import KeepWarmRequest
+    from kafka_rescale.core.processing.request import ClientRequest
 
 
 class StandbysOperator(RescaleOperator):
@@ -31,41 +29,17 @@ class StandbysOperator(RescaleOperator):
         return due_clients(application, self.connection(application))
 
 
-class KeepWarmOperator(RescaleSparkSubmitOperator):
-    """
-    Let the standbys and warm-ups of one client read what was written to the changelogs.
+class KeepWarmOperator(ClientJobOperator):
+    """Let the standbys and warm-ups of one client read what was written to the changelogs."""
 
-    :param application_file: path of the application file, read again when the task runs (templated)
-    :param client: id of the client (templated)
-    """
-
-    template_fields: Sequence[str] = (*RescaleSparkSubmitOperator.template_fields, "application_file", "client")
-    operator_extra_links: tuple[Any, ...] = ()
-
-    def __init__(self, *, application_file: str, client: str, **kwargs: Any) -> None:
-        self.application_file = application_file
-        self.client = client
+    def __init__(self, **kwargs: Any) -> None:
         super().__init__(job="keep_warm", **kwargs)
 
     @cached_property
-    def _application(self) -> PipelineApplication:
-        from kafka_rescale.operations.load import load_pipeline_application
+    def _request(self) -> ClientRequest:
+        from kafka_rescale.core.processing.request import KeepWarmRequest
 
-        return load_pipeline_application(self.application_file)
-
-    def execute(self, context: Context) -> dict[str, Any]:
-        """Return the job's result."""
-        self._runs_on(self._application.member(self.client))
-        self.result_key = self._request().key
-        return super().execute(context)
-
-    def _request(self) -> KeepWarmRequest:
-        from kafka_rescale.operations.keep_warm import request_for
-
-        return request_for(self._application, self.client)
-
-    def _arguments(self, context: Context) -> list[str]:
-        return [*super()._arguments(context), "--request", self._request().model_dump_json()]
+        return KeepWarmRequest.of(self._application, self.client)
 
 
 class ProbeOperator(RescaleOperator, SkipMixin):

@@ -11,11 +11,10 @@ from airflow.sdk import Context
 from kafka_rescale.airflow.backfills import generation_of
 from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
 from kafka_rescale.airflow.operators.base import RescaleOperator
-from kafka_rescale.airflow.operators.spark_submit import RescaleSparkSubmitOperator
+from kafka_rescale.airflow.operators.client_job import ClientJobOperator
 
 if TYPE_CHECKING:
-    from kafka_rescale.core.pipeline_application import PipelineApplication
-    from kafka_rescale.core.processing.request import WarmUpRequest
+    from kafka_rescale.core.processing.request import ClientRequest
 
 
 class ExpandProcessorsOperator(RescaleOperator):
@@ -46,46 +45,25 @@ class ExpandProcessorsOperator(RescaleOperator):
         return {str(number): count for number, count in known.tasks.items()}
 
 
-class WarmUpProcessorsOperator(RescaleSparkSubmitOperator):
-    """
-    Warm the processors up that are being split from those of one client, if there are any, while these work.
+class WarmUpProcessorsOperator(ClientJobOperator):
+    """Warm the processors up that are being split from those of one client, if any are, while these work."""
 
-    :param application_file: path of the application file, read again when the task runs (templated)
-    :param client: id of the client (templated)
-    """
-
-    template_fields: Sequence[str] = (*RescaleSparkSubmitOperator.template_fields, "application_file", "client")
-    operator_extra_links: tuple[Any, ...] = ()
-
-    def __init__(self, *, application_file: str, client: str, **kwargs: Any) -> None:
-        self.application_file = application_file
-        self.client = client
+    def __init__(self, **kwargs: Any) -> None:
         super().__init__(job="warm_up_processors", **kwargs)
-
-    @cached_property
-    def _declared(self) -> PipelineApplication:
-        from kafka_rescale.operations.load import load_pipeline_application
-
-        return load_pipeline_application(self.application_file)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Return the job's result."""
         from kafka_rescale.operations.processors import is_split
 
-        application, _ = generation_of(self._declared, context)
+        application, _ = generation_of(self._application, context)
         connection = KafkaRescaleHook(kafka_config_id=self.kafka_conn_id).connection()
         if not is_split(application.application_id, connection, self.client):
             self.log.info("No processor is being added.")
             return {}
-        self._runs_on(application.member(self.client))
-        self.result_key = self._request().key
         return super().execute(context)
 
-    def _request(self) -> WarmUpRequest:
+    @cached_property
+    def _request(self) -> ClientRequest:
         from kafka_rescale.core.processing.request import WarmUpRequest
 
-        state_dir = self._declared.member(self.client).state_dir
-        return WarmUpRequest(pipeline=self._declared.pipeline, state_dir=state_dir, client_id=self.client)
-
-    def _arguments(self, context: Context) -> list[str]:
-        return [*super()._arguments(context), "--request", self._request().model_dump_json()]
+        return WarmUpRequest.of(self._application, self.client)

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, ClassVar, Self
+
 from kafka_rescale.core.processing.backfill import Backfill
 from kafka_rescale.core.values import Value
+
+if TYPE_CHECKING:
+    from kafka_rescale.core.pipeline_application import PipelineApplication
 
 
 class ProcessRequest(Value):
@@ -38,24 +43,33 @@ class ClientRequest(Value):
     :param client_id: of the client.
     """
 
+    job: ClassVar[str]
     pipeline: str
     state_dir: str
     client_id: str
+
+    @classmethod
+    def of(cls, application: PipelineApplication, client_id: str) -> Self:
+        """Return what the job of a declared client is asked to do.
+
+        :raises InvalidInput: the file has no such client.
+        """
+        state_dir = application.member(client_id).state_dir
+        return cls(pipeline=application.pipeline, state_dir=state_dir, client_id=client_id)
+
+    @property
+    def key(self) -> str:
+        """The name of the job's result."""
+        return f"{self.job}/{self.client_id}"
 
 
 class KeepWarmRequest(ClientRequest):
     """The standbys and warm-ups of one client."""
 
-    @property
-    def key(self) -> str:
-        """The name of the job's result."""
-        return f"keep_warm/{self.client_id}"
+    job = "keep_warm"
 
 
 class WarmUpRequest(ClientRequest):
     """The warm-up of the new processors that are split from those of one client."""
 
-    @property
-    def key(self) -> str:
-        """The name of the job's result."""
-        return f"warm_up_processors/{self.client_id}"
+    job = "warm_up_processors"
