@@ -147,6 +147,29 @@ def both(live: Growing, control: Growing, known: int, numbers: range) -> None:
     write(control.connection, control.topic, 2, numbers)
 
 
+def test_processors_are_added_to_a_pipeline_that_writes_more_than_the_acceptable_lag_in_every_run(
+    connection: KafkaConnection, unique: str, tmp_path: Path
+) -> None:
+    live, control = live_and_control(connection, unique, tmp_path, acceptable_lag=0)
+    both(live, control, 2, range(400))
+    live.run()
+    live.admin.grow_topic(live.topic, 8)
+    both(live, control, 8, range(400, 500))
+    live.run()
+    expand_processors(live.application, connection, 4)
+    for number in (500, 600):
+        both(live, control, 8, range(number, number + 100))
+        assert "offsets to restore" in live.run(), "a warm-up that ends before the run does is always behind"
+
+    live.inline, live.follows = False, True
+    both(live, control, 8, range(700, 800))
+    assert "offsets to restore" in live.run()
+    both(live, control, 8, range(800, 900))
+    assert "in this run" in live.run()
+    control.run()
+    same_results(live, control, processors=4)
+
+
 def test_what_is_written_while_a_processor_warms_up_is_restored_before_it_consumes(
     grown: tuple[Growing, Growing],
 ) -> None:

@@ -48,6 +48,7 @@ class Growing:
     :param topic: its input.
     :param chance: decides which processes are killed, and when; None kills none.
     :param inline: whether everything runs in this process, one after the other.
+    :param follows: whether warm-ups go on until the threads of their run have ended.
     :param clients: ids; none are the only client of a file without `clients`.
     """
 
@@ -60,6 +61,7 @@ class Growing:
     inline: bool = False
     acceptable_lag: int = 100
     clients: tuple[str, ...] = ()
+    follows: bool = False
     runs: int = 0
     kills: int = 0
 
@@ -131,9 +133,7 @@ class Growing:
         application = self.application
         return [
             (
-                WarmUpRequest(
-                    pipeline=application.pipeline, state_dir=client.state_dir, client_id=client.client_id
-                ),
+                WarmUpRequest.of(application, client.client_id, follows=self.follows),
                 warm_up_processors,
             )
             for client in application.members

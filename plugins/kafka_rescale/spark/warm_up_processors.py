@@ -7,11 +7,13 @@ has caught up, and is given the new task; whether it moves on from there is deci
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from kafka_rescale.core.pipelines import pipeline_named
+from kafka_rescale.core.processing.internal_topics import levels
 from kafka_rescale.core.processing.request import WarmUpRequest
+from kafka_rescale.core.processing.run_end import RunEnd, jobs_of
 from kafka_rescale.core.processing.state_copies import NewTask
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.waiting import now_ms
@@ -21,6 +23,9 @@ from kafka_rescale.spark.process_work import expansion_of
 from kafka_rescale.spark.processor_warm_up import WarmedUp, warm_up
 from kafka_rescale.spark.task_errors import as_text
 from kafka_rescale.spark.watchdog import exit_with_parent
+
+PAUSE_SECONDS = 3.0
+"""Between two passes beside threads that write."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +62,23 @@ def warm_up_processors(job: Job) -> None:
         for task in expansion_of(application, pipeline, job.connection, processors, number)[0]
         if task.stores and task.parent in split
     ]
-    done: list[WarmedUp] = job.on_partitions(tasks, WarmUps(job.connection, request.state_dir))
-    for each in done:
-        say(f"{job.key}: {each}")
-    copied = sum(each.copied for each in done)
-    job.finish(records=copied, began=began, as_of_ms=as_of_ms, detail="; ".join(map(str, done)))
+    writers = jobs_of(processing, levels(pipeline.topology), {str(task.parent) for task in tasks})
+    followed = RunEnd(job.arguments.run, writers if request.follows else ())
+    passes = list(_passes(job, tasks, WarmUps(job.connection, request.state_dir), followed))
+    copied = sum(each.copied for done in passes for each in done)
+    detail = "; ".join(map(str, passes[-1]))
+    job.finish(records=copied, began=began, as_of_ms=as_of_ms, detail=detail)
+
+
+def _passes(job: Job, tasks: Sequence[NewTask], action: WarmUps, followed: RunEnd) -> Iterator[list[WarmedUp]]:
+    """Copy up to the ends, and once more after nobody writes any more."""
+    while True:
+        is_over = followed.look(job.control.read().results, time.monotonic())
+        done: list[WarmedUp] = job.on_partitions(tasks, action)
+        for each in done:
+            say(f"{job.key}: {each}")
+        yield done
+        if is_over:
+            return
+        job.put("running", detail="; ".join(map(str, done)))
+        time.sleep(PAUSE_SECONDS)

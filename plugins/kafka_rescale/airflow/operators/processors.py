@@ -66,4 +66,4 @@ class WarmUpProcessorsOperator(ClientJobOperator):
     def _request(self) -> ClientRequest:
         from kafka_rescale.core.processing.request import WarmUpRequest
 
-        return WarmUpRequest.of(self._application, self.client)
+        return WarmUpRequest.of(self._application, self.client, follows=True)

@@ -49,13 +49,14 @@ class ClientRequest(Value):
     client_id: str
 
     @classmethod
-    def of(cls, application: PipelineApplication, client_id: str) -> Self:
+    def of(cls, application: PipelineApplication, client_id: str, **further: bool) -> Self:
         """Return what the job of a declared client is asked to do.
 
+        :param further: fields of a kind of request.
         :raises InvalidInput: the file has no such client.
         """
         state_dir = application.member(client_id).state_dir
-        return cls(pipeline=application.pipeline, state_dir=state_dir, client_id=client_id)
+        return cls(pipeline=application.pipeline, state_dir=state_dir, client_id=client_id, **further)
 
     @property
     def key(self) -> str:
@@ -70,6 +71,11 @@ class KeepWarmRequest(ClientRequest):
 
 
 class WarmUpRequest(ClientRequest):
-    """The warm-up of the new processors that are split from those of one client."""
+    """The warm-up of the new processors that are split from those of one client.
+
+    :param follows: whether it goes on until the threads have ended that write what it copies: then the rest is
+        small enough for the partitions to change hands, however much a run writes.
+    """
 
     job = "warm_up_processors"
+    follows: bool = False

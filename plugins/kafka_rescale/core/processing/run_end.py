@@ -1,0 +1,52 @@
+"""Whether the stream threads of a run have ended, as whoever works beside them sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from kafka_rescale.core.control_records import JobResult
+from kafka_rescale.core.processing.record import Processing
+
+SILENT_SECONDS = 60.0
+"""Jobs report every few seconds. Who has nothing to do never begins, and who was killed does not say so."""
+ENDED = frozenset({"done", "failed"})
+
+
+class RunEnd:
+    """Looks at the results of a run's jobs, again and again.
+
+    :param jobs: whose end counts, by the names of their results.
+    :param silent_seconds: after which a run that reports nothing new counts as ended.
+    """
+
+    def __init__(self, run: str, jobs: Collection[str], silent_seconds: float = SILENT_SECONDS) -> None:
+        self._run, self._jobs, self._silent_seconds = run, jobs, silent_seconds
+        self._seen: dict[str, JobResult] = {}
+        self._since: float | None = None
+
+    def look(self, results: Mapping[str, JobResult], now: float) -> bool:
+        """Return whether the jobs have ended.
+
+        :param results: of all jobs of the application, by name.
+        :param now: in seconds, by a clock that only goes forward.
+        """
+        its = {n: r for n, r in results.items() if r.run == self._run and n.startswith("process/")}
+        if self._since is None or its != self._seen:
+            self._seen, self._since = its, now
+        if all(job in its and its[job].state in ENDED for job in self._jobs):
+            return True
+        return now - self._since >= self._silent_seconds
+
+
+def jobs_of(processing: Processing, levels: Collection[Collection[int]], tasks: Collection[str]) -> set[str]:
+    """Return the names of the results that the jobs will leave which run some tasks.
+
+    :param levels: the sub-topologies of each level, the first one first.
+    :param tasks: their ids.
+    """
+    return {
+        f"process/{level}/{thread.replaces or thread.name}"
+        for level, sub_topologies in enumerate(levels, start=1)
+        for thread in processing.threads
+        if any(str(task) in tasks for task in processing.tasks_of(thread.name, sub_topologies))
+    }
