@@ -29,7 +29,7 @@ os.environ["AIRFLOW__CORE__LOAD_EXAMPLES"] = "False"
 os.environ["AIRFLOW__CORE__DAGS_FOLDER"] = str(ROOT / "dags")
 os.environ["AIRFLOW__CORE__PLUGINS_FOLDER"] = str(ROOT / "plugins")
 
-# Hundreds of short JVMs on two cores: compiling for a long life and loading the same classes are most of their work.
+# Short JVMs by the hundred: compiling for a long life and loading the same classes is most of their work.
 if not WORKER:
     short_lived = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
     os.environ["JAVA_TOOL_OPTIONS"] = f"{os.environ.get('JAVA_TOOL_OPTIONS', '')} {short_lived}".strip()
