@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -11,14 +12,14 @@ from tests.support.live_expansion import live_application
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
-DAY = SnapshotDay.named("2013-01-03")
-"""Within the flights that are there before anything begins."""
+DAYS_AGO = 7
+"""The flights are replayed as those of the last ten days; half of them are there before anything begins."""
 
 
 def test_an_expansion_that_begins_with_a_snapshot_is_verified_and_ends_in_the_same(tmp_path: Path) -> None:
     place = {"snapshots": {"location": str(tmp_path / "snapshots")}}
     with live_application(tmp_path, rate=8, guarantee="exactly_once_v2", changes=place) as (stack, expansion):
-        expansion.snapshot(DAY)
+        expansion.snapshot(SnapshotDay(datetime.now(UTC).date()).minus(DAYS_AGO))
         plan = expansion.begin()
         expansion.warm(plan)
         restored = [r for name, r in expansion.state().results.items() if name.startswith("restore/")]

@@ -13,6 +13,8 @@ from kafka_rescale.embedded.spark_archive import ensure_spark_archive, spark_env
 
 @pytest.fixture(autouse=True)
 def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Asked once per process, by a program that these tests stand in for.
+    spark_archive.require_java()
     monkeypatch.setattr(spark_archive, "ARCHIVES", tmp_path / "spark")
     monkeypatch.delenv("SPARK_SUBMIT_OPTS", raising=False)
 
