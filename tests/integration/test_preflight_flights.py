@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,15 +39,18 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaConnec
         replay.send_planes()
         replay.send_at_once(FLIGHTS)
         replay.flush()
-        own = {"KAFKA_BOOTSTRAP_SERVERS": broker.bootstrap_servers, "FLIGHTS_STATE_ROOT": str(root)}
-        environment = {**os.environ, **own, "FLIGHTS_OPTIONS": "--commit-interval-ms 200"}
-        subprocess.run([RUN, "start", "flights"], env=environment, check=True)
-        try:
-            found = KafkaConnection(client)
-            wait_until_processed(found)
-            yield found
-        finally:
-            subprocess.run([RUN, "stop", "flights"], env=environment, check=True)
+        with pytest.MonkeyPatch.context() as environment:
+            # Of this process: preflight runs the `status` command.
+            environment.setenv("KAFKA_BOOTSTRAP_SERVERS", broker.bootstrap_servers)
+            environment.setenv("FLIGHTS_STATE_ROOT", str(root))
+            environment.setenv("FLIGHTS_OPTIONS", "--commit-interval-ms 200")
+            subprocess.run([RUN, "start", "flights"], check=True)
+            try:
+                found = KafkaConnection(client)
+                wait_until_processed(found)
+                yield found
+            finally:
+                subprocess.run([RUN, "stop", "flights"], check=True)
 
 
 def wait_until_processed(connection: KafkaConnection) -> None:

@@ -19,7 +19,7 @@ from kafka_rescale.operations.load import load_application
 from kafka_rescale.operations.stages import expand_stage
 
 from tests.support.group_member import group_member
-from tests.support.small_application import START_MS, Made, write
+from tests.support.small_application import START_MS, Made, declared, write
 from tests.support.small_cluster import create, make, picture, produce, run_preflight
 
 pytestmark = pytest.mark.integration
@@ -64,6 +64,20 @@ def test_another_target_while_a_rescale_is_in_progress(client: Client, tmp_path:
     continued = run_preflight(client, tmp_path, unique, target=8)
     assert continued.plan == plan
     assert continued.messages[0] == "continues in phase warming"
+
+
+def test_wrong_commands_are_found_before_anything_is_touched(client: Client, tmp_path: Path, unique: str) -> None:
+    make(client, unique)
+    before, shell, green = picture(client), declared(unique)["lifecycle"], f"{unique}-g2"
+    for wrong, said in {
+        "./absent.sh {application_id}": f"lifecycle command status of {unique}: found no program ./absent.sh",
+        "sh -c 'exit 1' {application_id}": f"lifecycle status of {unique}: found exit code 1 ()",
+        "true {application_id}": f"lifecycle status of {green}: found running, before it has ever been started",
+    }.items():
+        lifecycle = {**shell, "status": wrong}
+        message = refusal(lambda given=lifecycle: run_preflight(client, tmp_path, unique, lifecycle=given))
+        assert message.startswith(f"- {said}; expected ")
+    assert picture(client) == before
 
 
 def test_a_rescale_that_another_run_holds(client: Client, tmp_path: Path, unique: str) -> None:

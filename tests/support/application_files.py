@@ -25,7 +25,7 @@ CHAIN: dict[str, Any] = {
         {"name": "per-customer", "type": "timestamped-key-value"},
         {"name": "per-region", "type": "timestamped-key-value"},
     ],
-    "lifecycle": {"type": "shell", "start": "true", "stop": "true", "status": "true"},
+    "lifecycle": {"type": "shell", **{c: f"true {c} {{application_id}}" for c in ("start", "stop", "status")}},
 }
 """Three sub-topologies in a row: 0 feeds 1, which feeds 2."""
 

@@ -54,7 +54,12 @@ SHOP: dict[str, Any] = {
         },
     ],
     "stores": [{"name": "per-customer", "type": "timestamped-key-value"}],
-    "lifecycle": {"type": "shell", "start": "true {input:payments}", "stop": "true", "status": "sh -c 'exit 3'"},
+    "lifecycle": {
+        "type": "shell",
+        "start": "true {application_id} {input:payments}",
+        "stop": "true {application_id}",
+        "status": "sh -c 'exit 3' {application_id}",
+    },
 }
 """Every input policy that comes with permissions of its own, and no name that begins as another does."""
 

@@ -68,7 +68,12 @@ def declared(name: str, **changes: Any) -> dict[str, Any]:
             {"name": "hourly", "type": "timestamped-window"},
             {"name": "visits", "type": "session"},
         ],
-        "lifecycle": {"type": "shell", "start": "true", "stop": "true", "status": "true"},
+        "lifecycle": {
+            "type": "shell",
+            "start": "true {application_id} {partitions}",
+            "stop": "true {application_id}",
+            "status": f"sh -c 'test $0 = {name} || exit 3' {{application_id}}",
+        },
         **changes,
     }
 

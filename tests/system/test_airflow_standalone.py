@@ -23,6 +23,7 @@ from kafka_rescale.operations.load import topology_of
 from tests.support.made_topics import commit, ends, make_topics
 from tests.support.recorded_notices import declared, told
 from tests.support.small_application import KEYS, application, topic_configs, write
+from tests.support.small_application import declared as small
 from tests.support.statsd_server import StatsdServer
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -42,10 +43,8 @@ def repartitioned(name: str) -> dict[str, Any]:
     return {
         "inputs": [{"topic": f"{name}-orders", "policy": "unkeyed"}, {**customers, "silent_seconds": 3}],
         "lifecycle": {
-            "type": "shell",
-            "start": f"true {{input:{name}-customers}}",
-            "stop": "true",
-            "status": "true",
+            **small(name)["lifecycle"],
+            "start": f"true {{application_id}} {{input:{name}-customers}}",
         },
     }
 

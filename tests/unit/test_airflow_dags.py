@@ -268,7 +268,7 @@ def test_only_a_repartitioned_input_has_a_bridge_and_that_looks_before_it_starts
     repartitioned = [
         {"topic": "orders", "policy": "repartitioned", "silent_seconds": 90, "isolation_level": "read_committed"}
     ]
-    lifecycle = {**CHAIN["lifecycle"], "start": "start {input:orders}"}
+    lifecycle = {**CHAIN["lifecycle"], "start": "start {application_id} {input:orders}"}
     write_application(applications, application_id="bridged", inputs=repartitioned, lifecycle=lifecycle)
     dags = parsed().dags
     assert [dag_id for dag_id in dags if dag_id.startswith("bridge_")] == ["bridge_bridged"]

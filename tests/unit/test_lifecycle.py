@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from kafka_rescale.core.application import Application
-from kafka_rescale.core.errors import Outage
+from kafka_rescale.core.errors import InvalidInput, Outage, UnsafeState
 from kafka_rescale.lifecycle.factory import gated_start, lifecycle_of
 from kafka_rescale.lifecycle.instance import Instance, Lifecycle
 
@@ -32,9 +33,24 @@ class Plain:
         return False
 
 
-class Gated(Plain):
+class Faulty(Plain):
+    def start(self, instance: Instance) -> None:
+        raise UnsafeState("it", found="x", expected="y", remedy="z")
+
+    def stop(self, instance: Instance) -> None:
+        raise OSError("no answer")
+
+    def is_running(self, instance: Instance) -> bool:
+        return None  # type: ignore[return-value]
+
+
+class Unmakeable(Plain):
     def __init__(self) -> None:
-        self.gated: list[Instance] = []
+        raise KeyError("DEPLOYMENTS_URL")
+
+
+class Gated(Plain):
+    gated: ClassVar[list[Instance]] = []
 
     def start_gated(self, instance: Instance) -> None:
         self.gated.append(instance)
@@ -43,7 +59,7 @@ class Gated(Plain):
 @pytest.fixture
 def deployments(monkeypatch: pytest.MonkeyPatch) -> None:
     module = ModuleType("deployments")
-    module.__dict__.update(Plain=Plain, Gated=Gated)
+    module.__dict__.update(Plain=Plain, Gated=Gated, Faulty=Faulty, Unmakeable=Unmakeable, Half=object)
     monkeypatch.setitem(sys.modules, "deployments", module)
 
 
@@ -72,8 +88,7 @@ def test_a_class_starts_behind_the_gate_if_it_has_the_method(deployments: None) 
     start = gated_start(declared, lifecycle)
     assert start is not None
     start(GREEN)
-    assert isinstance(lifecycle, Gated)
-    assert lifecycle.gated == [GREEN]
+    assert Gated.gated == [replace(GREEN, internal_topic_prefix="shop-g2")]
 
 
 def test_a_person_is_told_to_use_the_gate(caplog: pytest.LogCaptureFixture) -> None:
@@ -82,3 +97,33 @@ def test_a_person_is_told_to_use_the_gate(caplog: pytest.LogCaptureFixture) -> N
     start(GREEN)
     assert "BEHIND THE WARM-UP GATE" in caplog.text
     assert "set GATE=on" in caplog.text
+
+
+def test_what_a_class_raises_is_an_outage_that_names_the_method(deployments: None) -> None:
+    _, lifecycle = made(type="python", callable="deployments:Faulty")
+    with pytest.raises(Outage) as failed:
+        lifecycle.stop(GREEN)
+    assert str(failed.value).startswith(
+        "lifecycle method deployments:Faulty.stop for shop-g2: found OSError: no answer; expected a call that "
+    )
+    with pytest.raises(UnsafeState):
+        lifecycle.start(GREEN)
+
+
+def test_a_class_that_does_not_say_whether_it_runs_has_not_said_that_it_is_stopped(deployments: None) -> None:
+    _, lifecycle = made(type="python", callable="deployments:Faulty")
+    with pytest.raises(InvalidInput, match="is_running for shop-g2: found None; expected True or False"):
+        lifecycle.is_running(GREEN)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("Unmakeable", "found KeyError: 'DEPLOYMENTS_URL'; expected a class that can be made without"),
+        ("Half", "found no method start, stop, is_running"),
+        ("Absent", "found module 'deployments' has no attribute 'Absent'"),
+    ],
+)
+def test_a_class_that_can_not_be_used_is_refused(deployments: None, name: str, said: str) -> None:
+    with pytest.raises(InvalidInput, match=said):
+        made(type="python", callable=f"deployments:{name}")

@@ -16,7 +16,7 @@ from kafka_rescale.kafka.connection import CONFIG_FILE_VARIABLE, CONFIG_VARIABLE
 from kafka_rescale.operations.load import load_application
 from kafka_rescale.operations.preflight import Preflight
 
-from tests.support.application_files import write_application
+from tests.support.application_files import CHAIN, write_application
 
 OTHERS = (Role.COPY, Role.ADMIN, Role.VERIFY)
 Checked = dict[Role, KafkaConnection]
@@ -68,7 +68,19 @@ def test_with_a_connection_of_every_role_all_are_checked(
     file = str(write_application(tmp_path))
     assert main(["plan", file, "--config", config(tmp_path, "plan"), *options, "--json"]) == PASSED
     assert {role: of.principal for role, of in checked.items()} == {role: f"User:{role}" for role in OTHERS}
-    assert json.loads(capsys.readouterr().out)["messages"] == ["already there"]
+    messages = json.loads(capsys.readouterr().out)["messages"]
+    assert messages[0] == "already there"
+    assert not [message for message in messages if "permissions" in message]
+
+
+def test_it_says_that_commands_of_the_workers_were_not_looked_at(
+    tmp_path: Path, checked: Checked, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = "lifecycle: nothing of it was looked up or asked; preflight does so on the machine that runs it."
+    options = ["--config", config(tmp_path, "plan"), "--json"]
+    for lifecycle, told in [({"type": "manual"}, False), (CHAIN["lifecycle"], True)]:
+        assert main(["plan", str(write_application(tmp_path, lifecycle=lifecycle)), *options]) == PASSED
+        assert (said in json.loads(capsys.readouterr().out)["messages"]) is told
 
 
 def test_a_file_that_was_given_and_is_not_there_is_an_error(tmp_path: Path, checked: Checked) -> None:

@@ -1,15 +1,18 @@
-"""Producers that are another application: it is found among files of which some can't be used."""
+"""Producers of paused inputs: another application, found among files that are no use; or commands that fail."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
-from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.errors import InvalidInput, Outage
 from kafka_rescale.operations import producers
 from kafka_rescale.operations.load import load_application
 
 from tests.support.application_files import write_application
+from tests.support.small_application import application
 
 HELD_BY_UPSTREAM = {
     "application_id": "downstream",
@@ -31,14 +34,41 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_files_that_can_not_be_read_or_used_are_passed_over(directory: Path) -> None:
     write_application(directory, application_id="upstream")
-    producers.check(load_application(directory / "downstream.yaml"))
+    producers.upstream(load_application(directory / "downstream.yaml"))
 
 
 def test_an_application_without_a_file_that_can_be_used_is_refused(directory: Path) -> None:
     with pytest.raises(InvalidInput) as refused:
-        producers.check(load_application(directory / "downstream.yaml"))
+        producers.upstream(load_application(directory / "downstream.yaml"))
     assert str(refused.value) == (
         "producers: found application 'upstream', of which there is no file that can be used; expected "
         "the application_id of another application file. Correct the name, or give `stop:` and `start:` commands "
         "instead."
     )
+
+
+def declared(*commands: dict[str, Any]) -> Any:
+    """An expansion of an application whose inputs have producers with these commands."""
+    inputs = [{"topic": f"t{n}", "policy": "paused", "producers": c} for n, c in enumerate(commands)]
+    return SimpleNamespace(application=application("shop", inputs=inputs))
+
+
+def test_producers_are_released_also_after_others_could_not_be(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    started = tmp_path / "started"
+    broken = [{"stop": "true", "start": "./absent.sh"}, {"stop": "true", "start": "sh -c 'exit 5'"}]
+    with pytest.raises(Outage) as failed:
+        producers.release(declared(*broken, {"stop": "true", "start": f"touch {started}"}))
+    assert started.exists()
+    assert failed.value.what == "start command of the producers of t0"
+    assert "exit code 127 ([Errno 2] No such file or directory: './absent.sh')" in failed.value.found
+    assert "start command of the producers of t1: found exit code 5" in caplog.text
+
+
+def test_a_stop_that_does_not_end_fails_in_time() -> None:
+    commands = {"stop": "sleep 60", "start": "true", "timeout_seconds": 1}
+    with pytest.raises(
+        Outage, match=r"stop command of the producers of t0: found exit code 124 \(no end within 1 s\)"
+    ):
+        producers.hold(declared(commands))

@@ -29,6 +29,7 @@ from pydantic import ValidationError
 from tests.support.situations import INPUTS, RUNNING, found, misplaced, samples, situation
 
 START = "run.sh start {application_id} {input:orders}"
+STOP = "true {application_id}"
 ORDERED: dict[str, Any] = {
     "application_id": "ordered",
     "partitions": 8,
@@ -36,7 +37,7 @@ ORDERED: dict[str, Any] = {
     "outputs": [{"topic": "totals"}],
     "subtopologies": [{"sources": ["orders"], "stores": ["last"], "sinks": ["totals"]}],
     "stores": [{"name": "last", "type": "timestamped-key-value"}],
-    "lifecycle": {"type": "shell", "start": START, "stop": "true", "status": "true"},
+    "lifecycle": {"type": "shell", "start": START, "stop": STOP, "status": STOP},
 }
 SHOP = [INPUTS[0], {**INPUTS[1], "policy": "repartitioned"}]
 SUCCESSOR = "shop-customers-p8"

@@ -21,6 +21,7 @@ from kafka_rescale.cli.pipelines import pipeline_status
 from kafka_rescale.cli.views import application_view, cluster_view, plan_view, status_view
 from kafka_rescale.core.acls import Role
 from kafka_rescale.core.application import Application
+from kafka_rescale.core.declared_lifecycles import ManualLifecycle
 from kafka_rescale.core.journal import Phase
 from kafka_rescale.core.needed_acls import needed_acls
 from kafka_rescale.core.report import render
@@ -119,9 +120,17 @@ def plan(
         now_ms=now_ms(),
         owner_is_finished=lambda _: None,
         others=others,
+        runs_commands=False,
     )
-    document = plan_view(result.plan, [*result.messages, *filter(None, [unchecked])])
+    document = plan_view(result.plan, [*result.messages, *filter(None, [unchecked, _not_looked_at(application)])])
     show(with_advice(document, advice) if recommend else document, as_json)
+
+
+def _not_looked_at(application: Application) -> str:
+    """Return what only a worker of Airflow can tell; empty if a person is asked to start and stop."""
+    if isinstance(application.lifecycle, ManualLifecycle):
+        return ""
+    return "lifecycle: nothing of it was looked up or asked; preflight does so on the machine that runs it."
 
 
 @app.command()

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.declaration_in_place import in_place
+from kafka_rescale.core.declaration_lifecycle import lifecycle_commands, producer_commands
 from kafka_rescale.core.declaration_snapshots import snapshots_declared
 from kafka_rescale.core.declaration_topics import (
     copartitioned_policies,
@@ -16,7 +17,6 @@ from kafka_rescale.core.declaration_topics import (
     policies,
     successors,
 )
-from kafka_rescale.core.declared_lifecycles import ShellLifecycle
 from kafka_rescale.core.declared_topics import InputPolicy
 from kafka_rescale.core.mistakes import Mistake, unknown
 from kafka_rescale.core.topology import REPARTITION_SUFFIX, Topology
@@ -31,7 +31,8 @@ def check_declaration(application: Application, topology: Topology) -> list[Mist
         *outputs_declared(application, topology),
         *_repartitions(application, topology),
         *_green_names(application, topology),
-        *_internal_topic_prefix(application),
+        *lifecycle_commands(application),
+        *producer_commands(application),
         *_source_tables(application, topology),
         *policies(application, topology),
         *copartitioned_policies(application, topology),
@@ -100,20 +101,6 @@ def _green_names(application: Application, topology: Topology) -> Iterator[Mista
                 "a name of its own for each in the next generation",
                 "Compare what Topology#describe() prints for the program before and after.",
             )
-
-
-def _internal_topic_prefix(application: Application) -> Iterator[Mistake]:
-    lifecycle, placeholder = application.lifecycle, "{internal_topic_prefix}"
-    if application.internal_topic_prefix is None or not isinstance(lifecycle, ShellLifecycle):
-        return
-    if placeholder not in lifecycle.start:
-        yield Mistake(
-            ("lifecycle", "start"),
-            f"no {placeholder} in the start command",
-            "the prefix of each generation's own internal topics",
-            f"Let the program set __internal.override.topic.prefix__ from {placeholder}; else both generations "
-            "would write the same topics.",
-        )
 
 
 def _source_tables(application: Application, topology: Topology) -> Iterator[Mistake]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kafka_rescale.core.application import Application
-from kafka_rescale.core.declared_lifecycles import ShellLifecycle
+from kafka_rescale.core.declared_lifecycles import STARTS, ShellLifecycle
 from kafka_rescale.core.declared_topics import Input, InputPolicy
 from kafka_rescale.core.mistakes import Mistake, unknown
 from kafka_rescale.core.topology import SubTopology, Topology
@@ -83,7 +83,7 @@ def policies(application: Application, topology: Topology) -> Iterator[Mistake]:
 def successors(application: Application) -> Iterator[Mistake]:
     """Yield successors that nobody could read, or that are topics of their own."""
     spec = application.lifecycle
-    commands = {"start": spec.start, "start_gated": spec.start_gated} if isinstance(spec, ShellLifecycle) else {}
+    commands = spec.commands if isinstance(spec, ShellLifecycle) else {}
     for index, declared in enumerate(application.inputs):
         if declared.policy is not InputPolicy.REPARTITIONED:
             if declared.successor is not None:
@@ -95,9 +95,9 @@ def successors(application: Application) -> Iterator[Mistake]:
                 )
             continue
         told = f"{{input:{declared.topic}}}"
-        for name in (n for n, command in commands.items() if command is not None and told not in command):
+        for name in (n for n in STARTS if n in commands and told not in commands[n]):
             yield Mistake(
-                ("lifecycle", "shell", name),
+                ("lifecycle", name),
                 f"a {name} command without {told}",
                 f"the topic that is to be read as {declared.topic}, which changes with every expansion",
                 f"Let the program take the topic's name from its command line: … {told}.",

@@ -6,12 +6,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from kafka_rescale.core.fields import Strict
+from kafka_rescale.core.fields import COMMAND_SECONDS, Strict
+
+STARTS = ("start", "start_gated")
 
 
 class ShellLifecycle(Strict):
     """Commands with ``{application_id}``, ``{partitions}``, ``{generation}``, ``{internal_topic_prefix}`` and
-    ``{input:NAME}`` filled in.
+    ``{input:NAME}`` filled in; each is one program with its arguments, and no shell reads it.
 
     ``{input:orders}`` is the topic that the instance has to read as its input ``orders``: the topic itself, or the
     successor that a ``repartitioned`` input has got.
@@ -25,7 +27,13 @@ class ShellLifecycle(Strict):
     start_gated: str | None = None
     stop: str
     status: str
-    timeout_seconds: int = Field(default=120, ge=1)
+    timeout_seconds: int = Field(default=COMMAND_SECONDS, ge=1)
+
+    @property
+    def commands(self) -> dict[str, str]:
+        """The declared ones, by the name of their field."""
+        given = {"start": self.start, "start_gated": self.start_gated, "stop": self.stop, "status": self.status}
+        return {name: command for name, command in given.items() if command is not None}
 
 
 class PythonLifecycle(Strict):

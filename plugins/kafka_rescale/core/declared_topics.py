@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from kafka_rescale.core.fields import TOPIC_NAME, Name, PartitionCount, Strict, checked
+from kafka_rescale.core.fields import COMMAND_SECONDS, TOPIC_NAME, Name, PartitionCount, Strict, checked
 from kafka_rescale.core.partitioners import partitioner_named
 
 
@@ -24,15 +24,23 @@ class InputPolicy(StrEnum):
 class Producers(Strict):
     """How the producers of a ``paused`` input are held and released.
 
-    :param stop: shell command; with ``start``.
-    :param start: shell command.
+    :param stop: command, one program with its arguments; returns when none of them writes any more. With
+        ``start``.
+    :param start: command.
     :param application: instead of commands, the application whose output the input is; its running generation is
         stopped and started as its own file says.
+    :param timeout_seconds: for each command.
     """
 
     stop: str = ""
     start: str = ""
     application: Name | None = None
+    timeout_seconds: int = Field(default=COMMAND_SECONDS, ge=1)
+
+    @property
+    def commands(self) -> dict[str, str]:
+        """By the name of their field; none where an application is held instead."""
+        return {"stop": self.stop, "start": self.start} if self.application is None else {}
 
     @model_validator(mode="after")
     def _one_way(self) -> Producers:

@@ -12,6 +12,8 @@ from kafka_rescale.core.errors import InvalidInput
 
 TOPIC_NAME = r"^[a-zA-Z0-9._-]{1,200}$"
 Name = Annotated[str, Field(pattern=TOPIC_NAME)]
+COMMAND_SECONDS = 120
+"""How long a command of the file may take, if it says nothing else."""
 PartitionCount = Annotated[int, Field(ge=1, le=100_000)]
 
 

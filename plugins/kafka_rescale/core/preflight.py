@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kafka_rescale.core.deployment import implausible
 from kafka_rescale.core.errors import Finding
 from kafka_rescale.core.expansion_callback import callback_findings
 from kafka_rescale.core.preflight_bridge import successor_topics, unfinished_bridge
@@ -55,6 +56,7 @@ def check(situation: Situation) -> list[Finding]:
         *conflicting_target(situation),
         *conflicting_mode(situation),
         *running_as_expected(situation),
+        *implausible(situation.deployment, situation.blue, situation.green),
         *streams_protocol_in_place(situation),
     ]
     findings += callback_findings(situation.application)

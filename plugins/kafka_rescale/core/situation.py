@@ -10,6 +10,7 @@ from kafka_rescale.core.application import Application, Mode
 from kafka_rescale.core.cluster import ClusterDescription, GroupDescription, TopicDescription
 from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.declared_topics import Input, InputPolicy
+from kafka_rescale.core.deployment import NOT_ASKED, Deployment
 from kafka_rescale.core.generation_names import GenerationNames, blue_names
 from kafka_rescale.core.grown_inputs import Reach, grown_by_hand
 from kafka_rescale.core.journal import Journal
@@ -55,6 +56,7 @@ class Situation:
     green_group: GroupDescription | None = None
     expect_running: bool | None = None
     now_ms: int = 0
+    deployment: Deployment = NOT_ASKED
 
     @property
     def blue(self) -> str:

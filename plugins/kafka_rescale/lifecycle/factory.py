@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kafka_rescale.core.application import Application
-from kafka_rescale.core.declared_lifecycles import ManualLifecycle, PythonLifecycle, ShellLifecycle
-from kafka_rescale.lifecycle import python
+from kafka_rescale.core.declared_lifecycles import ManualLifecycle, ShellLifecycle
 from kafka_rescale.lifecycle.instance import Instance, Lifecycle
 from kafka_rescale.lifecycle.manual import Person
+from kafka_rescale.lifecycle.python import OwnClass, load
 from kafka_rescale.lifecycle.shell import ShellCommands
 
 
@@ -22,7 +22,7 @@ def lifecycle_of(application: Application, has_members: Callable[[str], bool]) -
         return ShellCommands(spec, application.internal_prefix)
     if isinstance(spec, ManualLifecycle):
         return Person(spec, has_members)
-    return python.load(spec)
+    return load(spec, application.internal_prefix)
 
 
 def gated_start(application: Application, lifecycle: Lifecycle) -> Callable[[Instance], None] | None:
@@ -30,7 +30,8 @@ def gated_start(application: Application, lifecycle: Lifecycle) -> Callable[[Ins
 
     :param lifecycle: as ``lifecycle_of`` returned it.
     """
-    spec = application.lifecycle
-    declared = isinstance(spec, PythonLifecycle) or spec.start_gated is not None
+    if isinstance(lifecycle, OwnClass):
+        return lifecycle.start_gated if lifecycle.has_gate else None
+    declared = getattr(application.lifecycle, "start_gated", None) is not None
     call: Callable[[Instance], None] | None = getattr(lifecycle, "start_gated", None)
     return call if declared and callable(call) else None

@@ -1,26 +1,12 @@
-"""The interface of a lifecycle, and the choice among its kinds."""
+"""The interface of a lifecycle."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Protocol
 
+from kafka_rescale.core.instance import Instance
 
-@dataclass(frozen=True)
-class Instance:
-    """One generation's instance set.
-
-    :param application_id: its ``application.id``.
-    :param generation: its number; the first is 1.
-    :param partitions: the parallelism that it is started for.
-    :param inputs: the topic to read as each input of the application file, by the name there.
-    """
-
-    application_id: str
-    generation: int
-    partitions: int
-    inputs: Mapping[str, str] = field(default_factory=dict)
+__all__ = ["Instance", "Lifecycle"]
 
 
 class Lifecycle(Protocol):

@@ -2,33 +2,98 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
 from kafka_rescale.core.callables import named
 from kafka_rescale.core.declared_lifecycles import PythonLifecycle
-from kafka_rescale.core.errors import InvalidInput
-from kafka_rescale.lifecycle.instance import Lifecycle
+from kafka_rescale.core.errors import InvalidInput, Outage, RescaleError
+from kafka_rescale.lifecycle.instance import Instance
+
+METHODS = ("start", "stop", "is_running")
 
 
-def load(spec: PythonLifecycle) -> Lifecycle:
+class OwnClass:
+    """Calls the methods of a class of the user, and makes whatever they raise an error that a step can act on.
+
+    :param name: ``module:Name`` of the class, for errors.
+    :param made: an object of it.
+    :param prefix_of: what the names of internal topics begin with, by ``application.id``.
+    """
+
+    def __init__(self, name: str, made: object, prefix_of: Callable[[str], str] = str) -> None:
+        self._name, self._made, self._prefix_of = name, made, prefix_of
+
+    @property
+    def has_gate(self) -> bool:
+        """Whether the class can start behind the warm-up gate."""
+        return callable(getattr(self._made, "start_gated", None))
+
+    def start(self, instance: Instance) -> None:
+        """Call ``start``; see :class:`~kafka_rescale.lifecycle.instance.Lifecycle`."""
+        self._call("start", instance)
+
+    def start_gated(self, instance: Instance) -> None:
+        """Call ``start_gated``; see :func:`~kafka_rescale.lifecycle.factory.gated_start`."""
+        self._call("start_gated", instance)
+
+    def stop(self, instance: Instance) -> None:
+        """Call ``stop``; see :class:`~kafka_rescale.lifecycle.instance.Lifecycle`."""
+        self._call("stop", instance)
+
+    def is_running(self, instance: Instance) -> bool:
+        """Call ``is_running``; see :class:`~kafka_rescale.lifecycle.instance.Lifecycle`.
+
+        :raises InvalidInput: it returned something else, such as the None of a forgotten ``return``.
+        """
+        answer = self._call("is_running", instance)
+        if not isinstance(answer, bool):
+            raise InvalidInput(
+                f"lifecycle method {self._name}.is_running for {instance.application_id}",
+                found=repr(answer),
+                expected="True or False",
+                remedy="Let it return one of them; if it can't tell, let it raise an error.",
+            )
+        return answer
+
+    def _call(self, method: str, instance: Instance) -> Any:
+        told = replace(instance, internal_topic_prefix=self._prefix_of(instance.application_id))
+        try:
+            return getattr(self._made, method)(told)
+        except RescaleError:
+            raise
+        except Exception as error:
+            raise Outage(
+                f"lifecycle method {self._name}.{method} for {instance.application_id}",
+                found=f"{type(error).__name__}: {error}",
+                expected="a call that returns",
+                remedy="The log has its traceback. Mend it or what it calls; then retry the task.",
+            ) from error
+
+
+def load(spec: PythonLifecycle, prefix_of: Callable[[str], str] = str) -> OwnClass:
     """Return an instance of the class that ``callable: module:Name`` names.
 
+    :param prefix_of: what the names of internal topics begin with, by ``application.id``.
     :raises InvalidInput: it can't be imported or lacks one of the three methods.
     """
     made_by = named("lifecycle", spec.callable, "an importable class without constructor arguments")
     try:
-        made: Lifecycle = made_by()
-    except TypeError as error:
+        made = made_by()
+    except Exception as error:
         raise InvalidInput(
             f"lifecycle {spec.callable!r}",
-            found=str(error),
-            expected="a class without constructor arguments",
+            found=f"{type(error).__name__}: {error}",
+            expected="a class that can be made without constructor arguments",
             remedy="Read what it needs from the environment instead.",
         ) from error
-    missing = [m for m in ("start", "stop", "is_running") if not callable(getattr(made, m, None))]
+    missing = [m for m in METHODS if not callable(getattr(made, m, None))]
     if missing:
         raise InvalidInput(
             f"lifecycle {spec.callable!r}",
             found=f"no method {', '.join(missing)}",
             expected="start(instance), stop(instance) and is_running(instance) -> bool",
-            remedy="See kafka_rescale.lifecycle.instance.Lifecycle.",
+            remedy="See docs/lifecycle.md.",
         )
-    return made
+    return OwnClass(spec.callable, made, prefix_of)

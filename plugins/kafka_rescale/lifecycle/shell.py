@@ -1,63 +1,28 @@
-"""Lifecycle by shell commands of the user."""
+"""Lifecycle by commands of the user."""
 
 from __future__ import annotations
 
 import logging
-import os
-import shlex
-import subprocess
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import replace
 
+from kafka_rescale.core.commands import filled, words
 from kafka_rescale.core.declared_lifecycles import ShellLifecycle
-from kafka_rescale.core.errors import InvalidInput, Outage
+from kafka_rescale.core.errors import Outage
 from kafka_rescale.lifecycle.instance import Instance
+from kafka_rescale.lifecycle.programs import run
 
 log = logging.getLogger(__name__)
 
 RUNNING, STOPPED = 0, 3
 
 
-def home() -> Path:
-    """Return the directory in which commands run: ``KAFKA_RESCALE_HOME``, or the checkout of this project."""
-    return Path(os.environ.get("KAFKA_RESCALE_HOME") or Path(__file__).resolve().parents[3])
-
-
-class _Inputs:
-    """Fills ``{input:orders}`` in; what follows the colon is a format specification to Python."""
-
-    def __init__(self, topics: Mapping[str, str]) -> None:
-        self._topics = topics
-
-    def __format__(self, name: str) -> str:
-        if name not in self._topics:
-            raise ValueError(f"{{input:{name}}}")
-        return self._topics[name]
-
-
-def command_line(template: str, instance: Instance, internal_topic_prefix: str = "") -> list[str]:
+def command_line(template: str, instance: Instance) -> list[str]:
     """Return the argument vector of a command with its placeholders filled in; no shell takes part.
 
-    :param internal_topic_prefix: what the names of the instance set's internal topics begin with.
-    :raises InvalidInput: the template names an unknown placeholder.
+    :raises InvalidInput: it can't be called so.
     """
-    try:
-        filled = template.format(
-            application_id=instance.application_id,
-            partitions=instance.partitions,
-            generation=instance.generation,
-            internal_topic_prefix=internal_topic_prefix or instance.application_id,
-            input=_Inputs(instance.inputs),
-        )
-    except (KeyError, IndexError, ValueError) as error:
-        raise InvalidInput(
-            f"lifecycle command {template!r}",
-            found=f"placeholder {error}",
-            expected="only {application_id}, {partitions}, {generation}, {internal_topic_prefix} and {input:NAME} "
-            "of a declared input",
-            remedy="Mend the command in the application file; write {{ and }} for plain braces.",
-        ) from None
-    return shlex.split(filled)
+    return words(filled(template, instance))
 
 
 class ShellCommands:
@@ -112,23 +77,8 @@ class ShellCommands:
             )
 
     def _run(self, template: str, instance: Instance) -> tuple[int, str]:
-        # A session of its own: a killed Airflow task must not take the application down with it.
-        try:
-            done = subprocess.run(
-                command_line(template, instance, self._prefix_of(instance.application_id)),
-                cwd=home(),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                timeout=self._spec.timeout_seconds,
-                start_new_session=True,
-                check=False,
-            )
-        except FileNotFoundError as error:
-            return 127, str(error)
-        except subprocess.TimeoutExpired:
-            return 124, f"no end within {self._spec.timeout_seconds} s"
-        return done.returncode, done.stdout.decode(errors="replace").strip()[-500:]
+        told = replace(instance, internal_topic_prefix=self._prefix_of(instance.application_id))
+        return run(command_line(template, told), self._spec.timeout_seconds)
 
 
 def _tell(template: str, instance: Instance, code: int, output: str) -> None:

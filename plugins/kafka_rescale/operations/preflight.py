@@ -21,6 +21,7 @@ from kafka_rescale.kafka.describe import describe
 from kafka_rescale.kafka.lease import refuse_if_held
 from kafka_rescale.kafka.sampling import Sampled, record_counts, sample
 from kafka_rescale.operations import producers
+from kafka_rescale.operations.deployment import deployment_of
 from kafka_rescale.operations.permissions import permitted_state
 
 
@@ -49,6 +50,7 @@ def preflight(
     owner_is_finished: Callable[[Lease], bool | None],
     expect_running: bool | None = None,
     others: Mapping[Role, KafkaConnection] | None = None,
+    runs_commands: bool = True,
 ) -> Preflight:
     """Check everything and return the plan; nothing is written to the cluster.
 
@@ -58,11 +60,12 @@ def preflight(
     :param owner_is_finished: whether another owner's run has ended; None if nobody can tell.
     :param expect_running: whether the application has to run, or to be stopped; None: either.
     :param others: connections of other roles than ``plan`` whose permissions are checked as well.
+    :param runs_commands: whether the commands of the file are run on this machine, so that they can be looked at.
     :raises InvalidInput: no connection can be had with these settings.
     :raises LeaseHeld: another run that has not ended rescales this application.
     :raises PreflightRefused: with every finding.
     """
-    producers.check(application)
+    held = producers.upstream(application)
     connections = {Role.PLAN: connection, **(others or {})}
     for each in connections.values():
         each.check()
@@ -70,6 +73,8 @@ def preflight(
     refuse_if_held(application.application_id, control.lease, owner, now_ms, owner_is_finished)
     situation, unread = look_around(application, topology, connection, control, target=target)
     situation = replace(situation, expect_running=expect_running, now_ms=now_ms)
+    if runs_commands:
+        situation = replace(situation, deployment=deployment_of(situation, ClusterAdmin(connection), held))
     if findings := checks.check(situation):
         raise PreflightRefused(findings)
     messages = (*checks.messages(situation), *unread)

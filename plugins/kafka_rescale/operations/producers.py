@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
-import shlex
-import subprocess
+import logging
 from collections.abc import Iterator
 
 from kafka_rescale.core.application import Application
+from kafka_rescale.core.commands import words
 from kafka_rescale.core.declared_topics import Input, InputPolicy, Producers
-from kafka_rescale.core.errors import InvalidInput, Outage, UnsafeState
+from kafka_rescale.core.errors import InvalidInput, Outage, RescaleError, UnsafeState
 from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.lifecycle.factory import lifecycle_of
 from kafka_rescale.lifecycle.instance import Instance, Lifecycle
-from kafka_rescale.lifecycle.shell import home
+from kafka_rescale.lifecycle.programs import run
 from kafka_rescale.operations.load import application_files, load_application
 from kafka_rescale.operations.rescale import Rescale, running_instance
 
+log = logging.getLogger(__name__)
 
-def check(application: Application) -> None:
-    """Refuse an application that names producers which can't be found.
 
-    :raises InvalidInput: a named application has no file.
+def upstream(application: Application) -> list[Application]:
+    """Return the applications that are held as producers.
+
+    :raises InvalidInput: one of them has no file.
     """
-    for _, producers in _declared(application):
-        if producers.application is not None:
-            _application_named(producers.application)
+    return [_application_named(p.application) for _, p in _declared(application) if p.application is not None]
+
+
+def commands(application: Application) -> Iterator[tuple[str, list[str]]]:
+    """Yield the commands that hold and release producers: a name for errors, and the argument vector."""
+    for declared, producers in _declared(application):
+        for name, command in producers.commands.items():
+            yield f"{name} command of the producers of {declared.topic}", words(command, "producers'")
 
 
 def hold(rescale: Rescale) -> None:
@@ -35,7 +42,7 @@ def hold(rescale: Rescale) -> None:
     """
     for declared, producers in _declared(rescale.application):
         if producers.application is None:
-            _run(producers.stop, declared, "stop")
+            _run(producers, declared, "stop")
             continue
         lifecycle, instance = _running(rescale, producers.application)
         lifecycle.stop(instance)
@@ -44,16 +51,27 @@ def hold(rescale: Rescale) -> None:
 
 
 def release(rescale: Rescale) -> None:
-    """Start the producers of every ``paused`` input again.
+    """Start the producers of every ``paused`` input again, also after those of another one could not be started.
 
-    :raises Outage: a command failed.
+    :raises RescaleError: the first that failed; the log has all of them.
     """
+    failed: list[RescaleError] = []
     for declared, producers in _declared(rescale.application):
-        if producers.application is None:
-            _run(producers.start, declared, "start")
-        else:
-            lifecycle, instance = _running(rescale, producers.application)
-            lifecycle.start(instance)
+        try:
+            _release(rescale, declared, producers)
+        except RescaleError as error:
+            log.error("going on with the other producers after: %s", error)
+            failed.append(error)
+    if failed:
+        raise failed[0]
+
+
+def _release(rescale: Rescale, declared: Input, producers: Producers) -> None:
+    if producers.application is None:
+        _run(producers, declared, "start")
+        return
+    lifecycle, instance = _running(rescale, producers.application)
+    lifecycle.start(instance)
 
 
 def _declared(application: Application) -> Iterator[tuple[Input, Producers]]:
@@ -96,19 +114,13 @@ def _application_named(name: str) -> Application:
     )
 
 
-def _run(command: str, declared: Input, action: str) -> None:
-    done = subprocess.run(
-        shlex.split(command),
-        cwd=home(),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        start_new_session=True,
-        check=False,
-    )
-    if done.returncode:
+def _run(producers: Producers, declared: Input, action: str) -> None:
+    command = producers.commands[action]
+    code, output = run(words(command, "producers'"), producers.timeout_seconds)
+    if code:
         raise Outage(
             f"{action} command of the producers of {declared.topic}",
-            found=f"exit code {done.returncode} ({done.stderr.decode(errors='replace')[-300:]})",
+            found=f"exit code {code} ({output})",
             expected="0",
             remedy=f"Run it by hand: {command}",
         )

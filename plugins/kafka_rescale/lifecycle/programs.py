@@ -1,0 +1,90 @@
+"""Running a program that an application file names, and telling beforehand whether it could be run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+NOT_EXECUTABLE, NO_SUCH_PROGRAM, NO_END = 126, 127, 124
+"""Exit codes of commands that have none, as shells and ``timeout`` have them."""
+
+_HEAD_BYTES = 256
+_OUTPUT_SHOWN = 500
+
+
+def home() -> Path:
+    """Return the directory in which commands run: ``KAFKA_RESCALE_HOME``, or the checkout of this project."""
+    return Path(os.environ.get("KAFKA_RESCALE_HOME") or Path(__file__).resolve().parents[3])
+
+
+def run(command: Sequence[str], timeout_seconds: int) -> tuple[int, str]:
+    """Run a command to its end and return its exit code and the end of its output; what hinders it is one, too."""
+    # A session of its own: a killed Airflow task must not take the application down with it.
+    try:
+        done = subprocess.run(
+            command,
+            cwd=home(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=timeout_seconds,
+            start_new_session=True,
+            check=False,
+        )
+    except FileNotFoundError as error:
+        return NO_SUCH_PROGRAM, str(error)
+    except OSError as error:
+        return NOT_EXECUTABLE, str(error)
+    except subprocess.TimeoutExpired:
+        return NO_END, f"no end within {timeout_seconds} s"
+    return done.returncode, done.stdout.decode(errors="replace").strip()[-_OUTPUT_SHOWN:]
+
+
+def hindrance(command: Sequence[str]) -> str:
+    """Return why a command could not be run; empty if nothing is in its way."""
+    if not home().is_dir():
+        return f"no directory {home()} to run it in"
+    program = _program(command)
+    found = _file_of(program)
+    if found is None:
+        return f"no program {program}"
+    if not os.access(found, os.X_OK):
+        return f"no permission to execute {found}"
+    return _unreadable_by_the_kernel(found)
+
+
+def _program(command: Sequence[str]) -> str:
+    """Return what is run in the end: ``env A=b program`` is the usual way to set a variable."""
+    if Path(command[0]).name != "env":
+        return command[0]
+    following = next((word for word in command[1:] if "=" not in word), command[0])
+    return command[0] if following.startswith("-") else following
+
+
+def _file_of(program: str) -> Path | None:
+    if "/" not in program:
+        found = shutil.which(program)
+        return Path(found) if found else None
+    file = home() / program
+    return file if file.is_file() else None
+
+
+def _unreadable_by_the_kernel(file: Path) -> str:
+    try:
+        with file.open("rb") as opened:
+            head = opened.read(_HEAD_BYTES)
+    except OSError:
+        return ""  # A program may be executable without being readable.
+    if b"\0" in head:
+        return ""
+    if not head.startswith(b"#!"):
+        return f"{file}, a script that doesn't begin with #!"
+    interpreter, *arguments = head[2:].split(b"\n")[0].decode(errors="replace").strip(" \t").split(" ")
+    if not os.access(interpreter, os.X_OK):
+        return f"{file}, a script for {interpreter!r}, which can't be executed"
+    if Path(interpreter).name == "env" and arguments and arguments[0][:1] not in {"", "-"}:
+        return "" if shutil.which(arguments[0]) else f"{file}, a script for {arguments[0]!r}, which isn't there"
+    return ""

@@ -1,0 +1,113 @@
+"""Asks the user's own commands, or class, what they can tell before anything is touched."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from kafka_rescale.core.application import Application
+from kafka_rescale.core.declared_lifecycles import ManualLifecycle, ShellLifecycle
+from kafka_rescale.core.deployment import Deployment
+from kafka_rescale.core.errors import Finding, RescaleError
+from kafka_rescale.core.situation import Situation
+from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.lifecycle.factory import lifecycle_of
+from kafka_rescale.lifecycle.instance import Instance, Lifecycle
+from kafka_rescale.lifecycle.programs import hindrance
+from kafka_rescale.lifecycle.shell import command_line
+from kafka_rescale.operations import producers
+from kafka_rescale.operations.rescale import running_instance
+
+log = logging.getLogger(__name__)
+
+SETTLE_SECONDS = 60.0
+"""Members that died linger for their session timeout, by default 45 s; a dead application may be expanded."""
+_POLL_SECONDS = 1.0
+
+
+def deployment_of(situation: Situation, admin: ClusterAdmin, upstream: Iterable[Application]) -> Deployment:
+    """Return what the deployment says of both generations; nothing is started or stopped.
+
+    Of an expansion in progress the generations are in between, and only the commands themselves are looked at.
+
+    :param upstream: the applications that are held as producers.
+    """
+    application, journal = situation.application, situation.control.journal
+    blue = running_instance(application, situation.control.generations)
+    unusable = [*_of_lifecycle(application, blue), *_of_producers(application, upstream)]
+    in_progress = journal is not None and journal.in_progress
+    if unusable or in_progress or isinstance(application.lifecycle, ManualLifecycle):
+        return Deployment(tuple(unusable))
+    return _answers(situation, lifecycle_of(application, lambda _: False), admin, blue)
+
+
+def _of_lifecycle(application: Application, instance: Instance) -> Iterator[Finding]:
+    """Yield commands whose programs can't be run here, or a class that can't be made."""
+    spec = application.lifecycle
+    if isinstance(spec, ShellLifecycle):
+        for name, template in spec.commands.items():
+            what = f"lifecycle command {name} of {application.application_id}"
+            yield from _hindered(what, command_line(template, instance))
+        return
+    try:
+        lifecycle_of(application, lambda _: False)
+    except RescaleError as error:
+        yield _finding(error)
+
+
+def _of_producers(application: Application, upstream: Iterable[Application]) -> Iterator[Finding]:
+    for what, command in producers.commands(application):
+        yield from _hindered(what, command)
+    for other in upstream:
+        yield from _of_lifecycle(other, running_instance(other, None))
+
+
+def _hindered(what: str, command: list[str]) -> Iterator[Finding]:
+    if found := hindrance(command):
+        yield Finding(
+            what,
+            found,
+            "a program that can be run where Airflow's tasks run",
+            "Correct its path, which is relative to KAFKA_RESCALE_HOME; a script needs `chmod +x` and a first "
+            "line such as #!/bin/sh.",
+        )
+
+
+def _answers(situation: Situation, lifecycle: Lifecycle, admin: ClusterAdmin, blue: Instance) -> Deployment:
+    try:
+        runs, members = _settled(lifecycle, admin, blue)
+        green_runs = None if situation.is_in_place else lifecycle.is_running(_green(situation, blue))
+    except RescaleError as error:
+        return Deployment((_finding(error),))
+    return Deployment((), runs, members, green_runs)
+
+
+def _settled(lifecycle: Lifecycle, admin: ClusterAdmin, blue: Instance) -> tuple[bool, int]:
+    """Return the answer about blue, and how many members of its group contradict it for long."""
+    deadline = time.monotonic() + SETTLE_SECONDS
+    told = False
+    while True:
+        runs = lifecycle.is_running(blue)
+        members = 0 if runs else len(admin.describe_group(blue.application_id).members)
+        if not members or time.monotonic() >= deadline:
+            return runs, members
+        if not told:
+            log.info("%s is stopped; waiting until its group has no members, of %s", blue.application_id, members)
+        told = True
+        time.sleep(_POLL_SECONDS)
+
+
+def _green(situation: Situation, blue: Instance) -> Instance:
+    return replace(
+        blue,
+        application_id=situation.green,
+        generation=situation.generation,
+        partitions=situation.target,
+        inputs={**blue.inputs, **situation.successors()},
+    )
+
+
+def _finding(error: RescaleError) -> Finding:
+    return Finding(error.what, error.found, error.expected, error.remedy)

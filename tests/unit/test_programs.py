@@ -1,0 +1,85 @@
+"""Programs that an application file names: what hinders them is said beforehand, and is no crash afterwards."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from kafka_rescale.core.errors import Outage
+from kafka_rescale.lifecycle import programs
+from kafka_rescale.lifecycle.factory import lifecycle_of
+from kafka_rescale.lifecycle.instance import Instance
+from kafka_rescale.lifecycle.programs import NO_END, NO_SUCH_PROGRAM, NOT_EXECUTABLE, hindrance, run
+
+from tests.support.small_application import application, declared
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("KAFKA_RESCALE_HOME", str(tmp_path))
+    return tmp_path
+
+
+def script(home: Path, text: str, mode: int = 0o755) -> Path:
+    file = home / "run.sh"
+    file.write_text(text)
+    file.chmod(mode)
+    return file
+
+
+def test_what_can_be_run_is_not_hindered(home: Path) -> None:
+    script(home, "#!/bin/sh\nexit 7\n")
+    for command in (["./run.sh"], [str(home / "run.sh")], ["sh", "-c", "exit 7"], ["env", "A=b", "./run.sh"]):
+        assert hindrance(command) == ""
+        assert run(command, 10) == (7, "")
+    assert hindrance([sys.executable]) == ""
+    assert hindrance(["env", "-i", "anything"]) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "said", "code"),
+    [
+        ("#!/bin/sh\n", 0o644, "no permission to execute", NOT_EXECUTABLE),
+        ("echo hello\n", 0o755, "a script that doesn't begin with #!", NOT_EXECUTABLE),
+        ("#!/bin/sh\r\n", 0o755, r"a script for '/bin/sh\r', which can't be executed", NO_SUCH_PROGRAM),
+        ("#!/usr/bin/env no-such-shell\n", 0o755, "a script for 'no-such-shell', which isn't there", 127),
+    ],
+    ids=["not executable", "no interpreter named", "line ends of Windows", "no such interpreter"],
+)
+def test_a_script_that_can_not_be_run(home: Path, text: str, mode: int, said: str, code: int) -> None:
+    file = script(home, text, mode)
+    assert str(file) in hindrance(["./run.sh"])
+    assert said in hindrance(["./run.sh"])
+    assert run(["./run.sh"], 10)[0] == code
+
+
+@pytest.mark.parametrize(
+    "command", [["./absent.sh"], ["no-such-program"], ["env", "A=b", "no-such-program"], ["."]]
+)
+def test_no_such_program(command: list[str]) -> None:
+    assert hindrance(command).startswith("no program ")
+    assert run(command, 10)[0] in {NO_SUCH_PROGRAM, NOT_EXECUTABLE}
+
+
+def test_no_directory_to_run_it_in(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KAFKA_RESCALE_HOME", str(home / "absent"))
+    assert hindrance(["true"]) == f"no directory {home / 'absent'} to run it in"
+    assert run(["true"], 10)[0] == NO_SUCH_PROGRAM
+
+
+def test_a_command_that_does_not_end_is_ended() -> None:
+    assert run(["sleep", "60"], 1) == (NO_END, "no end within 1 s")
+
+
+def test_a_lifecycle_command_that_can_not_be_executed_is_an_outage(home: Path) -> None:
+    script(home, "#!/bin/sh\n", 0o644)
+    lifecycle = {**declared("shop")["lifecycle"], "start": "./run.sh {application_id}"}
+    made = lifecycle_of(application("shop", lifecycle=lifecycle), lambda _: False)
+    with pytest.raises(Outage, match=r"exit code 126 \(.*Permission denied.*Run it by hand on the Airflow worker"):
+        made.start(Instance("shop", 1, 4))
+
+
+def test_the_end_of_what_a_command_says_is_kept() -> None:
+    code, said = run(["sh", "-c", "head -c 9000 /dev/zero | tr '\\0' x; echo the end >&2"], 10)
+    assert (code, len(said), said[-8:]) == (0, programs._OUTPUT_SHOWN, "xthe end")
