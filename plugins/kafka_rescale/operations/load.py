@@ -15,12 +15,12 @@ from kafka_rescale.core.errors import Finding, InvalidApplication, InvalidInput
 from kafka_rescale.core.field_errors import mistakes_of
 from kafka_rescale.core.mistakes import Location, Mistake
 from kafka_rescale.core.pipeline_application import PipelineApplication
+from kafka_rescale.core.runtimes import KAFKA_STREAMS, SPARK, runtime_in, runtime_mistakes
 from kafka_rescale.core.serdes import AVRO, AVRO_CONFLUENT
 from kafka_rescale.core.topology import SubTopology, Topology
 from kafka_rescale.core.topology_describe import parse_describe
 from kafka_rescale.operations.yaml_lines import YamlDocument, parse_yaml
 
-KAFKA_STREAMS, SPARK = "kafka-streams", "spark"
 DIRECTORY_VARIABLE = "KAFKA_RESCALE_APPLICATIONS"
 _REPOSITORY = Path(__file__).resolve().parents[3]
 
@@ -51,9 +51,7 @@ def load_application(path: Path | str) -> Application:
     :raises InvalidInput: nothing has been connected to yet; the message lists every mistake with its line.
     """
     path = Path(path)
-    document = parse_yaml(_text_of(path), str(path))
-    if mistakes := list(document.duplicate_fields()):
-        raise _invalid(path, document, mistakes)
+    document = _document(path, KAFKA_STREAMS)
     try:
         application = Application.model_validate(_with_texts(document.data, path, document))
     except ValidationError as error:
@@ -69,9 +67,7 @@ def load_pipeline_application(path: Path | str) -> PipelineApplication:
     :raises InvalidInput: nothing has been connected to yet; the message lists every mistake with its line.
     """
     path = Path(path)
-    document = parse_yaml(_text_of(path), str(path))
-    if mistakes := list(document.duplicate_fields()):
-        raise _invalid(path, document, mistakes)
+    document = _document(path, SPARK)
     try:
         return PipelineApplication.model_validate(document.data)
     except ValidationError as error:
@@ -101,7 +97,19 @@ def runtime_of(path: Path) -> str:
         data = parse_yaml(_text_of(path), str(path)).data
     except InvalidInput:
         return KAFKA_STREAMS
-    return str(data.get("runtime", KAFKA_STREAMS))
+    return runtime_in(data)
+
+
+def _document(path: Path, runtime: str) -> YamlDocument:
+    """Read a file as far as it is the same for all runtimes.
+
+    :raises InvalidInput: it is no file for this runtime: only that is said, as its fields are others.
+    """
+    document = parse_yaml(_text_of(path), str(path))
+    mistakes = list(runtime_mistakes(document.data, runtime)) or list(document.duplicate_fields())
+    if mistakes:
+        raise _invalid(path, document, mistakes)
+    return document
 
 
 def _text_of(path: Path) -> str:

@@ -9,6 +9,7 @@ from airflow.sdk import Context
 from airflow.sdk.bases.skipmixin import SkipMixin
 from airflow.sdk.exceptions import AirflowSkipException
 
+from kafka_rescale.airflow.kafka_for_spark import require_kafka_for_spark
 from kafka_rescale.airflow.markdown import plan_markdown
 from kafka_rescale.airflow.operators.base import RescaleOperator
 from kafka_rescale.airflow.runs import (
@@ -45,7 +46,7 @@ class PreflightOperator(RescaleOperator):
         from kafka_rescale.operations.preflight import preflight
 
         application = self.application()
-        require_spark_master(application.spark_conn_id)
+        require_kafka_for_spark(application, require_spark_master(application.spark_conn_id))
         if hint := require_spark_files():
             self.log.warning("%s", hint)
         result = preflight(

@@ -16,6 +16,7 @@ from kafka_rescale.airflow.metrics import report_failed_threads
 from kafka_rescale.airflow.operators.base import RescaleOperator
 from kafka_rescale.airflow.operators.spark_submit import RescaleSparkSubmitOperator
 from kafka_rescale.airflow.runs import owner_of
+from kafka_rescale.core.acls import Role
 from kafka_rescale.core.assignment.picture import svg
 from kafka_rescale.core.errors import Fenced, RescaleError, UnsafeState
 from kafka_rescale.core.stream_threads import client_of
@@ -28,9 +29,15 @@ if TYPE_CHECKING:
     from kafka_rescale.operations.dead_threads import Attempt
 
 
+AT_WORK = (Role.ADMIN, Role.COPY)
+"""The roles that the DAGs of a pipeline have."""
+
+
 class AssignOperator(RescaleOperator):
     """
     Create the internal topics that are missing, and rebalance a pipeline: every task is given to a stream thread.
+
+    Before anything else it asks whether `admin` and `copy` may do their parts.
 
     What the trigger form asks for is done first: threads that are added and removed, clients that are given up or
     started again, processors that are added.
@@ -42,9 +49,12 @@ class AssignOperator(RescaleOperator):
         """Return the names of the threads that have a part in this run."""
         from kafka_rescale.core.processing.adjustments import Adjustments
         from kafka_rescale.operations.load import load_pipeline_application
+        from kafka_rescale.operations.pipeline_permissions import require_permissions
         from kafka_rescale.operations.processing import prepare
 
-        application, backfill = generation_of(load_pipeline_application(self.application_file), context)
+        declared = load_pipeline_application(self.application_file)
+        require_permissions(declared, {role: self.connection(declared, role) for role in AT_WORK})
+        application, backfill = generation_of(declared, context)
         asked = Adjustments.of(context["params"])
         prepared = prepare(application, self.connection(application), owner_of(context), asked, backfill)
         processing = prepared.processing
