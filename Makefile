@@ -38,9 +38,8 @@ demo: setup ## Rescale a live Kafka Streams application on this machine, and pro
 test: machine setup lint typecheck ## Lint, types, and every test but the slow suites; BROWSER=no: without those in Chromium
 	@$(call PYTEST,2400,2460) -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not slow$(if $(filter no,$(BROWSER)), and not browser)" $(TESTS)
 
-# Said before anything is set up for minutes.
 .PHONY: machine
-machine:
+machine: ## Say what the tests need and this machine lacks; the first thing they do
 	@[ "$(BROWSER)" = no ] || scripts/check_machine.sh --tests >/dev/null
 
 .PHONY: test-unit

@@ -153,6 +153,8 @@ def _default(field: FieldInfo) -> str:
     value = field.get_default(call_default_factory=True)
     if isinstance(value, BaseModel) or value in (None, (), {}, ""):
         return ""
+    if isinstance(value, tuple):
+        return ", ".join(f"`{each}`" for each in value)
     shown = str(value).lower() if isinstance(value, bool | Mode) else str(value)
     return f"`{shown[:LONGEST_DEFAULT]}`"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -77,6 +78,26 @@ def test_a_backfill_builds_the_days_that_are_missing(world: World) -> None:
     assert state.lease == lease
     read = [state.results[f"snapshot/{day}"].records for day in DAYS]
     assert max(read) < 60, "one after the other, each day reads its own records"
+
+
+def test_a_backfill_from_the_form_of_the_ui_builds_days_anew(world: World) -> None:
+    made, airflow = world
+    lost = DAYS[2:4]
+    for day in lost:
+        shutil.rmtree(made.directory / NAME / STORE / f"date={day}")
+    before = set(airflow.client.runs(DAG))
+    airflow.client.backfill(
+        DAG, f"{lost[0]}T00:00:00Z", f"{lost[-1]}T00:00:00Z", reprocess_behavior="completed", max_active_runs=1
+    )
+    again = {run for run in before if any(str(day) in run for day in lost)}
+    assert len(again) == len(lost)
+    days = [made.directory / NAME / STORE / f"date={day}" for day in lost]
+    airflow.client.wait(lambda: all(day.exists() for day in days), "the days that were lost", SECONDS)
+    airflow.client.wait(
+        lambda: {runs(airflow)[run] for run in again} <= {"success", "failed"}, "their ends", SECONDS
+    )
+    assert {runs(airflow)[run] for run in again} == {"success"}, _failures(airflow)
+    assert [made.totals(day) for day in DAYS] == [made.expected(day) for day in DAYS]
 
 
 def backfill(airflow: AirflowStandalone) -> None:

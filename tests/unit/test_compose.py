@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
+from kafka_rescale.embedded.airflow_settings import SMALL_MACHINE
 
 from scripts.create_env import filled_in
 
@@ -23,10 +24,13 @@ RUNS_ONCE = {"airflow-init"}
 Compose = dict[str, Any]
 
 
-def docker_compose_config(file: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+def docker_compose_config(
+    file: Path, environment: dict[str, str], *further: Path
+) -> subprocess.CompletedProcess[str]:
     """Compose's own parser: checks against the specification's schema, fills in variables; needs no Docker."""
     parser = Path(sys.executable).with_name("docker-compose")
-    options = ["--file", str(file), "--project-directory", str(ROOT), "--env-file", os.devnull]
+    files = [part for each in (file, *further) for part in ("--file", str(each))]
+    options = [*files, "--project-directory", str(ROOT), "--env-file", os.devnull]
     return subprocess.run(
         [str(parser), *options, "config", "--format", "json"],
         env={"PATH": os.environ["PATH"], **environment},
@@ -125,6 +129,36 @@ def test_mounted_directories_exist_and_are_read_only(compose: Compose) -> None:
             assert path.is_dir()
             assert volume["read_only"]
             assert volume["target"] == f"/opt/airflow/{path.name}"
+
+
+def test_drivers_and_executors_share_a_directory_and_a_user(compose: Compose) -> None:
+    for name in ("airflow-scheduler", "airflow-triggerer", "spark-worker"):
+        volumes = compose["services"][name]["volumes"]
+        assert [v["target"] for v in volumes if v["type"] == "volume" and v["source"] == "data"] == ["/data"], name
+    # Airflow's image runs as 50000 in group 0.
+    assert "\nUSER 50000\n" in (ROOT / "docker/spark/Dockerfile").read_text()
+
+
+def test_a_killed_worker_is_noticed_as_soon_as_in_the_embedded_set_up(compose: Compose) -> None:
+    environment = compose["services"]["airflow-scheduler"]["environment"]
+    embedded = {name: value for name, value in SMALL_MACHINE.items() if "TASK_INSTANCE_HEARTBEAT" in name}
+    assert len(embedded) == 3
+    assert {name: environment[f"AIRFLOW__{name}"] for name in embedded} == embedded
+
+
+def test_the_override_of_the_docs_fits(tmp_path: Path) -> None:
+    text = (ROOT / "docs/docker-compose.md").read_text()
+    (override,) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    own = tmp_path / "docker-compose.override.yml"
+    own.write_text(override)
+    result = docker_compose_config(COMPOSE_FILE, example_environment(), own)
+    assert result.returncode == 0, result.stderr
+    services = json.loads(result.stdout)["services"]
+    for name in AIRFLOW_SERVICES:
+        service = services[f"airflow-{name}"]
+        assert json.loads(service["environment"]["AIRFLOW_CONN_KAFKA_DEFAULT"])["extra"]["bootstrap.servers"]
+        assert {"/opt/own", "/opt/airflow/dags", "/data"} <= {v["target"] for v in service["volumes"]}
+        assert service["environment"]["AIRFLOW__CORE__EXECUTOR"] == "LocalExecutor", "the rest stays"
 
 
 def test_ports_are_open_to_this_machine_only(compose: Compose) -> None:

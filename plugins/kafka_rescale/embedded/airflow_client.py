@@ -61,12 +61,15 @@ class AirflowClient(AirflowApi):
         return str(started)
 
     def backfill(
-        self, dag_id: str, from_date: str, to_date: str, conf: Mapping[str, Any] | None = None
+        self, dag_id: str, from_date: str, to_date: str, conf: Mapping[str, Any] | None = None, **options: Any
     ) -> dict[str, Any]:
-        """Create a backfill of a scheduled DAG (ISO dates) and return it."""
+        """Create a backfill of a scheduled DAG (ISO dates), as the UI's form does, and return it.
+
+        :param options: what else the form asks, such as ``reprocess_behavior``.
+        """
         self.await_dag(dag_id)
         body = {"dag_id": dag_id, "from_date": from_date, "to_date": to_date, "dag_run_conf": dict(conf or {})}
-        return dict(self.request("POST", "/backfills", body))
+        return dict(self.request("POST", "/backfills", body | options))
 
     def runs(self, dag_id: str) -> dict[str, dict[str, Any]]:
         """Return all runs of a DAG by id."""
