@@ -133,13 +133,6 @@ def test_the_kafka_connection_travels_in_the_environment_alone(
     assert PASSWORD not in str(rendered)
 
 
-def test_a_file_is_only_named(connections: pytest.MonkeyPatch, submitted: list[Any]) -> None:
-    operator(kafka_config_file="/mounted/kafka.json").execute(context())
-    submitted[0]._build_spark_submit_command("restore.py")
-    assert submitted[0]._env["KAFKA_RESCALE_KAFKA_CONFIG_FILE"] == "/mounted/kafka.json"
-    assert "KAFKA_RESCALE_KAFKA_CONFIG" not in submitted[0]._env
-
-
 def test_a_kill_ends_the_driver_below_the_jvm_too(tmp_path: Path, connections: pytest.MonkeyPatch) -> None:
     """The provider kills the JVM only; its Python child would be adopted by init and go on writing."""
     script = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(600)'])"

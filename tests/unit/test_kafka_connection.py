@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 from kafka_rescale.core.errors import InvalidInput
-from kafka_rescale.kafka.connection import CONFIG_FILE_VARIABLE, CONFIG_VARIABLE, RESILIENT, KafkaConnection
+from kafka_rescale.kafka.connection import RESILIENT, KafkaConnection
 from kafka_rescale.kafka.librdkafka_keys import CONNECTION_KEYS, OWNED_KEYS, TUNING_KEYS
+from kafka_rescale.kafka.settings_files import CONFIG_FILE_VARIABLE, CONFIG_VARIABLE
 
 SERVERS = {"bootstrap.servers": "a:9092,b:9092"}
 LOGIN = {
@@ -108,7 +109,7 @@ class TestEnvironment:
 
     def test_a_missing_file_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(CONFIG_FILE_VARIABLE, "/does/not/exist.json")
-        with pytest.raises(InvalidInput, match=r"/does/not/exist\.json: found FileNotFoundError"):
+        with pytest.raises(InvalidInput, match=r"/does/not/exist\.json: found No such file"):
             KafkaConnection.from_environment()
 
 

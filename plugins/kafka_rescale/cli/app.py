@@ -22,6 +22,7 @@ from kafka_rescale.cli.views import cluster_view, plan_view, status_view
 from kafka_rescale.core.acls import Role
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.journal import Phase
+from kafka_rescale.core.needed_acls import needed_acls
 from kafka_rescale.core.report import render
 from kafka_rescale.core.runtimes import SPARK
 from kafka_rescale.kafka.admin import ClusterAdmin
@@ -31,6 +32,7 @@ from kafka_rescale.kafka.describe import describe as describe_cluster
 from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.operations.accept import accept as accept_findings
 from kafka_rescale.operations.load import load_application, runtime_of, topology_of
+from kafka_rescale.operations.overreach import overreach
 from kafka_rescale.operations.preflight import preflight
 from kafka_rescale.operations.sizing import advise
 from kafka_rescale.operations.stages import lags
@@ -48,7 +50,7 @@ app.add_typer(pipelines)
 
 @app.command()
 def validate(file: File, as_json: AsJson = False) -> None:
-    """Check an application file, of a pipeline also what it names; needs no cluster."""
+    """Check an application file, and import the pipeline that it names; needs no cluster."""
     show(validated(file), as_json)
 
 
@@ -76,7 +78,7 @@ def acls(
 
 @app.command()
 def describe(file: File, config: Config = None, as_json: AsJson = False) -> None:
-    """Show the topics with their counts, the stores, the group and its lag; or the topology of a pipeline."""
+    """Show the topics with their counts, the stores, the group and its lag; of a pipeline its topology."""
     if runtime_of(file) == SPARK:
         show(described_pipeline(file), as_json)
         return
@@ -121,7 +123,8 @@ def plan(
         owner_is_finished=lambda _: None,
         others=others,
     )
-    document = plan_view(result.plan, [*result.messages, *filter(None, [unchecked])])
+    wide = overreach(file, application.application_id, needed_acls(application, topology))
+    document = plan_view(result.plan, [*result.messages, *filter(None, [unchecked]), *map(str, wide)])
     show(with_advice(document, advice) if recommend else document, as_json)
 
 

@@ -9,14 +9,16 @@ from pathlib import Path
 from kafka_rescale.cli.acls_view import acls_view
 from kafka_rescale.cli.file_views import application_view, pipeline_view, topology_view
 from kafka_rescale.cli.output import Document
-from kafka_rescale.core.acls import Role
+from kafka_rescale.core.acls import Acl, Role
+from kafka_rescale.core.application import Application
 from kafka_rescale.core.errors import Finding
 from kafka_rescale.core.needed_acls import needed_acls
-from kafka_rescale.core.overreaching_acls import overreach_of_application, overreach_of_pipeline
 from kafka_rescale.core.pipeline_acls import pipeline_acls
+from kafka_rescale.core.pipeline_application import PipelineApplication
 from kafka_rescale.core.pipelines import pipeline_named
 from kafka_rescale.core.runtimes import SPARK
 from kafka_rescale.operations.load import load_application, load_pipeline_application, runtime_of, topology_of
+from kafka_rescale.operations.overreach import overreach
 
 
 def validated(file: Path) -> Document:
@@ -26,11 +28,9 @@ def validated(file: Path) -> Document:
     """
     if runtime_of(file) == SPARK:
         declared = load_pipeline_application(file)
-        pipeline = pipeline_named(declared.pipeline)
-        return _warning(pipeline_view(declared, pipeline), overreach_of_pipeline(declared, pipeline.topology))
+        return pipeline_view(declared, pipeline_named(declared.pipeline))
     application = load_application(file)
-    topology = topology_of(application)
-    return _warning(application_view(application, topology), overreach_of_application(application, topology))
+    return application_view(application, topology_of(application))
 
 
 def permissions(file: Path, principals: Mapping[Role, str], servers: str) -> Document:
@@ -38,19 +38,13 @@ def permissions(file: Path, principals: Mapping[Role, str], servers: str) -> Doc
 
     :raises InvalidInput: the file, or the pipeline that it names, can't be used.
     """
-    if runtime_of(file) == SPARK:
-        declared = load_pipeline_application(file)
-        topology = pipeline_named(declared.pipeline).topology
-        acls, findings = pipeline_acls(declared, topology), overreach_of_pipeline(declared, topology)
-    else:
-        application = load_application(file)
-        topology = topology_of(application)
-        acls, findings = needed_acls(application, topology), overreach_of_application(application, topology)
-    return _warning(acls_view(acls, principals, servers), findings)
+    application, acls = _needed(file)
+    view = acls_view(acls, principals, servers)
+    return _warning(view, overreach(file, application.application_id, acls))
 
 
 def described_pipeline(file: Path) -> Document:
-    """Return the topology of a pipeline.
+    """Return the topics and the topology of a pipeline.
 
     :raises InvalidInput: the file, or the pipeline that it names, can't be used.
     """
@@ -58,8 +52,16 @@ def described_pipeline(file: Path) -> Document:
     return topology_view(application, pipeline_named(application.pipeline))
 
 
+def _needed(file: Path) -> tuple[Application | PipelineApplication, tuple[Acl, ...]]:
+    if runtime_of(file) == SPARK:
+        pipeline = load_pipeline_application(file)
+        return pipeline, pipeline_acls(pipeline, pipeline_named(pipeline.pipeline).topology)
+    application = load_application(file)
+    return application, needed_acls(application, topology_of(application))
+
+
 def _warning(document: Document, findings: Iterable[Finding]) -> Document:
     """Put warnings behind everything else, where they are seen."""
     warnings = list(map(str, findings))
-    closing = "\n".join(filter(None, [document.closing, *(f"warning: {each}" for each in warnings)]))
+    closing = "\n".join([document.closing, *(f"warning: {each}" for each in warnings)])
     return replace(document, data={**document.data, "warnings": warnings}, closing=closing)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from kafka_rescale.cli.output import Document, Rows
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.pipeline.builder import Pipeline
 from kafka_rescale.core.pipeline_application import PipelineApplication
-from kafka_rescale.core.topology import Topology
+from kafka_rescale.core.topology import Topology, internal_topic
 
 
 def application_view(application: Application, topology: Topology) -> Document:
@@ -27,29 +28,58 @@ def application_view(application: Application, topology: Topology) -> Document:
 
 def pipeline_view(application: PipelineApplication, pipeline: Pipeline) -> Document:
     """Show a valid application file of a pipeline."""
+    listed, table = _sub_topologies(pipeline.topology)
     clients = [(c.client_id, application.threads_of(c), c.state_dir) for c in application.members]
     header = ("client", "threads", "state.dir")
-    tables = (_sub_topologies(pipeline.topology)[1], Rows("Clients", header, clients))
-    data = {**_data(application, pipeline), "clients": [dict(zip(header, row, strict=True)) for row in clients]}
+    data = {
+        **_data(application),
+        "subtopologies": listed,
+        "clients": [dict(zip(header, row, strict=True)) for row in clients],
+    }
     text = f"{application.application_id}: the file is valid; runtime spark, pipeline {application.pipeline}."
-    return Document(data, text, tables, closing=pipeline.describe().rstrip())
+    return Document(data, text, (table, Rows("Clients", header, clients)))
 
 
 def topology_view(application: PipelineApplication, pipeline: Pipeline) -> Document:
-    """Show the topology of a pipeline, as Kafka Streams would print it."""
-    return Document(_data(application, pipeline), pipeline.describe().rstrip())
+    """Show the topics of a pipeline, and its topology as Kafka Streams would print it."""
+    header = ("topic", "role", "read by", "written by")
+    rows = list(_topics(application.application_id, pipeline))
+    data = {
+        **_data(application),
+        "subtopologies": _sub_topologies(pipeline.topology)[0],
+        "topics": [dict(zip(header, row, strict=True)) for row in rows],
+        "topology": pipeline.describe(),
+    }
+    text = f"{application.application_id}: runtime spark, pipeline {application.pipeline}."
+    return Document(data, text, (Rows("Topics", header, rows),), closing=pipeline.describe().rstrip())
 
 
-def _data(application: PipelineApplication, pipeline: Pipeline) -> dict[str, Any]:
+def _data(application: PipelineApplication) -> dict[str, Any]:
     return {
         "application": application.application_id,
         "runtime": application.runtime,
         "pipeline": application.pipeline,
-        "inputs": pipeline.topology.inputs,
-        "outputs": pipeline.topology.outputs,
-        "subtopologies": _sub_topologies(pipeline.topology)[0],
-        "topology": pipeline.describe(),
     }
+
+
+def _topics(application_id: str, pipeline: Pipeline) -> Iterator[tuple[str, str, str, str]]:
+    """Yield every topic by its full name, with the sub-topologies that read and that write it."""
+    topology = pipeline.topology
+    kinds = {
+        "input": [(topic, topic) for topic in topology.inputs],
+        "repartition": [(topic, internal_topic(application_id, topic)) for topic in sorted(topology.repartitions)],
+        "output": [(topic, topic) for topic in topology.outputs],
+    }
+    for kind, names in kinds.items():
+        for own, full in names:
+            read = (str(s.id) for s in topology.subtopologies if own in s.sources)
+            written = (str(s.id) for s in topology.subtopologies if own in s.sinks)
+            yield full, kind, ", ".join(read), ", ".join(written)
+    for part in pipeline.sub_topologies():
+        for store in part.stores:
+            if store.changelog_topic is not None:
+                name = f"{application_id}-{store.changelog_topic}"
+                yield name, f"changelog, {store.kind}", str(part.id), str(part.id)
 
 
 def _sub_topologies(topology: Topology) -> tuple[list[dict[str, object]], Rows]:

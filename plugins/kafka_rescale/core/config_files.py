@@ -12,6 +12,10 @@ from dataclasses import dataclass
 from kafka_rescale.core.acls import Role
 from kafka_rescale.core.errors import InvalidInput
 
+IDENTITY = ("bootstrap.servers", "sasl.username", "sasl.oauthbearer.client.id")
+"""Which cluster, and as whom: settings that are no secrets."""
+SECRETS = ("sasl.password", "sasl.oauthbearer.client.secret")
+
 SPARK_ROLES = (Role.COPY, Role.VERIFY)
 """The roles that run Spark jobs."""
 
@@ -29,6 +33,11 @@ class KafkaOfJob:
     file: str | None
     is_own: bool
 
+    @property
+    def connection(self) -> str:
+        """The connection, for messages."""
+        return f"Airflow connection {self.conn_id!r}"
+
     def mounted(self, default: str | None, variable: str) -> str | None:
         """Return the file to be used.
 
@@ -39,7 +48,7 @@ class KafkaOfJob:
         if self.file is None and default and self.is_own:
             raise InvalidInput(
                 f"environment variable {variable}",
-                found=f"{default}, one file for all, while connection {self.conn_id} is that of a single role",
+                found=f"{default}, one file for all, while {self.connection} is that of a single role",
                 expected="a file of that role, whose settings would not be used otherwise",
                 remedy="Declare it in the application file: `kafka_config_files: {role: file}`.",
             )
@@ -64,6 +73,46 @@ def check_config_files(
         )
     if file is not None and (own := [role for role in roles if role in conn_ids and role not in files]):
         raise ValueError(
-            f"found `kafka_config_file` for all roles, while role {own[0]} has a connection of its own; expected a "
-            f"file of that role. Declare `kafka_config_files: {{{own[0]}: file}}`."
+            f"found `kafka_config_file` for all roles, while role {own[0]} has a connection of its own; expected "
+            f"a file of that role. Declare `kafka_config_files: {{{own[0]}: file}}`."
         )
+
+
+def identity_of(config: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings that tell which cluster, and as whom; none of them is a secret.
+
+    :param config: librdkafka settings.
+    """
+    return {key: str(config.get(key, "")) for key in IDENTITY}
+
+
+def refuse_difference(
+    what: str, found: Mapping[str, str], wanted: Mapping[str, str], connection: str, *, with_secrets: bool
+) -> None:
+    """Refuse a file with which jobs would speak to another cluster than the tasks, or as somebody else.
+
+    Paths of certificates may differ from machine to machine, and are not compared.
+
+    :param what: the file, for the message.
+    :param found: its settings.
+    :param wanted: those of the Airflow connection.
+    :param connection: which one, for the message.
+    :param with_secrets: whether ``wanted`` has them; they are compared, never shown.
+    :raises InvalidInput: one of the settings differs.
+    """
+    for key in (*IDENTITY, *(SECRETS if with_secrets else ())):
+        here, there = str(found.get(key, "")), str(wanted.get(key, ""))
+        if _parts(here) == _parts(there):
+            continue
+        raise InvalidInput(
+            what,
+            found=f"another {key}" if key in SECRETS else f"{key} {here!r}",
+            expected=f"{'the one' if key in SECRETS else repr(there)} of {connection}: jobs and the tasks around "
+            "them speak to one cluster as one user",
+            remedy="Correct the file or the connection.",
+        )
+
+
+def _parts(value: str) -> set[str]:
+    """Servers may come in any order."""
+    return {part.strip() for part in value.split(",")}

@@ -1,71 +1,53 @@
-"""Prefixes that reach further than they are meant to: other topics of the application whose names begin so."""
+"""Prefixed permissions reach every name that begins so, those of other applications among them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
 
-from kafka_rescale.core.acls import Acl, Operation, Pattern, Resource, Role
-from kafka_rescale.core.application import Application
-from kafka_rescale.core.control_records import CONTROL_TOPIC
+from kafka_rescale.core.acls import Acl, Pattern, Resource
 from kafka_rescale.core.errors import Finding
-from kafka_rescale.core.needed_acls import Patterns, needed_acls
-from kafka_rescale.core.pipeline_acls import PipelinePatterns, pipeline_acls
-from kafka_rescale.core.pipeline_application import PipelineApplication
-from kafka_rescale.core.topology import Topology
-
-_SUCCESSORS = (
-    "Let the successors begin as nothing else does, by `successor:`, such as '{topic}.successor-{partitions}'; "
-    "without {partitions} in it no prefix is needed."
-)
-_INTERNAL = "Rename that topic, or let the internal topics begin otherwise: `internal_topic_prefix`."
-_OF_A_PIPELINE = "Rename that topic, or choose another `application_id`: internal topics begin with it."
 
 
-def overreach_of_application(application: Application, topology: Topology) -> list[Finding]:
-    """Return the topics of an application that prefixes of its ACLs reach and aren't meant to."""
-    of = Patterns(application, topology)
-    prefixed = (pattern for pattern in of.successors() if pattern.prefixed)
-    remedies = {**dict.fromkeys(prefixed, _SUCCESSORS), of.internal: _INTERNAL}
-    literal = [pattern.name for pattern in of.successors() if not pattern.prefixed]
-    topics = {
-        **dict.fromkeys(topology.global_topics, "the source of a global store"),
-        **dict.fromkeys((pattern.name for _, pattern in of.outputs()), "an output"),
-        **dict.fromkeys((pattern.name for _, pattern in of.inputs()), "an input"),
-        **dict.fromkeys(literal, "the successor of another input"),
-        CONTROL_TOPIC: "the control topic",
-    }
-    return list(_overreaching(needed_acls(application, topology), remedies, topics))
+@dataclass(frozen=True)
+class OtherApplication:
+    """Another application, as far as its file tells what its names begin with.
+
+    :param file: in which it is declared, for messages.
+    :param internal_prefix: with which the names of its internal topics begin.
+    """
+
+    application_id: str
+    file: str
+    internal_prefix: str
+
+    def is_reached_by(self, pattern: Pattern) -> bool:
+        """Return whether a pattern covers something of this application, by its prefix."""
+        name = self.application_id
+        names = {
+            Resource.TOPIC: (f"{self.internal_prefix}-",),
+            Resource.GROUP: (name,),
+            Resource.TRANSACTIONAL_ID: (f"{name}-", f"kafka-rescale-{name}"),
+        }
+        return pattern.prefixed and any(pattern.covers(pattern.resource, each) for each in names[pattern.resource])
 
 
-def overreach_of_pipeline(application: PipelineApplication, topology: Topology) -> list[Finding]:
-    """Return the topics of a pipeline that the prefix of its internal topics reaches."""
-    of = PipelinePatterns(application, topology)
-    topics = {
-        **dict.fromkeys(of.outputs, "an output"),
-        **dict.fromkeys(topology.inputs, "an input"),
-        CONTROL_TOPIC: "the control topic",
-    }
-    return list(_overreaching(pipeline_acls(application, topology), {of.internal: _OF_A_PIPELINE}, topics))
-
-
-def _overreaching(
-    acls: Iterable[Acl], remedies: Mapping[Pattern, str], topics: Mapping[str, str]
+def overreaching(
+    application_id: str, acls: Collection[Acl], others: Iterable[OtherApplication]
 ) -> Iterator[Finding]:
-    given = list(acls)
-    for pattern, remedy in remedies.items():
-        for topic, kind in topics.items():
-            if pattern.covers(Resource.TOPIC, topic):
-                yield Finding(
-                    f"ACLs on {pattern}",
-                    f"{topic} among these, which is {kind} ({_given_by(pattern, given)})",
-                    "no other topic of the application there",
-                    remedy,
-                )
+    """Yield a warning for each other application of which some permission covers something.
 
-
-def _given_by(pattern: Pattern, acls: list[Acl]) -> str:
-    operations: dict[Role, list[Operation]] = {}
-    for acl in acls:
-        if acl.pattern == pattern:
-            operations.setdefault(acl.role, []).append(acl.operation)
-    return "; ".join(f"{role} may {', '.join(allowed)}" for role, allowed in operations.items())
+    :param acls: those of the application.
+    """
+    patterns = sorted({acl.pattern for acl in acls})
+    for other in others:
+        reaching = [pattern for pattern in patterns if other.is_reached_by(pattern)]
+        if reaching:
+            roles = ", ".join(dict.fromkeys(acl.role for acl in acls if acl.pattern in reaching))
+            yield Finding(
+                f"ACLs of {application_id} (roles {roles})",
+                f"that they cover {other.application_id} ({other.file}), too: {'; '.join(map(str, reaching))}",
+                "prefixes with which nothing of another application begins",
+                f"Rename one of the two before it runs: no id may begin with {application_id}-, nor any "
+                "`internal_topic_prefix`. Or grant them knowingly, to principals that may do so to both.",
+            )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +40,12 @@ def application_files(runtime: str = KAFKA_STREAMS) -> list[Path]:
             expected="an existing directory of application files",
             remedy="Create it, or unset the variable to use `applications/`.",
         )
-    files = sorted(f for f in directory.glob("*") if f.suffix in {".yaml", ".yml"})
-    return [file for file in files if (runtime_of(file) == SPARK) == (runtime == SPARK)]
+    return [file for file in files_in(directory) if (runtime_of(file) == SPARK) == (runtime == SPARK)]
+
+
+def files_in(directory: Path) -> list[Path]:
+    """Return the application files of a directory, of every runtime."""
+    return sorted(f for f in directory.glob("*") if f.suffix in {".yaml", ".yml"})
 
 
 def load_application(path: Path | str) -> Application:
@@ -94,10 +98,18 @@ def topology_of(application: Application) -> Topology:
 def runtime_of(path: Path) -> str:
     """Return what a file says of its runtime; one that can't be read says what is wrong with it elsewhere."""
     try:
-        data = parse_yaml(_text_of(path), str(path)).data
+        return runtime_in(fields_of(path))
     except InvalidInput:
         return KAFKA_STREAMS
-    return runtime_in(data)
+
+
+def fields_of(path: Path) -> Mapping[str, object]:
+    """Return what a file says, unchecked.
+
+    :raises InvalidInput: it can't be read, or has no fields.
+    """
+    fields: Mapping[str, object] = parse_yaml(_text_of(path), str(path)).data
+    return fields
 
 
 def _document(path: Path, runtime: str) -> YamlDocument:
@@ -162,8 +174,8 @@ def _text_beside(path: Path, named: str, place: Location, remedy: str, document:
     file = path.parent / named
     if file.is_file():
         return _text_of(file)
-    expected = "the name of a file next to this one, or the text itself"
-    mistake = Mistake(place, f"{named!r}, which is no file in {path.parent}", expected, remedy)
+    expected = f"the path of a file, seen from where {path.name} is, or the text itself"
+    mistake = Mistake(place, f"{named!r}, which is {file}: no such file", expected, remedy)
     raise _invalid(path, document, [mistake])
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from kafka_rescale.core.acls import Acl, Resource, Role
@@ -34,21 +34,11 @@ def permitted_state(application: Application, topology: Topology, connections: C
     by_plan = {Role.PLAN: connections[Role.PLAN]}
     readable = not any(missing_acls(control, _rights(control, by_plan, [CONTROL_TOPIC])))
     state = ControlTopic(by_plan[Role.PLAN], application.application_id).read() if readable else ControlState()
-    refuse_missing(acls, connections, _topics(application, topology, state))
-    return state
-
-
-def refuse_missing(acls: Collection[Acl], connections: Connections, topics: list[str]) -> None:
-    """Refuse permissions that the brokers don't give.
-
-    :param acls: of the roles that have a connection.
-    :param topics: full names; those that a prefix covers stand for it.
-    :raises PreflightRefused: with a finding, and the command that mends it, per missing permission.
-    """
+    rights = _rights(acls, connections, _topics(application, topology, state))
     principals = {role: connection.principal for role, connection in connections.items()}
-    servers = next(iter(connections.values())).servers
-    if findings := acl_findings(acls, _rights(acls, connections, topics), principals, servers):
+    if findings := acl_findings(acls, rights, principals, by_plan[Role.PLAN].servers):
         raise PreflightRefused(findings)
+    return state
 
 
 def _topics(application: Application, topology: Topology, state: ControlState) -> list[str]:

@@ -11,6 +11,7 @@ from airflow.sdk.exceptions import AirflowException
 
 from kafka_rescale.airflow.backfills import generation_of
 from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
+from kafka_rescale.airflow.kafka_for_spark import require_kafka_for_spark
 from kafka_rescale.airflow.markdown import assignment_markdown
 from kafka_rescale.airflow.metrics import report_failed_threads
 from kafka_rescale.airflow.operators.base import RescaleOperator
@@ -29,15 +30,9 @@ if TYPE_CHECKING:
     from kafka_rescale.operations.dead_threads import Attempt
 
 
-AT_WORK = (Role.ADMIN, Role.COPY)
-"""The roles that the DAGs of a pipeline have."""
-
-
 class AssignOperator(RescaleOperator):
     """
     Create the internal topics that are missing, and rebalance a pipeline: every task is given to a stream thread.
-
-    Before anything else it asks whether `admin` and `copy` may do their parts.
 
     What the trigger form asks for is done first: threads that are added and removed, clients that are given up or
     started again, processors that are added.
@@ -49,11 +44,11 @@ class AssignOperator(RescaleOperator):
         """Return the names of the threads that have a part in this run."""
         from kafka_rescale.core.processing.adjustments import Adjustments
         from kafka_rescale.operations.load import load_pipeline_application
-        from kafka_rescale.operations.pipeline_permissions import require_permissions
         from kafka_rescale.operations.processing import prepare
 
         declared = load_pipeline_application(self.application_file)
-        require_permissions(declared, {role: self.connection(declared, role) for role in AT_WORK})
+        spark = [client.spark_conn_id or declared.spark_conn_id for client in declared.members]
+        require_kafka_for_spark(declared, {Role.COPY: self.connection(declared, Role.COPY)}, spark)
         application, backfill = generation_of(declared, context)
         asked = Adjustments.of(context["params"])
         prepared = prepare(application, self.connection(application), owner_of(context), asked, backfill)

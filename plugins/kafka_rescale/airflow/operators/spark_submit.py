@@ -23,6 +23,8 @@ from kafka_rescale.airflow.spark_files import connector, job_file
 from kafka_rescale.core.config_files import KafkaOfJob
 
 if TYPE_CHECKING:
+    from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
+
     from kafka_rescale.core.declared_clients import DeclaredClient
     from kafka_rescale.kafka.connection import KafkaConnection
 
@@ -105,6 +107,12 @@ class RescaleSparkSubmitOperator(SparkSubmitOperator):
             self.py_files = self._package_zip(Path(directory))
             self._submit(connection, context)
         return result_of(connection, self.application_id, self.result_key)
+
+    def _get_hook(self) -> SparkSubmitHook:
+        """Tell a driver on this machine the variables, too: for Kubernetes the provider only tells one there."""
+        hook = super()._get_hook()
+        hook._env = self.env_vars
+        return hook
 
     def _runs_on(self, client: DeclaredClient) -> None:
         """Submit to the Spark of a pipeline's client, with its configuration."""
