@@ -186,6 +186,22 @@ def test_files_that_nobody_or_the_wrong_role_would_use_are_mistakes(
         load_pipeline_application(write_pipeline(tmp_path, **fields))
 
 
+def test_a_preflight_warns_of_permissions_that_cover_another_application(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    told: list[str] = []
+    spark(monkeypatch, LOCAL)
+    monkeypatch.setattr(preflight, "preflight", lambda *_, **__: preflight.Preflight(None, True, ()))
+    monkeypatch.setattr(admin, "require_spark_files", lambda: "")
+    file = write_application(tmp_path, application_id="orders")
+    write_application(tmp_path, application_id="orders-eu")
+    task = PreflightOperator(task_id="preflight", application_file=str(file))
+    monkeypatch.setattr(task.log, "warning", lambda form, *values: told.append(form % values))
+    context: Any = {"dag_run": SimpleNamespace(dag_id="expand_orders", run_id="manual__1")}
+    task.execute(context)
+    assert [line for line in told if "found that they cover orders-eu" in line]
+
+
 def test_an_expansion_is_refused_in_its_preflight(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     asked: list[Any] = []
     spark(monkeypatch, YARN)

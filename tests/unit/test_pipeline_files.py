@@ -171,11 +171,12 @@ class TestOtherApplications:
         warnings = printed(capsys, "acls", file)["warnings"]
         assert [w.partition("cover ")[2].partition(" ")[0] for w in warnings] == ["orders-eu", "orders-us"]
         assert warnings[0] == (
-            f"ACLs of orders (roles plan, copy, admin, verify): found that they cover orders-eu ({tmp_path}/orders-eu"
-            ".yaml), too: group 'orders-' and what begins with it; topic 'orders-' and what begins with it; "
-            "transactional-id 'kafka-rescale-orders-' and what begins with it; expected prefixes with which nothing "
-            "of another application begins. Rename one of the two before it runs: no id may begin with orders-, nor "
-            "any `internal_topic_prefix`. Or grant them knowingly, to principals that may do so to both."
+            "ACLs of orders (roles plan, copy, admin, verify): found that they cover orders-eu "
+            f"({tmp_path}/orders-eu.yaml), too: group 'orders-' and what begins with it; topic 'orders-' and what "
+            "begins with it; transactional-id 'kafka-rescale-orders-' and what begins with it; expected prefixes "
+            "with which nothing of another application begins. Rename one of the two before it runs: no id may "
+            "begin with orders-, nor any `internal_topic_prefix`. Or grant them knowingly, to principals that may "
+            "do so to both."
         )
         assert main(["acls", file]) == PASSED
         assert "warning: ACLs of orders " in capsys.readouterr().out

@@ -92,6 +92,16 @@ def test_roles_are_looked_up_in_airflow_if_that_of_the_plan_is(
     assert unchecked == ""
 
 
+def test_it_warns_of_permissions_that_cover_another_application(
+    tmp_path: Path, checked: Checked, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = str(write_application(tmp_path, application_id="orders"))
+    write_application(tmp_path, application_id="orders-eu")
+    assert main(["plan", file, "--config", config(tmp_path, "plan"), "--json"]) == PASSED
+    (warning,) = (line for line in json.loads(capsys.readouterr().out)["messages"] if line.startswith("ACLs of"))
+    assert "found that they cover orders-eu" in warning
+
+
 @pytest.mark.parametrize("variable", [CONFIG_VARIABLE, CONFIG_FILE_VARIABLE])
 def test_settings_from_the_environment_are_of_one_role_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str
