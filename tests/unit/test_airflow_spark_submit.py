@@ -99,7 +99,7 @@ def test_where_the_environment_would_be_seen_a_mounted_file_is_asked_for(
     connections: pytest.MonkeyPatch, submitted: list[Any], spark: dict[str, Any]
 ) -> None:
     connections.setenv("AIRFLOW_CONN_SPARK_X", json.dumps(spark))
-    with pytest.raises(InvalidInput, match="kafka_config_file"):
+    with pytest.raises(InvalidInput, match="`kafka_config_files`"):
         operator().execute(context())
     assert submitted == []
 

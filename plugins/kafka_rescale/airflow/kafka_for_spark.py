@@ -86,8 +86,8 @@ def _mounted_file(of_job: KafkaOfJob, conn_id: str, master: str, mode: str) -> s
         raise InvalidInput(
             f"Spark connection {conn_id!r}",
             found=f"master {master}, deploy mode {mode}",
-            expected="client mode on a local or standalone master, or `kafka_config_file`",
-            remedy="Mount the Kafka properties as JSON for the driver and name the file in the application file, "
+            expected="client mode on a local or standalone master, or a mounted file",
+            remedy="Mount the Kafka properties as JSON for the driver, and name the file in `kafka_config_files`, "
             f"or for all applications in {CONFIG_FILE_VARIABLE}.",
         )
     return file

@@ -55,27 +55,20 @@ class KafkaOfJob:
         return self.file or default
 
 
-def check_config_files(
-    file: str | None, files: Mapping[Role, str], conn_ids: Mapping[Role, str], roles: tuple[Role, ...]
-) -> None:
-    """Check what an application file says of mounted files.
+def of_spark_jobs(files: dict[Role, str], roles: tuple[Role, ...]) -> dict[Role, str]:
+    """Return the files of an application file, if all are of roles that run Spark jobs.
 
-    :param file: `kafka_config_file`.
     :param files: `kafka_config_files`.
-    :param conn_ids: `kafka_conn_ids`.
     :param roles: those that run Spark jobs.
-    :raises ValueError: in the words of a message about the file.
+    :raises ValueError: in the words of a message about the field.
     """
-    if idle := [role for role in files if role not in roles]:
-        raise ValueError(
-            f"found a file of role {idle[0]} in `kafka_config_files`; expected files of {' and '.join(roles)}, "
-            "which run Spark jobs. Delete it."
-        )
-    if file is not None and (own := [role for role in roles if role in conn_ids and role not in files]):
-        raise ValueError(
-            f"found `kafka_config_file` for all roles, while role {own[0]} has a connection of its own; expected "
-            f"a file of that role. Declare `kafka_config_files: {{{own[0]}: file}}`."
-        )
+    for role in files:
+        if role not in roles:
+            raise ValueError(
+                f"found a file of role {role}; expected files of {' and '.join(roles)}, which run Spark jobs. "
+                "Delete it."
+            )
+    return files
 
 
 def identity_of(config: Mapping[str, str]) -> dict[str, str]:
