@@ -35,7 +35,7 @@ class Application(Strict):
     :param application_id: the ``application.id`` of the first generation; later ones add a suffix.
     :param kafka_conn_ids: Airflow connections of roles (``plan``, ``copy``, ``admin``, ``verify``) that have a
         principal of their own; the others use ``kafka_conn_id``.
-    :param kafka_config_files: JSON files with the Kafka settings of ``copy`` and ``verify``, mounted for the drivers
+    :param kafka_config_files: JSON files with the Kafka settings of ``copy`` and ``verify``, mounted for drivers
         of Spark jobs that can't be given the connection unseen; instead of the one that the environment names.
     :param partitions: desired parallelism; inputs that grow and internal topics get this count.
     :param topology: text printed by ``Topology#describe()`` (the loader resolves a file name to its text).
