@@ -1,6 +1,6 @@
 """With exactly the ACLs that are printed for it, all that a pipeline's roles do works; with fewer it doesn't.
 
-On a real broker with the KRaft authorizer. Jobs run in this process, without Spark: their Kafka clients are the same.
+On a real broker with the KRaft authorizer. Jobs run in this process, without Spark, with the same Kafka clients.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer
@@ -46,8 +47,16 @@ CLIENTS = ("a", "b")
 def pipeline(tmp_path: Path) -> Iterator[Secured]:
     """Words on an authorizing broker, with exactly the ACLs that are printed; nothing has run yet."""
     clients = [{"client.id": name, "state.dir": str(tmp_path / name)} for name in CLIENTS]
-    fields = {"clients": clients, "state.dir": None, "num.stream.threads": 1, "num.standby.replicas": 1}
-    file = write_pipeline(tmp_path, **fields, backfill={"outputs": {"counted": "counted-then"}})
+    fields: dict[str, Any] = {
+        "clients": clients,
+        "state.dir": None,
+        "num.stream.threads": 1,
+        "num.standby.replicas": 1,
+        "acceptable.recovery.lag": 0,
+        "partition.growth.settle.ms": 0,
+        "backfill": {"outputs": {"counted": "counted-then"}},
+    }
+    file = write_pipeline(tmp_path, **fields)
     users = {role.value: f"{role}-{CANARY}" for role in Role}
     security = BrokerSecurity(tmp_path / "certificates", users)
     with EmbeddedBroker(tmp_path / "broker", heap="384m", security=security) as broker:
@@ -121,7 +130,7 @@ def test_processors_are_added_and_the_past_is_processed_again(pipeline: Secured)
     produce(pipeline, range(40, 80))
     expand_processors(application, pipeline.connections[Role.ADMIN], 4, [1])
     assert "goes from 2 to 4 processors: " in run(pipeline, application, "warms-up")
-    assert "goes from 2 to 4 processors in this run" in run(pipeline, application, "hands-over")
+    assert "goes from 2 to 4 processors in this run: " in run(pipeline, application, "hands-over")
     backfill = backfill_of(application, words().topology, *INTERVAL)
     generation = backfill.generation("words")
     again = application.model_copy(update={"application_id": generation})

@@ -166,9 +166,9 @@ FIELDS: dict[str, tuple[dict[str, Any], str]] = {
     "no inputs": ({"inputs": []}, "inputs: found []; expected at least 1 entry. Correct the value."),
     "missing topology file": (
         {"topology": "shop.topology.txt"},
-        "topology: found 'shop.topology.txt', which is shop.topology.txt: no such file; expected the path of a "
-        "file, seen from where shop.yaml is, or the text itself. Save what Topology#describe() prints there, or "
-        "paste it after `topology: |`.",
+        "topology: found 'shop.topology.txt', looked for as shop.topology.txt; expected a file, its path as "
+        "seen from shop.yaml, or the text itself. Save what Topology#describe() prints there, or paste it after "
+        "`topology: |`.",
     ),
 }
 

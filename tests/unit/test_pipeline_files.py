@@ -7,8 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
+from kafka_rescale.cli.app import app
 from kafka_rescale.cli.exit_codes import PASSED, REFUSED
 from kafka_rescale.cli.main import main
+from kafka_rescale.core import runtimes
 from kafka_rescale.core.acls import Acl, Resource, Role
 from kafka_rescale.core.control_records import Concern
 from kafka_rescale.core.pipeline_acls import pipeline_acls
@@ -80,6 +83,12 @@ def test_a_command_for_the_other_runtime_says_which_there_are(
     assert (
         "runtime: found spark; expected kafka-streams, the only runtime that this is for. For a pipeline" in line
     )
+
+
+def test_the_commands_that_are_named_there_exist() -> None:
+    named = runtimes._REMEDIES[runtimes.KAFKA_STREAMS].removeprefix("For a pipeline there are ").rstrip(".")
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    assert set(named.replace(" and ", ", ").split(", ")) <= set(commands)
 
 
 def test_a_file_with_a_pipeline_and_without_a_runtime_is_told_about_the_runtime(

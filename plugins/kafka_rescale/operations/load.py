@@ -174,8 +174,8 @@ def _text_beside(path: Path, named: str, place: Location, remedy: str, document:
     file = path.parent / named
     if file.is_file():
         return _text_of(file)
-    expected = f"the path of a file, seen from where {path.name} is, or the text itself"
-    mistake = Mistake(place, f"{named!r}, which is {file}: no such file", expected, remedy)
+    expected = f"a file, its path as seen from {path.name}, or the text itself"
+    mistake = Mistake(place, f"{named!r}, looked for as {file}", expected, remedy)
     raise _invalid(path, document, [mistake])
 
 
