@@ -90,15 +90,15 @@ def run(
     """A run as the DAG makes it: `assign` is the admin's, the rest the copy role's; returns what `assign` said."""
     copy, run_id = pipeline.connections[Role.COPY], f"process_words/{name}"
     prepared = prepare(application, pipeline.connections[Role.ADMIN], run_id, asked, backfill)
-    for client in CLIENTS if backfill is None else ():
-        request = WarmUpRequest.of(application, client)
-        assert run_job(copy, application.application_id, run_id, 1, request, warm_up_processors) == 0
     for level in (1, 2):
         for each in requests(application, prepared.processing.running, level):
             request = each.model_copy(update={"backfill": backfill})
             take_over(application, copy, Attempt(run_id, request.key, request.thread, 1))
             if not is_idle(application, copy, run_id, request):
                 assert run_job(copy, application.application_id, run_id, 1, request) == 0
+    for client in CLIENTS if backfill is None else ():
+        wanted = WarmUpRequest.of(application, client)
+        assert run_job(copy, application.application_id, run_id, 1, wanted, warm_up_processors) == 0
     return str(prepared)
 
 
