@@ -18,10 +18,11 @@ from kafka_rescale.core.control_records import ControlState, Generations, JobRes
 from kafka_rescale.core.errors import Fenced, LeaseHeld, Outage, Refused, RescaleError, UnsafeState
 from kafka_rescale.core.journal import Captured, Phase
 from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import CONFIG_VARIABLE, KafkaConnection
+from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import TOPIC, Change, ControlTopic
 from kafka_rescale.kafka.journal_store import advance, begin
 from kafka_rescale.kafka.lease import acquire, release
+from kafka_rescale.kafka.settings_files import CONFIG_VARIABLE
 from kafka_rescale.kafka.transactional_writer import TransactionalWriter
 
 from tests.support import lease_race

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import NewTopic
+from kafka_rescale.cli.exit_codes import REFUSED
+from kafka_rescale.cli.main import main
 from kafka_rescale.core.control_records import Concern, Generations, Lease
 from kafka_rescale.core.errors import Fenced, InvalidInput, LeaseHeld, Outage, PreflightRefused
 from kafka_rescale.core.journal import Journal, Phase
@@ -177,7 +180,7 @@ def test_no_broker(tmp_path: Path) -> None:
     )
 
 
-def test_wrong_credentials(tmp_path: Path) -> None:
+def test_wrong_credentials(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     users = {"alice": "alice-secret"}
     with EmbeddedBroker(tmp_path / "broker", heap="384m", sasl_users=users) as secured:
         right = secured.client_config("alice")
@@ -185,6 +188,11 @@ def test_wrong_credentials(tmp_path: Path) -> None:
         assert run_preflight(right, tmp_path, "shop").plan is not None
         wrong = {**right, "sasl.password": "guess"}
         message = refusal(lambda: run_preflight(wrong, tmp_path, "shop"), InvalidInput)
+        (tmp_path / "wrong.json").write_text(json.dumps(wrong))
+        options = ["--config", str(tmp_path / "wrong.json")]
+        assert main(["status", str(write(tmp_path, "shop")), *options]) == REFUSED
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == message
     assert "Invalid username or password" in message
     assert message.endswith("Correct sasl.mechanism, sasl.username, sasl.password or ssl.* in the connection.")
     assert "guess" not in message

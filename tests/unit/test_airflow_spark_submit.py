@@ -99,7 +99,7 @@ def test_where_the_environment_would_be_seen_a_mounted_file_is_asked_for(
     connections: pytest.MonkeyPatch, submitted: list[Any], spark: dict[str, Any]
 ) -> None:
     connections.setenv("AIRFLOW_CONN_SPARK_X", json.dumps(spark))
-    with pytest.raises(InvalidInput, match="kafka_config_file"):
+    with pytest.raises(InvalidInput, match="`kafka_config_files`"):
         operator().execute(context())
     assert submitted == []
 
@@ -131,13 +131,6 @@ def test_the_kafka_connection_travels_in_the_environment_alone(
     assert json.loads(hook._env["KAFKA_RESCALE_KAFKA_CONFIG"]) == KAFKA
     rendered = {name: getattr(task, name) for name in task.template_fields}
     assert PASSWORD not in str(rendered)
-
-
-def test_a_file_is_only_named(connections: pytest.MonkeyPatch, submitted: list[Any]) -> None:
-    operator(kafka_config_file="/mounted/kafka.json").execute(context())
-    submitted[0]._build_spark_submit_command("restore.py")
-    assert submitted[0]._env["KAFKA_RESCALE_KAFKA_CONFIG_FILE"] == "/mounted/kafka.json"
-    assert "KAFKA_RESCALE_KAFKA_CONFIG" not in submitted[0]._env
 
 
 def test_a_kill_ends_the_driver_below_the_jvm_too(tmp_path: Path, connections: pytest.MonkeyPatch) -> None:

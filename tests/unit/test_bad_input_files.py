@@ -166,8 +166,8 @@ FIELDS: dict[str, tuple[dict[str, Any], str]] = {
     "no inputs": ({"inputs": []}, "inputs: found []; expected at least 1 entry. Correct the value."),
     "missing topology file": (
         {"topology": "shop.topology.txt"},
-        "topology: found 'shop.topology.txt', which is no file in DIRECTORY; expected the name of a file next "
-        "to this one, or the text itself. Save what Topology#describe() prints there, or paste it after "
+        "topology: found 'shop.topology.txt', looked for as shop.topology.txt; expected a file, its path as "
+        "seen from shop.yaml, or the text itself. Save what Topology#describe() prints there, or paste it after "
         "`topology: |`.",
     ),
 }

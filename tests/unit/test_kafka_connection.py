@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 from kafka_rescale.core.errors import InvalidInput
-from kafka_rescale.kafka.connection import CONFIG_FILE_VARIABLE, CONFIG_VARIABLE, RESILIENT, KafkaConnection
+from kafka_rescale.kafka.connection import RESILIENT, KafkaConnection
 from kafka_rescale.kafka.librdkafka_keys import CONNECTION_KEYS, OWNED_KEYS, TUNING_KEYS
+from kafka_rescale.kafka.settings_files import CONFIG_FILE_VARIABLE, CONFIG_VARIABLE
 
 SERVERS = {"bootstrap.servers": "a:9092,b:9092"}
 LOGIN = {
@@ -81,6 +82,29 @@ class TestSettings:
         assert not CONNECTION_KEYS & (TUNING_KEYS | OWNED_KEYS)
 
 
+class TestFilesThatAreNamed:
+    LOCATIONS = ("ssl.ca.location", "ssl.certificate.location", "ssl.key.location", "https.ca.location")
+
+    @pytest.mark.parametrize("key", LOCATIONS)
+    def test_every_one_has_to_be_there(self, tmp_path: Path, key: str) -> None:
+        with pytest.raises(InvalidInput) as refused:
+            KafkaConnection.read({**SERVERS, key: f"{tmp_path}/absent.pem"}, "Airflow connection 'x'")
+        assert str(refused.value) == (
+            f"Airflow connection 'x', {key}: found {tmp_path}/absent.pem: No such file or directory; expected a "
+            "file that can be read here. Mount it at this path wherever tasks and Spark's drivers run, or correct "
+            "the path."
+        )
+
+    def test_a_directory_is_no_file(self, tmp_path: Path) -> None:
+        with pytest.raises(InvalidInput, match="Is a directory"):
+            KafkaConnection.read({**SERVERS, "ssl.ca.location": str(tmp_path)}, "x")
+
+    def test_one_that_is_there_is_no_trouble(self, tmp_path: Path) -> None:
+        (tmp_path / "ca.pem").touch()
+        settings = {**SERVERS, "ssl.ca.location": f"{tmp_path}/ca.pem", "ssl.key.location": ""}
+        assert KafkaConnection.read(settings, "x").config == settings
+
+
 class TestEnvironment:
     def test_the_file_wins_over_the_text(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         (tmp_path / "config.json").write_text(json.dumps(LOGIN))
@@ -108,7 +132,7 @@ class TestEnvironment:
 
     def test_a_missing_file_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(CONFIG_FILE_VARIABLE, "/does/not/exist.json")
-        with pytest.raises(InvalidInput, match=r"/does/not/exist\.json: found FileNotFoundError"):
+        with pytest.raises(InvalidInput, match=r"/does/not/exist\.json: found No such file"):
             KafkaConnection.from_environment()
 
 

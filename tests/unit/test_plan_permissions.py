@@ -12,7 +12,8 @@ from kafka_rescale.cli.connections import connections_of_others
 from kafka_rescale.cli.exit_codes import PASSED, REFUSED
 from kafka_rescale.cli.main import main
 from kafka_rescale.core.acls import Role
-from kafka_rescale.kafka.connection import CONFIG_FILE_VARIABLE, CONFIG_VARIABLE, KafkaConnection
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.settings_files import CONFIG_FILE_VARIABLE, CONFIG_VARIABLE
 from kafka_rescale.operations.load import load_application
 from kafka_rescale.operations.preflight import Preflight
 
@@ -101,6 +102,16 @@ def test_roles_are_looked_up_in_airflow_if_that_of_the_plan_is(
     found, unchecked = connections_of_others(application, None, dict.fromkeys(OTHERS))
     assert [found[role].principal for role in OTHERS] == ["User:all", "User:admin", "User:all"]
     assert unchecked == ""
+
+
+def test_it_warns_of_permissions_that_cover_another_application(
+    tmp_path: Path, checked: Checked, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = str(write_application(tmp_path, application_id="orders"))
+    write_application(tmp_path, application_id="orders-eu")
+    assert main(["plan", file, "--config", config(tmp_path, "plan"), "--json"]) == PASSED
+    (warning,) = (line for line in json.loads(capsys.readouterr().out)["messages"] if line.startswith("ACLs of"))
+    assert "found that they cover orders-eu" in warning
 
 
 @pytest.mark.parametrize("variable", [CONFIG_VARIABLE, CONFIG_FILE_VARIABLE])

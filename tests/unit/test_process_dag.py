@@ -23,6 +23,7 @@ from kafka_rescale.core.processing.rebalance import Member, Rebalance
 from kafka_rescale.core.processing.record import Processing
 from kafka_rescale.core.processing.request import KeepWarmRequest, ProcessRequest, WarmUpRequest
 from kafka_rescale.core.stream_threads import Decision
+from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.operations import dead_threads, processing
 from kafka_rescale.operations.load import load_pipeline_application
@@ -147,7 +148,8 @@ def test_what_the_form_asks_for_is_done_with_the_rebalance(
 ) -> None:
     calls: list[Any] = []
     done = SimpleNamespace(processing=started("words-StreamThread-1"))
-    monkeypatch.setattr(AssignOperator, "connection", lambda *_: None)
+    monkeypatch.setattr(AssignOperator, "connection", lambda *_: KafkaConnection({"bootstrap.servers": "h:9"}))
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": "local[2]"}))
     monkeypatch.setattr(processing, "prepare", lambda *given: calls.append(given[2:]) or done)
     assign = AssignOperator(task_id="assign", application_file=str(write_pipeline(tmp_path)))
     params = {"add_stream_thread": "words", "expand_processors": 4}

@@ -15,7 +15,8 @@ from kafka_rescale.core.processing.adjustments import thread_added, thread_remov
 from kafka_rescale.core.processing.internal_topics import changelog_configs, internal_topics, levels
 from kafka_rescale.core.processing.rebalance import Member, Rebalance
 from kafka_rescale.core.processing.record import ClientRecord, Processing
-from kafka_rescale.operations.load import SPARK, application_files, load_pipeline_application
+from kafka_rescale.core.runtimes import SPARK
+from kafka_rescale.operations.load import application_files, load_pipeline_application
 
 from tests.support.words_pipeline import words, write_pipeline
 

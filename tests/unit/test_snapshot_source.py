@@ -121,7 +121,7 @@ class TestRequest:
         ),
         (
             {"location": "/s", "stores": [{"name": "per-region", "value": "avro:x.avsc"}]},
-            "'x.avsc', which is no file",
+            "/x.avsc; expected a file, its path as seen from",
         ),
         (
             {"location": "/s", "stores": [{"name": "per-region", "value": 'avro:{"type": 1}'}]},

@@ -22,6 +22,7 @@ from kafka_rescale.airflow.params import expansion_params
 from kafka_rescale.airflow.retries import DEFAULT_ARGS
 from kafka_rescale.core.application import Application, Mode
 from kafka_rescale.core.planning import stage_name
+from kafka_rescale.core.runtimes import SPARK
 from kafka_rescale.core.topology import Topology
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def build_dags(
     """
     from kafka_rescale.operations import load
 
-    load_file = load.load_pipeline_application if runtime == load.SPARK else load.load_application
+    load_file = load.load_pipeline_application if runtime == SPARK else load.load_application
     dags: dict[str, DAG] = {}
     dag: DAG | None
     for file in load.application_files(runtime):

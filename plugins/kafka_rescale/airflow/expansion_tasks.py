@@ -8,6 +8,7 @@ from typing import Any
 
 from airflow.sdk import TriggerRule
 
+from kafka_rescale.airflow.kafka_for_spark import kafka_arguments
 from kafka_rescale.airflow.operators.admin import (
     ExpandStageOperator,
     PlanOperator,
@@ -72,9 +73,9 @@ class ExpansionTasks:
             job=job,
             stage=stage,
             application_id=self.application.application_id,
-            kafka_conn_id=self.application.kafka_conn_id_of(Role.VERIFY if job == "verify" else Role.COPY),
             conn_id=self.application.spark_conn_id,
             acceptable_lag=self._acceptable_lag() if job in {"warm_up", "catch_up"} else None,
+            **kafka_arguments(self.application, Role.VERIFY if job == "verify" else Role.COPY),
             **{"conf": dict(self.application.spark_conf), **arguments},
         )
 

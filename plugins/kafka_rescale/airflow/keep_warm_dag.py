@@ -8,6 +8,7 @@ from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOpe
 from airflow.sdk import DAG
 
 from kafka_rescale.airflow.dag_factory import START
+from kafka_rescale.airflow.kafka_for_spark import kafka_arguments
 from kafka_rescale.airflow.operators.keep_warm import KeepWarmOperator, ProbeOperator, StandbysOperator
 from kafka_rescale.airflow.retries import DEFAULT_ARGS
 from kafka_rescale.core.acls import Role
@@ -48,7 +49,7 @@ def keep_warm_dag(application: PipelineApplication, file: Path) -> DAG | None:
             task_id="keep_warm",
             application_file=str(file),
             application_id=name,
-            kafka_conn_id=application.kafka_conn_id_of(Role.COPY),
+            **kafka_arguments(application, Role.COPY),
             conn_id=application.spark_conn_id,
             conf=dict(application.spark_conf),
         ).expand(client=standbys.output)

@@ -8,6 +8,7 @@ from airflow.sdk import DAG, CronDataIntervalTimetable
 
 from kafka_rescale.airflow.backfills import interval_params
 from kafka_rescale.airflow.dag_factory import START
+from kafka_rescale.airflow.kafka_for_spark import kafka_arguments
 from kafka_rescale.airflow.operators.process import AssignOperator, ProcessOperator
 from kafka_rescale.airflow.operators.processors import WarmUpProcessorsOperator
 from kafka_rescale.airflow.pipeline_params import process_params
@@ -58,7 +59,7 @@ def process_dag(application: PipelineApplication, file: Path) -> DAG:
             task_id="warm_up_processors",
             application_file=str(file),
             application_id=name,
-            kafka_conn_id=application.kafka_conn_id_of(Role.COPY),
+            **kafka_arguments(application, Role.COPY),
             conn_id=application.spark_conn_id,
             conf=dict(application.spark_conf),
         ).expand(client=[client.client_id for client in application.members])
@@ -68,7 +69,7 @@ def process_dag(application: PipelineApplication, file: Path) -> DAG:
                 application_file=str(file),
                 application_id=name,
                 level=level,
-                kafka_conn_id=application.kafka_conn_id_of(Role.COPY),
+                **kafka_arguments(application, Role.COPY),
                 conn_id=application.spark_conn_id,
                 conf=dict(application.spark_conf),
             ).expand(thread=assign.output)

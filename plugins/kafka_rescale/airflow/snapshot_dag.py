@@ -8,6 +8,7 @@ from pathlib import Path
 from airflow.sdk import DAG, CronDataIntervalTimetable
 
 from kafka_rescale.airflow.dag_factory import START
+from kafka_rescale.airflow.kafka_for_spark import kafka_arguments
 from kafka_rescale.airflow.operators.snapshot import SnapshotOperator
 from kafka_rescale.airflow.params import snapshot_params
 from kafka_rescale.airflow.retries import DEFAULT_ARGS
@@ -47,7 +48,7 @@ def snapshot_dag(application: Application, file: Path) -> DAG | None:
             task_id="snapshot",
             application_file=str(file),
             application_id=name,
-            kafka_conn_id=application.kafka_conn_id_of(Role.COPY),
+            **kafka_arguments(application, Role.COPY),
             conn_id=application.spark_conn_id,
             conf=dict(application.spark_conf),
             start="{{ data_interval_start.isoformat() }}",

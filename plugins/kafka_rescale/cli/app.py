@@ -10,28 +10,30 @@ from typing import Annotated
 
 import typer
 
-from kafka_rescale.cli.acls_view import acls_view
 from kafka_rescale.cli.advice import with_advice
 from kafka_rescale.cli.connections import connection_for, connections_of_others
+from kafka_rescale.cli.declared import described_pipeline, permissions, validated
 from kafka_rescale.cli.exit_codes import FINDINGS
 from kafka_rescale.cli.options import AsJson, Config, File, OfRole, Principal
 from kafka_rescale.cli.output import Document, show
 from kafka_rescale.cli.pipeline_commands import pipelines
 from kafka_rescale.cli.pipelines import pipeline_status
-from kafka_rescale.cli.views import application_view, cluster_view, plan_view, status_view
+from kafka_rescale.cli.views import cluster_view, plan_view, status_view
 from kafka_rescale.core.acls import Role
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.declared_lifecycles import ManualLifecycle
 from kafka_rescale.core.journal import Phase
 from kafka_rescale.core.needed_acls import needed_acls
 from kafka_rescale.core.report import render
+from kafka_rescale.core.runtimes import SPARK
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.kafka.describe import describe as describe_cluster
 from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.operations.accept import accept as accept_findings
-from kafka_rescale.operations.load import SPARK, load_application, runtime_of, topology_of
+from kafka_rescale.operations.load import load_application, runtime_of, topology_of
+from kafka_rescale.operations.overreach import overreach
 from kafka_rescale.operations.preflight import preflight
 from kafka_rescale.operations.sizing import advise
 from kafka_rescale.operations.stages import lags
@@ -49,9 +51,8 @@ app.add_typer(pipelines)
 
 @app.command()
 def validate(file: File, as_json: AsJson = False) -> None:
-    """Check an application file; needs no cluster."""
-    application = load_application(file)
-    show(application_view(application, topology_of(application)), as_json)
+    """Check an application file, and import the pipeline that it names; needs no cluster."""
+    show(validated(file), as_json)
 
 
 @app.command()
@@ -66,7 +67,6 @@ def acls(
     as_json: AsJson = False,
 ) -> None:
     """Show the permissions that each role needs, and the commands that give them; needs no cluster."""
-    application = load_application(file)
     own = {
         Role.PLAN: principal_plan,
         Role.COPY: principal_copy,
@@ -74,12 +74,15 @@ def acls(
         Role.VERIFY: principal_verify,
     }
     principals = {role: own[role] or principal or f"User:kafka-rescale-{role}" for role in Role}
-    show(acls_view(needed_acls(application, topology_of(application)), principals, bootstrap_server), as_json)
+    show(permissions(file, principals, bootstrap_server), as_json)
 
 
 @app.command()
 def describe(file: File, config: Config = None, as_json: AsJson = False) -> None:
-    """Show the topics with their counts, the stores, the group and its lag."""
+    """Show the topics with their counts, the stores, the group and its lag; of a pipeline its topology."""
+    if runtime_of(file) == SPARK:
+        show(described_pipeline(file), as_json)
+        return
     application, connection = _opened(file, config)
     control = ControlTopic(connection, application.application_id).read()
     running = control.generations.running if control.generations else application.application_id
@@ -122,7 +125,9 @@ def plan(
         others=others,
         runs_commands=False,
     )
-    document = plan_view(result.plan, [*result.messages, *filter(None, [unchecked, _not_looked_at(application)])])
+    wide = overreach(file, application.application_id, needed_acls(application, topology))
+    remarks = [*filter(None, [unchecked, _not_looked_at(application)]), *map(str, wide)]
+    document = plan_view(result.plan, [*result.messages, *remarks])
     show(with_advice(document, advice) if recommend else document, as_json)
 
 

@@ -11,7 +11,8 @@ from kafka_rescale.core.acls import Role
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.pipeline_application import PipelineApplication
-from kafka_rescale.kafka.connection import CONFIG_FILE_VARIABLE, CONFIG_VARIABLE, KafkaConnection
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.settings_files import CONFIG_FILE_VARIABLE, CONFIG_VARIABLE, reason_of
 
 
 def connection_for(
@@ -23,14 +24,14 @@ def connection_for(
     :raises InvalidInput: there is none, or it can't be read.
     """
     if config is not None:
-        return KafkaConnection(_from_file(config))
+        return KafkaConnection.read(_from_file(config), f"--config {config}")
     if _in_environment():
         return KafkaConnection.from_environment()
     conn_id = application.kafka_conn_id_of(role)
     variable = f"AIRFLOW_CONN_{conn_id.upper()}"
     if os.environ.get(variable, "").lstrip().startswith("{"):
-        return KafkaConnection(_from_variable(variable))
-    return KafkaConnection(_from_airflow(conn_id, variable))
+        return KafkaConnection.read(_from_variable(variable), f"environment variable {variable}")
+    return KafkaConnection.read(_from_airflow(conn_id, variable), f"Airflow connection {conn_id!r}")
 
 
 def connections_of_others(
@@ -70,10 +71,9 @@ def _from_file(path: Path) -> Mapping[str, str]:
         text = path.read_text(encoding="utf-8")
         found = json.loads(text) if text.lstrip().startswith("{") else _properties(text)
     except (OSError, ValueError) as error:
-        # The error's own text may quote the settings, hence only its type.
         raise InvalidInput(
             f"--config {path}",
-            found=f"{type(error).__name__} when reading it",
+            found=reason_of(error),
             expected="JSON or lines `name=value` with librdkafka settings such as bootstrap.servers",
             remedy="Correct the file.",
         ) from None
@@ -108,9 +108,11 @@ def _from_airflow(conn_id: str, variable: str) -> Mapping[str, str]:
 
         return dict(BaseHook.get_connection(conn_id).extra_dejson)
     except Exception as error:  # Airflow is not installed, has no database here, or no such connection.
+        is_unknown = type(error).__name__ == "AirflowNotFoundException"
+        told = "no such connection in Airflow" if is_unknown else f"no Airflow here ({type(error).__name__})"
         raise InvalidInput(
             f"Kafka connection {conn_id!r}",
-            found=f"no --config, none in the environment, none from Airflow ({type(error).__name__})",
+            found=f"{told}, no --config, and no settings in the environment",
             expected="librdkafka settings such as bootstrap.servers",
-            remedy=f"Use --config FILE, or set {CONFIG_FILE_VARIABLE} or {variable}.",
+            remedy=f"Use --config FILE, set {CONFIG_FILE_VARIABLE} or {variable}, or correct `kafka_conn_id`.",
         ) from None

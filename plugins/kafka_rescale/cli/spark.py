@@ -15,8 +15,9 @@ from kafka_rescale.core.application import Application
 from kafka_rescale.core.errors import InvalidInput, Outage, Refused
 from kafka_rescale.core.journal import Journal
 from kafka_rescale.core.verification_report import Report, is_about
-from kafka_rescale.kafka.connection import CONFIG_FILE_VARIABLE, KafkaConnection
+from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.kafka.settings_files import CONFIG_FILE_VARIABLE
 from kafka_rescale.kafka.waiting import now_ms
 
 PASSED, FINDINGS = 0, 1

@@ -17,23 +17,6 @@ from kafka_rescale.core.topology import Topology
 from kafka_rescale.core.verification_report import Report
 
 
-def application_view(application: Application, topology: Topology) -> Document:
-    """Show a valid application file."""
-    rows = [(s.id, ", ".join(s.sources), ", ".join(s.stores), ", ".join(s.sinks)) for s in topology.subtopologies]
-    data = {
-        "application": application.application_id,
-        "mode": str(application.mode),
-        "partitions": application.partitions,
-        "subtopologies": [
-            {"id": s.id, "sources": s.sources, "stores": s.stores, "sinks": s.sinks}
-            for s in topology.subtopologies
-        ],
-    }
-    wanted = f"{application.partitions} partitions wanted, mode {application.mode}"
-    text = f"{application.application_id}: the file is valid; {wanted}."
-    return Document(data, text, (Rows("Sub-topologies", ("id", "sources", "stores", "sinks"), rows),))
-
-
 def cluster_view(
     application: Application,
     topology: Topology,

@@ -5,10 +5,11 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from kafka_rescale.core.acls import Role
 from kafka_rescale.core.autoscaling_bounds import Bounds
+from kafka_rescale.core.config_files import SPARK_ROLES, KafkaOfJob, of_spark_jobs
 from kafka_rescale.core.declared_lifecycles import Lifecycle
 from kafka_rescale.core.declared_notifications import Event, Notification
 from kafka_rescale.core.declared_snapshots import Snapshots
@@ -34,6 +35,8 @@ class Application(Strict):
     :param application_id: the ``application.id`` of the first generation; later ones add a suffix.
     :param kafka_conn_ids: Airflow connections of roles (``plan``, ``copy``, ``admin``, ``verify``) that have a
         principal of their own; the others use ``kafka_conn_id``.
+    :param kafka_config_files: JSON files with the Kafka settings of ``copy`` and ``verify``, mounted for drivers
+        of Spark jobs that can't be given the connection unseen; instead of the one that the environment names.
     :param partitions: desired parallelism; inputs that grow and internal topics get this count.
     :param topology: text printed by ``Topology#describe()`` (the loader resolves a file name to its text).
     :param acceptable_recovery_lag: offsets per partition within which the gate opens (KIP-441's default).
@@ -60,6 +63,7 @@ class Application(Strict):
     mode: Mode = Mode.BLUE_GREEN
     kafka_conn_id: str = "kafka_default"
     kafka_conn_ids: dict[Role, str] = Field(default_factory=dict)
+    kafka_config_files: dict[Role, str] = Field(default_factory=dict)
     spark_conn_id: str = "spark_default"
     partitions: PartitionCount
     inputs: tuple[Input, ...] = Field(min_length=1)
@@ -97,6 +101,11 @@ class Application(Strict):
             )
         return self
 
+    @field_validator("kafka_config_files")
+    @classmethod
+    def _check_config_files(cls, files: dict[Role, str]) -> dict[Role, str]:
+        return of_spark_jobs(files, SPARK_ROLES)
+
     @model_validator(mode="after")
     def _somebody_is_told(self) -> Application:
         if self.pause_alert_seconds is not None and not self.notifications_of(Event.LONG_PAUSE):
@@ -110,6 +119,11 @@ class Application(Strict):
     def kafka_conn_id_of(self, role: Role) -> str:
         """Return the id of the Airflow connection by which a role reaches the brokers."""
         return self.kafka_conn_ids.get(role, self.kafka_conn_id)
+
+    def kafka_of_job(self, role: Role) -> KafkaOfJob:
+        """Return where a role's Spark jobs have their Kafka settings from."""
+        file = self.kafka_config_files.get(role)
+        return KafkaOfJob(self.kafka_conn_id_of(role), file, role in self.kafka_conn_ids)
 
     def input_named(self, topic: str) -> Input:
         """Return the declaration of an input topic."""

@@ -31,7 +31,7 @@ def needed_acls(application: Application, topology: Topology) -> tuple[Acl, ...]
     return without_needless(
         Acl(role, pattern, operation)
         for role, permissions in roles.items()
-        for pattern, operations in (*_everybody(), *permissions(patterns))
+        for pattern, operations in (*everybody(), *permissions(patterns))
         for operation in operations
     )
 
@@ -104,7 +104,8 @@ def own_groups(application_id: str) -> tuple[Pattern, Pattern]:
     return Pattern(Resource.GROUP, application_id), Pattern(Resource.GROUP, f"{application_id}-", prefixed=True)
 
 
-def _everybody() -> Permissions:
+def everybody() -> Permissions:
+    """Yield what every role needs: to read what is known about the application."""
     yield Pattern(Resource.TOPIC, CONTROL_TOPIC), (READ, Operation.DESCRIBE_CONFIGS)
     # Readers that commit nothing still look for the coordinator of the group that they name.
     yield Pattern(Resource.GROUP, "kafka-rescale-", prefixed=True), (DESCRIBE,)

@@ -8,6 +8,7 @@ from pydantic import Field, field_validator, model_validator
 
 from kafka_rescale.core.acls import Role
 from kafka_rescale.core.assignment.configs import AssignmentConfigs
+from kafka_rescale.core.config_files import KafkaOfJob, of_spark_jobs
 from kafka_rescale.core.declared_clients import DeclaredClient, check_clients
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.fields import Name, PartitionCount, Strict, place
@@ -32,6 +33,8 @@ class PipelineApplication(Strict):
     :param application_id: of the pipeline; its consumer group, the prefix of its transactional ids and of its
         internal topics.
     :param kafka_conn_ids: Airflow connections of roles that have a principal of their own.
+    :param kafka_config_files: JSON files with the Kafka settings of ``copy``, mounted for the drivers
+        of Spark jobs that can't be given the connection unseen; instead of the one that the environment names.
     :param pipeline: ``module:name`` of a pipeline, or of a function without arguments that returns one.
     :param num_stream_threads: with how many each client is started; each is one ``spark-submit``.
     :param state_dir: an absolute path or a URI that Arrow can write to. Executors that don't see the same place
@@ -58,6 +61,7 @@ class PipelineApplication(Strict):
     runtime: Literal["spark"]
     kafka_conn_id: str = "kafka_default"
     kafka_conn_ids: dict[Role, str] = Field(default_factory=dict)
+    kafka_config_files: dict[Role, str] = Field(default_factory=dict)
     spark_conn_id: str = "spark_default"
     pipeline: Annotated[str, Field(pattern=r"^[\w.]+:\w+$")]
     num_stream_threads: int = Field(default=1, ge=1, le=1_000, alias="num.stream.threads")
@@ -83,6 +87,11 @@ class PipelineApplication(Strict):
     @classmethod
     def _place(cls, value: str | None) -> str | None:
         return value if value is None else place(value)
+
+    @field_validator("kafka_config_files")
+    @classmethod
+    def _check_config_files(cls, files: dict[Role, str]) -> dict[Role, str]:
+        return of_spark_jobs(files, (Role.COPY,))
 
     @model_validator(mode="after")
     def _check_clients(self) -> Self:
@@ -135,3 +144,8 @@ class PipelineApplication(Strict):
     def kafka_conn_id_of(self, role: Role) -> str:
         """Return the id of the Airflow connection by which a role reaches the brokers."""
         return self.kafka_conn_ids.get(role, self.kafka_conn_id)
+
+    def kafka_of_job(self, role: Role) -> KafkaOfJob:
+        """Return where a role's Spark jobs have their Kafka settings from."""
+        file = self.kafka_config_files.get(role)
+        return KafkaOfJob(self.kafka_conn_id_of(role), file, role in self.kafka_conn_ids)

@@ -13,16 +13,25 @@ from typing import Any
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from kafka_rescale.core.config_files import refuse_difference
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.kafka.client_settings import java_settings, kafka_python_settings
 from kafka_rescale.kafka.failures import ConnectionTrouble
 from kafka_rescale.kafka.librdkafka_keys import OWNED_KEYS
+from kafka_rescale.kafka.settings_files import (
+    CONFIG_FILE_VARIABLE,
+    CONFIG_VARIABLE,
+    ENVIRONMENT_REMEDY,
+    EXPECTED_VARIABLE,
+    json_settings,
+    require_files,
+    settings_in,
+)
 from kafka_rescale.kafka.waiting import poll_until
 
-CONFIG_FILE_VARIABLE = "KAFKA_RESCALE_KAFKA_CONFIG_FILE"
-CONFIG_VARIABLE = "KAFKA_RESCALE_KAFKA_CONFIG"
 CHECK_SECONDS = 8.0
 
+_UNNAMED = "Kafka connection"
 _SHOWN = ("bootstrap.servers", "security.protocol", "sasl.mechanism", "sasl.mechanisms")
 RESILIENT: Mapping[str, str | int] = {
     # With librdkafka 2.16's default, "rebootstrap", a producer whose only broker restarts never finds its
@@ -48,11 +57,27 @@ class KafkaConnection:
         object.__setattr__(self, "config", {key: _text(key, value) for key, value in self.config.items()})
         if not self.config.get("bootstrap.servers", "").strip():
             raise InvalidInput(
-                "Kafka connection",
+                _UNNAMED,
                 found="no bootstrap.servers",
                 expected='librdkafka settings such as {"bootstrap.servers": "host:9092"}',
-                remedy=f"Set them as the extra of the Airflow connection. {_ENVIRONMENT_REMEDY}",
+                remedy=f"Set them as the extra of the Airflow connection. {ENVIRONMENT_REMEDY}",
             )
+
+    @classmethod
+    def read(cls, settings: Mapping[str, Any], origin: str) -> KafkaConnection:
+        """Return the connection that somebody has configured, provided that the files that it names are here.
+
+        :param settings: librdkafka keys.
+        :param origin: where they were found, for the messages.
+        :raises InvalidInput: they can't be used, or a file can't be read.
+        """
+        try:
+            connection = cls(settings)
+        except InvalidInput as error:
+            what = error.what.replace(_UNNAMED, origin, 1)
+            raise InvalidInput(what, found=error.found, expected=error.expected, remedy=error.remedy) from None
+        require_files(connection.config, origin)
+        return connection
 
     @classmethod
     def from_environment(cls) -> KafkaConnection:
@@ -61,21 +86,18 @@ class KafkaConnection:
         Reads the JSON file named by ``KAFKA_RESCALE_KAFKA_CONFIG_FILE``, else the JSON text in
         ``KAFKA_RESCALE_KAFKA_CONFIG``.
 
-        :raises InvalidInput: neither is set, or it is not a JSON object.
+        :raises InvalidInput: neither is set, it is not a JSON object, or the file is about another cluster or user
+            than the task that has started the job.
         """
         file = os.environ.get(CONFIG_FILE_VARIABLE, "")
-        text = os.environ.get(CONFIG_VARIABLE, "")
-        what = f"{CONFIG_FILE_VARIABLE}={file}" if file else CONFIG_VARIABLE
-        try:
-            config = json.loads(Path(file).read_text() if file else text)
-        except (OSError, ValueError) as error:
-            # The error's own text may quote the settings, hence only its type.
-            found = "nothing" if not (file or text) else f"{type(error).__name__} when reading it"
-            raise InvalidInput(what, found=found, expected="a JSON object", remedy=_ENVIRONMENT_REMEDY) from None
-        if not isinstance(config, dict):
-            found = f"JSON of type {type(config).__name__}"
-            raise InvalidInput(what, found=found, expected="a JSON object", remedy=_ENVIRONMENT_REMEDY)
-        return cls(config)
+        if not file:
+            return cls.read(json_settings(os.environ.get(CONFIG_VARIABLE, ""), CONFIG_VARIABLE), CONFIG_VARIABLE)
+        what = f"{CONFIG_FILE_VARIABLE}={file}"
+        settings = settings_in(file, what)
+        if expected := os.environ.get(EXPECTED_VARIABLE):
+            wanted = json.loads(expected)
+            refuse_difference(what, settings, wanted, "the task's Airflow connection", with_secrets=False)
+        return cls.read(settings, what)
 
     @property
     def servers(self) -> str:
@@ -150,11 +172,6 @@ class KafkaConnection:
         return f"KafkaConnection({shown}, {len(self.config)} settings)"
 
 
-_ENVIRONMENT_REMEDY = (
-    f"Set {CONFIG_FILE_VARIABLE} to a JSON file of librdkafka settings, or {CONFIG_VARIABLE} to such JSON."
-)
-
-
 def _subject(certificate: str) -> str:
     """Return the subject of the first certificate in a file, as brokers without mapping rules write it."""
     try:
@@ -171,7 +188,7 @@ def _text(key: str, value: object) -> str:
     if isinstance(value, str | int | float) and not key.endswith("_cb"):
         return str(value)
     raise InvalidInput(
-        f"Kafka connection, setting {key!r}",
+        f"{_UNNAMED}, setting {key!r}",
         found=f"a {type(value).__name__}",
         expected="a plain text or number, and no callback",
         remedy="Remove it, or use settings that need no callback (PLAIN, SCRAM, OAUTHBEARER by OIDC, SSL).",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +15,12 @@ from kafka_rescale.core.errors import Finding, InvalidApplication, InvalidInput
 from kafka_rescale.core.field_errors import mistakes_of
 from kafka_rescale.core.mistakes import Location, Mistake
 from kafka_rescale.core.pipeline_application import PipelineApplication
+from kafka_rescale.core.runtimes import KAFKA_STREAMS, SPARK, runtime_in, runtime_mistakes
 from kafka_rescale.core.serdes import AVRO, AVRO_CONFLUENT
 from kafka_rescale.core.topology import SubTopology, Topology
 from kafka_rescale.core.topology_describe import parse_describe
 from kafka_rescale.operations.yaml_lines import YamlDocument, parse_yaml
 
-KAFKA_STREAMS, SPARK = "kafka-streams", "spark"
 DIRECTORY_VARIABLE = "KAFKA_RESCALE_APPLICATIONS"
 _REPOSITORY = Path(__file__).resolve().parents[3]
 
@@ -40,8 +40,12 @@ def application_files(runtime: str = KAFKA_STREAMS) -> list[Path]:
             expected="an existing directory of application files",
             remedy="Create it, or unset the variable to use `applications/`.",
         )
-    files = sorted(f for f in directory.glob("*") if f.suffix in {".yaml", ".yml"})
-    return [file for file in files if (runtime_of(file) == SPARK) == (runtime == SPARK)]
+    return [file for file in files_in(directory) if (runtime_of(file) == SPARK) == (runtime == SPARK)]
+
+
+def files_in(directory: Path) -> list[Path]:
+    """Return the application files of a directory, of every runtime."""
+    return sorted(f for f in directory.glob("*") if f.suffix in {".yaml", ".yml"})
 
 
 def load_application(path: Path | str) -> Application:
@@ -51,9 +55,7 @@ def load_application(path: Path | str) -> Application:
     :raises InvalidInput: nothing has been connected to yet; the message lists every mistake with its line.
     """
     path = Path(path)
-    document = parse_yaml(_text_of(path), str(path))
-    if mistakes := list(document.duplicate_fields()):
-        raise _invalid(path, document, mistakes)
+    document = _document(path, KAFKA_STREAMS)
     try:
         application = Application.model_validate(_with_texts(document.data, path, document))
     except ValidationError as error:
@@ -69,9 +71,7 @@ def load_pipeline_application(path: Path | str) -> PipelineApplication:
     :raises InvalidInput: nothing has been connected to yet; the message lists every mistake with its line.
     """
     path = Path(path)
-    document = parse_yaml(_text_of(path), str(path))
-    if mistakes := list(document.duplicate_fields()):
-        raise _invalid(path, document, mistakes)
+    document = _document(path, SPARK)
     try:
         return PipelineApplication.model_validate(document.data)
     except ValidationError as error:
@@ -98,10 +98,30 @@ def topology_of(application: Application) -> Topology:
 def runtime_of(path: Path) -> str:
     """Return what a file says of its runtime; one that can't be read says what is wrong with it elsewhere."""
     try:
-        data = parse_yaml(_text_of(path), str(path)).data
+        return runtime_in(fields_of(path))
     except InvalidInput:
         return KAFKA_STREAMS
-    return str(data.get("runtime", KAFKA_STREAMS))
+
+
+def fields_of(path: Path) -> Mapping[str, object]:
+    """Return what a file says, unchecked.
+
+    :raises InvalidInput: it can't be read, or has no fields.
+    """
+    fields: Mapping[str, object] = parse_yaml(_text_of(path), str(path)).data
+    return fields
+
+
+def _document(path: Path, runtime: str) -> YamlDocument:
+    """Read a file as far as it is the same for all runtimes.
+
+    :raises InvalidInput: it is no file for this runtime: only that is said, as its fields are others.
+    """
+    document = parse_yaml(_text_of(path), str(path))
+    mistakes = list(runtime_mistakes(document.data, runtime)) or list(document.duplicate_fields())
+    if mistakes:
+        raise _invalid(path, document, mistakes)
+    return document
 
 
 def _text_of(path: Path) -> str:
@@ -154,8 +174,8 @@ def _text_beside(path: Path, named: str, place: Location, remedy: str, document:
     file = path.parent / named
     if file.is_file():
         return _text_of(file)
-    expected = "the name of a file next to this one, or the text itself"
-    mistake = Mistake(place, f"{named!r}, which is no file in {path.parent}", expected, remedy)
+    expected = f"a file, its path as seen from {path.name}, or the text itself"
+    mistake = Mistake(place, f"{named!r}, looked for as {file}", expected, remedy)
     raise _invalid(path, document, [mistake])
 
 

@@ -36,7 +36,7 @@ class KafkaRescaleHook(KafkaBaseHook):
             extra = self.get_connection(self.kafka_config_id).extra_dejson
         except AirflowNotFoundException as error:
             raise missing(self.kafka_config_id) from error
-        return kafka_connection(extra)
+        return kafka_connection(extra, self.kafka_config_id)
 
     async def aconnection(self) -> KafkaConnection:
         """Return the connection; for triggers, whose event loop a synchronous look-up would block."""
@@ -44,13 +44,15 @@ class KafkaRescaleHook(KafkaBaseHook):
             extra = (await self.aget_connection(self.kafka_config_id)).extra_dejson
         except AirflowNotFoundException as error:
             raise missing(self.kafka_config_id) from error
-        return kafka_connection(extra)
+        return kafka_connection(extra, self.kafka_config_id)
 
 
-def kafka_connection(extra: Mapping[str, Any]) -> KafkaConnection:
+def kafka_connection(extra: Mapping[str, Any], conn_id: str) -> KafkaConnection:
     """Return the connection that a connection's extra describes, its secrets masked in every log from now on.
 
-    :raises InvalidInput: no ``bootstrap.servers``, or a callback, which a Spark job could not receive.
+    :param conn_id: whose it is, for the messages.
+    :raises InvalidInput: no ``bootstrap.servers``, a callback, which a Spark job could not receive, or a file that
+        can't be read.
     """
     from kafka_rescale.kafka.connection import KafkaConnection
 
@@ -58,7 +60,7 @@ def kafka_connection(extra: Mapping[str, Any]) -> KafkaConnection:
     for key, value in extra.items():
         if any(word in key for word in SECRET_WORDS):
             mask_secret(str(value))
-    return KafkaConnection(extra)
+    return KafkaConnection.read(extra, f"Airflow connection {conn_id!r}")
 
 
 def missing(conn_id: str) -> InvalidInput:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from airflow.sdk import Context
 from airflow.sdk.bases.skipmixin import SkipMixin
 from airflow.sdk.exceptions import AirflowSkipException
 
+from kafka_rescale.airflow.kafka_for_spark import require_kafka_for_spark
 from kafka_rescale.airflow.markdown import plan_markdown
 from kafka_rescale.airflow.operators.base import RescaleOperator
 from kafka_rescale.airflow.runs import (
@@ -18,9 +20,9 @@ from kafka_rescale.airflow.runs import (
     owner_is_finished,
     owner_of,
 )
-from kafka_rescale.airflow.spark_connection import require_spark_master
 from kafka_rescale.airflow.spark_files import require_spark_files
 from kafka_rescale.core.acls import Role
+from kafka_rescale.core.config_files import SPARK_ROLES
 from kafka_rescale.core.plan import Plan
 
 
@@ -40,24 +42,32 @@ class PreflightOperator(RescaleOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Return ``plan`` (or None), ``noop`` and ``messages``."""
+        from kafka_rescale.core.needed_acls import needed_acls
         from kafka_rescale.kafka.waiting import now_ms
         from kafka_rescale.operations.load import topology_of
+        from kafka_rescale.operations.overreach import overreach
         from kafka_rescale.operations.preflight import preflight
 
         application = self.application()
-        require_spark_master(application.spark_conn_id)
+        topology = topology_of(application)
+        connections = {role: self.connection(application, role) for role in Role}
+        of_jobs = {role: connections[role] for role in SPARK_ROLES}
+        require_kafka_for_spark(application, of_jobs, [application.spark_conn_id])
         if hint := require_spark_files():
             self.log.warning("%s", hint)
         result = preflight(
             application,
-            topology_of(application),
-            self.connection(application),
+            topology,
+            connections[self.role],
             target=int(self.target) if self.target else application.partitions,
             owner=owner_of(context),
             now_ms=now_ms(),
             owner_is_finished=owner_is_finished,
-            others={role: self.connection(application, role) for role in Role},
+            others=connections,
         )
+        acls = needed_acls(application, topology)
+        for warning in overreach(Path(self.application_file), application.application_id, acls):
+            self.log.warning("%s", warning)
         for message in result.messages:
             self.log.info("%s", message)
         plan = result.plan.model_dump(mode="json") if result.plan else None

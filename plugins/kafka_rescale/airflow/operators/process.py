@@ -11,11 +11,13 @@ from airflow.sdk.exceptions import AirflowException
 
 from kafka_rescale.airflow.backfills import generation_of
 from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
+from kafka_rescale.airflow.kafka_for_spark import require_kafka_for_spark
 from kafka_rescale.airflow.markdown import assignment_markdown
 from kafka_rescale.airflow.metrics import report_failed_threads
 from kafka_rescale.airflow.operators.base import RescaleOperator
 from kafka_rescale.airflow.operators.spark_submit import RescaleSparkSubmitOperator
 from kafka_rescale.airflow.runs import owner_of
+from kafka_rescale.core.acls import Role
 from kafka_rescale.core.assignment.picture import svg
 from kafka_rescale.core.errors import Fenced, RescaleError, UnsafeState
 from kafka_rescale.core.stream_threads import client_of
@@ -44,7 +46,10 @@ class AssignOperator(RescaleOperator):
         from kafka_rescale.operations.load import load_pipeline_application
         from kafka_rescale.operations.processing import prepare
 
-        application, backfill = generation_of(load_pipeline_application(self.application_file), context)
+        declared = load_pipeline_application(self.application_file)
+        spark = [client.spark_conn_id or declared.spark_conn_id for client in declared.members]
+        require_kafka_for_spark(declared, {Role.COPY: self.connection(declared, Role.COPY)}, spark)
+        application, backfill = generation_of(declared, context)
         asked = Adjustments.of(context["params"])
         prepared = prepare(application, self.connection(application), owner_of(context), asked, backfill)
         processing = prepared.processing

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,22 +12,21 @@ import psutil  # type: ignore[import-untyped]
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowException
-from airflow.sdk.log import mask_secret
 
 from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
 from kafka_rescale.airflow.job_results import failure_of, result_of
+from kafka_rescale.airflow.kafka_for_spark import kafka_environment
 from kafka_rescale.airflow.page_link import ApplicationPageLink
 from kafka_rescale.airflow.runs import owner_of
-from kafka_rescale.airflow.spark_connection import deploy_mode_of, require_spark_master
+from kafka_rescale.airflow.spark_connection import require_spark_master
 from kafka_rescale.airflow.spark_files import connector, job_file
-from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.config_files import KafkaOfJob
 
 if TYPE_CHECKING:
+    from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
+
     from kafka_rescale.core.declared_clients import DeclaredClient
     from kafka_rescale.kafka.connection import KafkaConnection
-
-CONFIG = "KAFKA_RESCALE_KAFKA_CONFIG"
-CONFIG_FILE = "KAFKA_RESCALE_KAFKA_CONFIG_FILE"
 
 
 class RescaleSparkSubmitOperator(SparkSubmitOperator):
@@ -50,6 +47,8 @@ class RescaleSparkSubmitOperator(SparkSubmitOperator):
         ``spark-submit``, which only client mode on a local or standalone master keeps out of sight
     :param kafka_config_file: path of a JSON file with those properties, mounted where the driver runs; needed in
         cluster deploy mode and on YARN or Kubernetes, whose ``env_vars`` become visible Spark properties
+    :param takes_shared_file: whether there, without it, the file that the environment names for all will do; not
+        where the connection is that of a single role
     :param idle: there is nothing to do, so no driver is started (a sub-topology without state)
     """
 
@@ -73,6 +72,7 @@ class RescaleSparkSubmitOperator(SparkSubmitOperator):
         stage: int | None = None,
         kafka_conn_id: str,
         kafka_config_file: str | None = None,
+        takes_shared_file: bool = True,
         idle: bool = False,
         acceptable_lag: int | str | None = None,
         silent_seconds: int | None = None,
@@ -87,7 +87,8 @@ class RescaleSparkSubmitOperator(SparkSubmitOperator):
         self.acceptable_lag = acceptable_lag
         self.silent_seconds = silent_seconds
         self.snapshots = snapshots
-        self.kafka_config_file = kafka_config_file or os.environ.get(CONFIG_FILE)
+        self.kafka_config_file = kafka_config_file
+        self.takes_shared_file = takes_shared_file
         self.result_key = job if stage is None else f"{job}/{stage}"
         name = f"{application_id}-{self.result_key.replace('/', '-')}"
         super().__init__(application=str(job_file(job)), name=name, **kwargs)
@@ -106,6 +107,12 @@ class RescaleSparkSubmitOperator(SparkSubmitOperator):
             self.py_files = self._package_zip(Path(directory))
             self._submit(connection, context)
         return result_of(connection, self.application_id, self.result_key)
+
+    def _get_hook(self) -> SparkSubmitHook:
+        """Tell a driver on this machine the variables, too: for Kubernetes the provider only tells one there."""
+        hook = super()._get_hook()
+        hook._env = self.env_vars
+        return hook
 
     def _runs_on(self, client: DeclaredClient) -> None:
         """Submit to the Spark of a pipeline's client, with its configuration."""
@@ -141,20 +148,8 @@ class RescaleSparkSubmitOperator(SparkSubmitOperator):
     def _environment(self, master: str, connection: KafkaConnection) -> dict[str, str]:
         local = master.startswith("local")
         python = {"PYSPARK_DRIVER_PYTHON": sys.executable} | ({"PYSPARK_PYTHON": sys.executable} if local else {})
-        if self.kafka_config_file:
-            return {**python, CONFIG_FILE: self.kafka_config_file}
-        private = local or master.startswith("spark://")
-        mode = self._deploy_mode or deploy_mode_of(self._conn_id)
-        if mode == "cluster" or not private:
-            raise InvalidInput(
-                f"Spark connection {self._conn_id!r}",
-                found=f"master {master}, deploy mode {mode}",
-                expected="client mode on a local or standalone master, or `kafka_config_file`",
-                remedy=f"Mount the Kafka properties as JSON for the driver and name the file in {CONFIG_FILE}.",
-            )
-        text = json.dumps(dict(connection.config))
-        mask_secret(text)
-        return {**python, CONFIG: text}
+        of_job = KafkaOfJob(self.kafka_conn_id, self.kafka_config_file, not self.takes_shared_file)
+        return python | kafka_environment(of_job, connection, self._conn_id, master, self._deploy_mode)
 
     def _add_connector(self) -> None:
         jars, packages = connector()

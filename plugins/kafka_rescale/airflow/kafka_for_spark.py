@@ -1,0 +1,103 @@
+"""How a Spark job is given the Kafka connection, so that nobody else sees it, and it is the one of the tasks."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk.log import mask_secret
+
+from kafka_rescale.airflow.spark_connection import deploy_mode_of, require_spark_master
+from kafka_rescale.core.config_files import KafkaOfJob, identity_of, refuse_difference
+from kafka_rescale.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from kafka_rescale.core.acls import Role
+    from kafka_rescale.core.application import Application
+    from kafka_rescale.core.pipeline_application import PipelineApplication
+    from kafka_rescale.kafka.connection import KafkaConnection
+
+
+def kafka_arguments(application: Application | PipelineApplication, role: Role) -> dict[str, Any]:
+    """Return what operators that submit Spark jobs are told of a role's Kafka settings."""
+    of_job = application.kafka_of_job(role)
+    return {
+        "kafka_conn_id": of_job.conn_id,
+        "kafka_config_file": of_job.file,
+        "takes_shared_file": not of_job.is_own,
+    }
+
+
+def kafka_environment(
+    of_job: KafkaOfJob, connection: KafkaConnection, conn_id: str, master: str, mode: str | None = None
+) -> dict[str, str]:
+    """Return the variables by which a job is told the settings.
+
+    :param connection: the Airflow connection of the job's role.
+    :param conn_id: the Spark connection.
+    :param master: that it names.
+    :param mode: deploy mode, if not the connection's.
+    :raises InvalidInput: there is no way in which nobody would see them, or a file says something else.
+    """
+    from kafka_rescale.kafka.settings_files import CONFIG_FILE_VARIABLE, CONFIG_VARIABLE, EXPECTED_VARIABLE
+
+    mode = mode or deploy_mode_of(conn_id)
+    file = _mounted_file(of_job, conn_id, master, mode)
+    if file is None:
+        text = json.dumps(dict(connection.config))
+        mask_secret(text)
+        # Else the job would take the file that its environment has inherited.
+        return {CONFIG_VARIABLE: text, CONFIG_FILE_VARIABLE: ""}
+    _check_file(file, of_job, connection, mode)
+    # What can't be seen from here is checked by the job.
+    return {CONFIG_FILE_VARIABLE: file, EXPECTED_VARIABLE: json.dumps(identity_of(connection.config))}
+
+
+def require_kafka_for_spark(
+    application: Application | PipelineApplication,
+    connections: Mapping[Role, KafkaConnection],
+    spark_conn_ids: Iterable[str],
+) -> None:
+    """Refuse what would only be found when jobs are submitted, after something has been done.
+
+    :param connections: of the roles that run Spark jobs.
+    :param spark_conn_ids: where they may run.
+    :raises InvalidInput: a Spark connection can't be used, or the settings of a role can't reach its jobs.
+    """
+    for conn_id in dict.fromkeys(spark_conn_ids):
+        master = require_spark_master(conn_id)
+        for role, connection in connections.items():
+            kafka_environment(application.kafka_of_job(role), connection, conn_id, master)
+
+
+def _mounted_file(of_job: KafkaOfJob, conn_id: str, master: str, mode: str) -> str | None:
+    """Return the file that the job reads its settings from; None where its environment can hold them unseen."""
+    from kafka_rescale.kafka.settings_files import CONFIG_FILE_VARIABLE
+
+    if of_job.file is not None:
+        return of_job.file
+    if master.startswith(("local", "spark://")) and mode != "cluster":
+        return None
+    file = of_job.mounted(os.environ.get(CONFIG_FILE_VARIABLE), CONFIG_FILE_VARIABLE)
+    if file is None:
+        raise InvalidInput(
+            f"Spark connection {conn_id!r}",
+            found=f"master {master}, deploy mode {mode}",
+            expected="client mode on a local or standalone master, or a mounted file",
+            remedy="Mount the Kafka properties as JSON for the driver, and name the file in `kafka_config_files`, "
+            f"or for all applications in {CONFIG_FILE_VARIABLE}.",
+        )
+    return file
+
+
+def _check_file(file: str, of_job: KafkaOfJob, connection: KafkaConnection, mode: str) -> None:
+    """Compare a file with the connection, where it is to be read on this machine or can be."""
+    from kafka_rescale.kafka.settings_files import settings_in
+
+    if mode == "cluster" and not Path(file).exists():
+        return
+    what = f"Kafka settings for Spark jobs, {file}"
+    refuse_difference(what, settings_in(file, what), connection.config, of_job.connection, with_secrets=True)

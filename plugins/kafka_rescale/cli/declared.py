@@ -1,0 +1,67 @@
+"""What can be said of an application file of either runtime without a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from kafka_rescale.cli.acls_view import acls_view
+from kafka_rescale.cli.file_views import application_view, pipeline_view, topology_view
+from kafka_rescale.cli.output import Document
+from kafka_rescale.core.acls import Acl, Role
+from kafka_rescale.core.application import Application
+from kafka_rescale.core.errors import Finding
+from kafka_rescale.core.needed_acls import needed_acls
+from kafka_rescale.core.pipeline_acls import pipeline_acls
+from kafka_rescale.core.pipeline_application import PipelineApplication
+from kafka_rescale.core.pipelines import pipeline_named
+from kafka_rescale.core.runtimes import SPARK
+from kafka_rescale.operations.load import load_application, load_pipeline_application, runtime_of, topology_of
+from kafka_rescale.operations.overreach import overreach
+
+
+def validated(file: Path) -> Document:
+    """Return what a valid file describes; a pipeline is imported for that.
+
+    :raises InvalidInput: the file, or the pipeline that it names, can't be used.
+    """
+    if runtime_of(file) == SPARK:
+        declared = load_pipeline_application(file)
+        return pipeline_view(declared, pipeline_named(declared.pipeline))
+    application = load_application(file)
+    return application_view(application, topology_of(application))
+
+
+def permissions(file: Path, principals: Mapping[Role, str], servers: str) -> Document:
+    """Return the permissions that the roles of a file need, and the commands that give them.
+
+    :raises InvalidInput: the file, or the pipeline that it names, can't be used.
+    """
+    application, acls = _needed(file)
+    view = acls_view(acls, principals, servers)
+    return _warning(view, overreach(file, application.application_id, acls))
+
+
+def described_pipeline(file: Path) -> Document:
+    """Return the topics and the topology of a pipeline.
+
+    :raises InvalidInput: the file, or the pipeline that it names, can't be used.
+    """
+    application = load_pipeline_application(file)
+    return topology_view(application, pipeline_named(application.pipeline))
+
+
+def _needed(file: Path) -> tuple[Application | PipelineApplication, tuple[Acl, ...]]:
+    if runtime_of(file) == SPARK:
+        pipeline = load_pipeline_application(file)
+        return pipeline, pipeline_acls(pipeline, pipeline_named(pipeline.pipeline).topology)
+    application = load_application(file)
+    return application, needed_acls(application, topology_of(application))
+
+
+def _warning(document: Document, findings: Iterable[Finding]) -> Document:
+    """Put warnings behind everything else, where they are seen."""
+    warnings = list(map(str, findings))
+    closing = "\n".join([document.closing, *(f"warning: {each}" for each in warnings)])
+    return replace(document, data={**document.data, "warnings": warnings}, closing=closing)

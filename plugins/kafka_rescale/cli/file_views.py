@@ -1,0 +1,92 @@
+"""What the commands show of an application file and of its topology, without a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from kafka_rescale.cli.output import Document, Rows
+from kafka_rescale.core.application import Application
+from kafka_rescale.core.pipeline.builder import Pipeline
+from kafka_rescale.core.pipeline_application import PipelineApplication
+from kafka_rescale.core.topology import Topology, internal_topic
+
+
+def application_view(application: Application, topology: Topology) -> Document:
+    """Show a valid application file."""
+    listed, table = _sub_topologies(topology)
+    data = {
+        "application": application.application_id,
+        "mode": str(application.mode),
+        "partitions": application.partitions,
+        "subtopologies": listed,
+    }
+    wanted = f"{application.partitions} partitions wanted, mode {application.mode}"
+    text = f"{application.application_id}: the file is valid; {wanted}."
+    return Document(data, text, (table,))
+
+
+def pipeline_view(application: PipelineApplication, pipeline: Pipeline) -> Document:
+    """Show a valid application file of a pipeline."""
+    listed, table = _sub_topologies(pipeline.topology)
+    clients = [(c.client_id, application.threads_of(c), c.state_dir) for c in application.members]
+    header = ("client", "threads", "state.dir")
+    data = {
+        **_data(application),
+        "subtopologies": listed,
+        "clients": [dict(zip(header, row, strict=True)) for row in clients],
+    }
+    text = f"{application.application_id}: the file is valid; runtime spark, pipeline {application.pipeline}."
+    return Document(data, text, (table, Rows("Clients", header, clients)))
+
+
+def topology_view(application: PipelineApplication, pipeline: Pipeline) -> Document:
+    """Show the topics of a pipeline, and its topology as Kafka Streams would print it."""
+    header = ("topic", "role", "read by", "written by")
+    rows = list(_topics(application.application_id, pipeline))
+    data = {
+        **_data(application),
+        "subtopologies": _sub_topologies(pipeline.topology)[0],
+        "topics": [dict(zip(header, row, strict=True)) for row in rows],
+        "topology": pipeline.describe(),
+    }
+    text = f"{application.application_id}: runtime spark, pipeline {application.pipeline}."
+    return Document(data, text, (Rows("Topics", header, rows),), closing=pipeline.describe().rstrip())
+
+
+def _data(application: PipelineApplication) -> dict[str, Any]:
+    return {
+        "application": application.application_id,
+        "runtime": application.runtime,
+        "pipeline": application.pipeline,
+    }
+
+
+def _topics(application_id: str, pipeline: Pipeline) -> Iterator[tuple[str, str, str, str]]:
+    """Yield every topic by its full name, with the sub-topologies that read and that write it."""
+    topology = pipeline.topology
+    kinds = {
+        "input": [(topic, topic) for topic in topology.inputs],
+        "repartition": [(topic, internal_topic(application_id, topic)) for topic in sorted(topology.repartitions)],
+        "output": [(topic, topic) for topic in topology.outputs],
+    }
+    for kind, names in kinds.items():
+        for own, full in names:
+            read = (str(s.id) for s in topology.subtopologies if own in s.sources)
+            written = (str(s.id) for s in topology.subtopologies if own in s.sinks)
+            yield full, kind, ", ".join(read), ", ".join(written)
+    for part in pipeline.sub_topologies():
+        for store in part.stores:
+            if store.changelog_topic is not None:
+                name = f"{application_id}-{store.changelog_topic}"
+                yield name, f"changelog, {store.kind}", str(part.id), str(part.id)
+
+
+def _sub_topologies(topology: Topology) -> tuple[list[dict[str, object]], Rows]:
+    """Return the sub-topologies for programs and for people."""
+    found = topology.subtopologies
+    listed: list[dict[str, object]] = [
+        {"id": s.id, "sources": s.sources, "stores": s.stores, "sinks": s.sinks} for s in found
+    ]
+    rows = [(s.id, ", ".join(s.sources), ", ".join(s.stores), ", ".join(s.sinks)) for s in found]
+    return listed, Rows("Sub-topologies", ("id", "sources", "stores", "sinks"), rows)

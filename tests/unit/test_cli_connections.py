@@ -1,0 +1,136 @@
+"""Where the command line has its Kafka settings from, and the one line that it says if they can't be used."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
+from kafka_rescale.cli.exit_codes import OUTAGE, REFUSED
+from kafka_rescale.cli.main import main
+from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.settings_files import CONFIG_FILE_VARIABLE, CONFIG_VARIABLE
+
+from tests.support.application_files import write_application
+from tests.support.words_pipeline import write_pipeline
+
+Captured = pytest.CaptureFixture[str]
+AIRFLOW = "AIRFLOW_CONN_KAFKA_DEFAULT"
+NOWHERE = {"bootstrap.servers": "localhost:1"}
+NO_CA = {**NOWHERE, "security.protocol": "SSL", "ssl.ca.location": "/absent/ca.pem"}
+
+
+@pytest.fixture(autouse=True)
+def _nothing_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (CONFIG_FILE_VARIABLE, CONFIG_VARIABLE, AIRFLOW):
+        monkeypatch.delenv(name, raising=False)
+
+
+def line(capsys: Captured, code: int, *arguments: str) -> str:
+    """The only line that a command says."""
+    assert main(list(arguments)) == code
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    (only,) = captured.err.splitlines()
+    return only
+
+
+@pytest.mark.parametrize("write", [write_application, write_pipeline])
+def test_a_connection_that_airflow_does_not_know(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured, write: Any
+) -> None:
+    from airflow.sdk import BaseHook
+    from airflow.sdk.exceptions import AirflowNotFoundException
+
+    def unknown(conn_id: str) -> None:
+        raise AirflowNotFoundException(conn_id)
+
+    monkeypatch.setattr(BaseHook, "get_connection", unknown)
+    file = str(write(tmp_path, kafka_conn_id="kafka_typo"))
+    assert line(capsys, REFUSED, "status", file) == (
+        "Kafka connection 'kafka_typo': found no such connection in Airflow, no --config, and no settings in the "
+        "environment; expected librdkafka settings such as bootstrap.servers. Use --config FILE, set "
+        f"{CONFIG_FILE_VARIABLE} or AIRFLOW_CONN_KAFKA_TYPO, or correct `kafka_conn_id`."
+    )
+
+
+def test_airflow_that_can_not_be_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+    from airflow.sdk import BaseHook
+
+    def down(conn_id: str) -> None:
+        raise OSError("secret in a URL")
+
+    monkeypatch.setattr(BaseHook, "get_connection", down)
+    told = line(capsys, REFUSED, "status", str(write_application(tmp_path)))
+    assert "found no Airflow here (OSError), no --config" in told
+    assert "secret" not in told
+
+
+def settings(directory: Path, monkeypatch: pytest.MonkeyPatch, origin: str, config: dict[str, str]) -> list[str]:
+    """Put settings where a command finds them; returns its options."""
+    file = directory / "settings.json"
+    file.write_text(json.dumps(config))
+    if origin == "file":
+        return ["--config", str(file)]
+    if origin == "variable":
+        monkeypatch.setenv(CONFIG_FILE_VARIABLE, str(file))
+    elif origin == "text":
+        monkeypatch.setenv(CONFIG_VARIABLE, json.dumps(config))
+    else:
+        monkeypatch.setenv(AIRFLOW, json.dumps({"conn_type": "kafka", "extra": config}))
+    return []
+
+
+ORIGINS = {
+    "file": "--config DIRECTORY/settings.json",
+    "variable": f"{CONFIG_FILE_VARIABLE}=DIRECTORY/settings.json",
+    "text": CONFIG_VARIABLE,
+    "airflow": f"environment variable {AIRFLOW}",
+}
+
+
+@pytest.mark.parametrize("origin", ORIGINS)
+@pytest.mark.parametrize(
+    ("config", "told"),
+    [
+        ({}, ": found no bootstrap.servers; expected librdkafka settings such as"),
+        (NO_CA, ", ssl.ca.location: found /absent/ca.pem: No such file or directory; expected a file that"),
+    ],
+    ids=["no server", "no such certificate"],
+)
+def test_settings_that_can_not_be_used_are_told_with_where_they_are(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Captured,
+    origin: str,
+    config: dict[str, str],
+    told: str,
+) -> None:
+    options = settings(tmp_path, monkeypatch, origin, config)
+    said = line(capsys, REFUSED, "status", str(write_application(tmp_path)), *options)
+    assert said.replace(str(tmp_path), "DIRECTORY").startswith(ORIGINS[origin] + told)
+
+
+def test_the_hook_of_the_dags_checks_them_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(AIRFLOW, json.dumps({"conn_type": "kafka", "extra": NO_CA}))
+    with pytest.raises(
+        InvalidInput, match=r"Airflow connection 'kafka_default', ssl\.ca\.location: found /absent"
+    ):
+        KafkaRescaleHook(kafka_config_id="kafka_default").connection()
+
+
+@pytest.mark.parametrize("write", [write_application, write_pipeline])
+def test_nobody_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured, write: Any) -> None:
+    monkeypatch.setattr(KafkaConnection.check, "__defaults__", (1.0,))
+    options = settings(tmp_path, monkeypatch, "file", NOWHERE)
+    told = line(capsys, OUTAGE, "status", str(write(tmp_path)), *options)
+    assert told.startswith("Kafka connection to localhost:1: found ")
+    assert "; expected a broker that answers. Check bootstrap.servers" in told
+
+
+def test_a_missing_file_is_told_as_one(tmp_path: Path, capsys: Captured) -> None:
+    told = line(capsys, REFUSED, "status", str(write_application(tmp_path)), "--config", f"{tmp_path}/absent")
+    assert f"--config {tmp_path}/absent: found No such file or directory; expected JSON or lines" in told

@@ -1,0 +1,218 @@
+"""Spark jobs and the tasks around them speak to one cluster as one user; what says otherwise is refused first."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from kafka_rescale.airflow.kafka_for_spark import require_kafka_for_spark
+from kafka_rescale.airflow.operators import admin
+from kafka_rescale.airflow.operators.admin import PreflightOperator
+from kafka_rescale.airflow.operators.process import AssignOperator
+from kafka_rescale.airflow.operators.spark_submit import RescaleSparkSubmitOperator
+from kafka_rescale.core.acls import Role
+from kafka_rescale.core.errors import InvalidApplication, InvalidInput
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.operations import preflight, processing
+from kafka_rescale.operations.load import load_application, load_pipeline_application
+
+from tests.support.application_files import write_application
+from tests.support.words_pipeline import write_pipeline
+
+FILE, TEXT, EXPECTED = (f"KAFKA_RESCALE_KAFKA_{name}" for name in ("CONFIG_FILE", "CONFIG", "EXPECTED"))
+PASSWORD = "not-to-be-seen"
+KAFKA = {"bootstrap.servers": "a:9092,b:9092", "sasl.username": "copy", "sasl.password": PASSWORD}
+YARN = {"conn_type": "spark", "host": "yarn"}
+KUBERNETES = {"conn_type": "spark", "host": "k8s://https://k8s", "port": 6443}
+CLUSTER = {**KUBERNETES, "extra": {"deploy-mode": "cluster"}}
+LOCAL = {"conn_type": "spark", "host": "local[2]"}
+
+
+@pytest.fixture(autouse=True)
+def hooks(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The hooks that were asked to submit, instead of running spark-submit."""
+    from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
+
+    asked: list[Any] = []
+    for name in (FILE, TEXT, EXPECTED):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("X", "DEFAULT"):
+        monkeypatch.setenv(f"AIRFLOW_CONN_KAFKA_{name}", json.dumps({"conn_type": "kafka", "extra": KAFKA}))
+    monkeypatch.setattr("airflow.providers.apache.spark.hooks.spark_submit.kube_client", object(), raising=False)
+    monkeypatch.setattr(SparkSubmitHook, "submit", lambda hook, application: asked.append(hook))
+    monkeypatch.setattr(RescaleSparkSubmitOperator, "_package_zip", staticmethod(lambda directory: "package.zip"))
+    monkeypatch.setattr("kafka_rescale.airflow.operators.spark_submit.result_of", lambda *_: {})
+    return asked
+
+
+def spark(monkeypatch: pytest.MonkeyPatch, connection: dict[str, Any]) -> None:
+    for name in ("X", "DEFAULT"):
+        monkeypatch.setenv(f"AIRFLOW_CONN_SPARK_{name}", json.dumps(connection))
+
+
+def mounted(directory: Path, **changes: str) -> str:
+    file = directory / "kafka.json"
+    file.write_text(json.dumps({**KAFKA, **changes}))
+    return str(file)
+
+
+def submit(**arguments: Any) -> RescaleSparkSubmitOperator:
+    named = {"task_id": "t", "application_id": "x", "job": "restore", "stage": 2}
+    task = RescaleSparkSubmitOperator(**named, kafka_conn_id="kafka_x", conn_id="spark_x", **arguments)
+    run = SimpleNamespace(dag_id="expand_x", run_id="manual__1")
+    context: Any = {"dag_run": run, "ti": SimpleNamespace(try_number=1)}
+    task.execute(context)
+    return task
+
+
+@pytest.mark.parametrize("connection", [LOCAL, YARN, CLUSTER, KUBERNETES])
+def test_a_file_is_only_named_and_reaches_the_driver_wherever_it_runs(
+    hooks: list[Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, connection: dict[str, Any]
+) -> None:
+    spark(monkeypatch, connection)
+    task = submit(kafka_config_file=mounted(tmp_path))
+    command = hooks[0]._build_spark_submit_command("restore.py")
+    environment = hooks[0]._env
+    assert environment[FILE] == str(tmp_path / "kafka.json")
+    assert TEXT not in environment
+    assert json.loads(environment[EXPECTED])["bootstrap.servers"] == KAFKA["bootstrap.servers"]
+    rendered = {name: getattr(task, name) for name in task.template_fields}
+    assert PASSWORD not in f"{command} {environment} {rendered}"
+
+
+def test_where_the_environment_is_private_the_connection_is_used_and_no_file_for_all(
+    hooks: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spark(monkeypatch, LOCAL)
+    monkeypatch.setenv(FILE, "/of/another/cluster.json")
+    submit()
+    hooks[0]._build_spark_submit_command("restore.py")
+    assert json.loads(hooks[0]._env[TEXT]) == KAFKA
+    assert hooks[0]._env[FILE] == ""
+
+
+CONTRADICTIONS = [
+    ({"bootstrap.servers": "c:9092"}, "found bootstrap.servers 'c:9092'; expected 'a:9092,b:9092' of Airflow"),
+    ({"sasl.username": "admin"}, "found sasl.username 'admin'; expected 'copy' of Airflow connection 'kafka_x'"),
+    ({"sasl.password": "an old one"}, "found another sasl.password; expected the one of Airflow"),
+]
+
+
+@pytest.mark.parametrize(("changes", "message"), CONTRADICTIONS)
+@pytest.mark.parametrize("connection", [YARN, CLUSTER], ids=["client", "cluster"])
+def test_a_file_that_contradicts_the_connection_is_refused_before_anything_is_submitted(
+    hooks: list[Any],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    changes: dict[str, str],
+    message: str,
+    connection: dict[str, Any],
+) -> None:
+    spark(monkeypatch, connection)
+    monkeypatch.setenv(FILE, mounted(tmp_path, **changes))
+    with pytest.raises(InvalidInput) as refused:
+        submit()
+    assert message in str(refused.value)
+    assert str(tmp_path / "kafka.json") in refused.value.what
+    assert PASSWORD not in str(refused.value)
+    assert "an old one" not in str(refused.value)
+    assert hooks == []
+
+
+def test_servers_may_come_in_another_order(
+    hooks: list[Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    spark(monkeypatch, YARN)
+    submit(kafka_config_file=mounted(tmp_path, **{"bootstrap.servers": "b:9092, a:9092"}))
+    assert len(hooks) == 1
+
+
+def test_a_file_that_is_missing_is_refused_where_the_driver_runs_here(
+    hooks: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spark(monkeypatch, YARN)
+    with pytest.raises(InvalidInput, match=r"/not/here\.json: found No such file"):
+        submit(kafka_config_file="/not/here.json")
+    spark(monkeypatch, CLUSTER)
+    submit(kafka_config_file="/not/here.json")
+    assert len(hooks) == 1
+
+
+def test_what_can_not_be_seen_from_here_is_checked_by_the_job(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv(FILE, mounted(tmp_path))
+    monkeypatch.setenv(EXPECTED, json.dumps({"bootstrap.servers": "b:9092,a:9092", "sasl.username": "copy"}))
+    assert KafkaConnection.from_environment().config == KAFKA
+    monkeypatch.setenv(EXPECTED, json.dumps({"bootstrap.servers": "c:9092", "sasl.username": "copy"}))
+    with pytest.raises(InvalidInput, match=r"found bootstrap\.servers 'a:9092,b:9092'; expected 'c:9092' of the"):
+        KafkaConnection.from_environment()
+
+
+def test_one_file_for_all_is_none_for_a_role_with_a_connection_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    spark(monkeypatch, CLUSTER)
+    monkeypatch.setenv(FILE, "/for/all.json")
+    connections = {Role.VERIFY: KafkaConnection(KAFKA)}
+    own: dict[str, Any] = {"kafka_conn_ids": {"verify": "kafka_x"}}
+    with pytest.raises(InvalidInput, match=r"/for/all\.json, one file for all, while Airflow connection 'k"):
+        require_kafka_for_spark(
+            load_application(write_application(tmp_path, **own)), connections, ["spark_default"]
+        )
+    own["kafka_config_files"] = {"verify": "/for/verify.json"}
+    require_kafka_for_spark(load_application(write_application(tmp_path, **own)), connections, ["spark_default"])
+
+
+def test_a_file_that_no_job_would_use_is_a_mistake(tmp_path: Path) -> None:
+    files = {"kafka_config_files": {"plan": "/x"}}
+    with pytest.raises(InvalidApplication, match="kafka_config_files: found a file of role plan; expected"):
+        load_application(write_application(tmp_path, **files))
+    with pytest.raises(InvalidApplication, match="found a file of role plan; expected files of copy, which"):
+        load_pipeline_application(write_pipeline(tmp_path, **files))
+
+
+def test_a_preflight_warns_of_permissions_that_cover_another_application(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    told: list[str] = []
+    spark(monkeypatch, LOCAL)
+    monkeypatch.setattr(preflight, "preflight", lambda *_, **__: preflight.Preflight(None, True, ()))
+    monkeypatch.setattr(admin, "require_spark_files", lambda: "")
+    file = write_application(tmp_path, application_id="orders")
+    write_application(tmp_path, application_id="orders-eu")
+    task = PreflightOperator(task_id="preflight", application_file=str(file))
+    monkeypatch.setattr(task.log, "warning", lambda form, *values: told.append(form % values))
+    context: Any = {"dag_run": SimpleNamespace(dag_id="expand_orders", run_id="manual__1")}
+    task.execute(context)
+    assert [line for line in told if "found that they cover orders-eu" in line]
+
+
+def test_an_expansion_is_refused_in_its_preflight(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked: list[Any] = []
+    spark(monkeypatch, YARN)
+    monkeypatch.setattr(preflight, "preflight", lambda *given, **_: asked.append(given))
+    monkeypatch.setattr(admin, "require_spark_files", lambda: "")
+    monkeypatch.setenv(FILE, mounted(tmp_path, **CONTRADICTIONS[0][0]))
+    task = PreflightOperator(task_id="preflight", application_file=str(write_application(tmp_path)))
+    context: Any = {"dag_run": SimpleNamespace(dag_id="expand_x", run_id="manual__1")}
+    with pytest.raises(InvalidInput, match=r"found bootstrap\.servers 'c:9092'"):
+        task.execute(context)
+    assert asked == []
+
+
+def test_a_run_of_a_pipeline_is_refused_before_its_topics_are_made(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked: list[Any] = []
+    spark(monkeypatch, YARN)
+    monkeypatch.setattr(processing, "prepare", lambda *given: asked.append(given))
+    monkeypatch.setenv(FILE, mounted(tmp_path, **CONTRADICTIONS[0][0]))
+    task = AssignOperator(task_id="assign", application_file=str(write_pipeline(tmp_path)))
+    context: Any = {"dag_run": SimpleNamespace(dag_id="process_words", run_id="manual__1"), "params": {}}
+    with pytest.raises(InvalidInput, match=r"found bootstrap\.servers 'c:9092'"):
+        task.execute(context)
+    assert asked == []
