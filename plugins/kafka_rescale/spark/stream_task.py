@@ -89,6 +89,7 @@ class StreamTask:
         self._producer, self._consumer, self._clock = producer, consumer, clock
         self._begun = beginning(connection, work, subtopology, consumer)
         self._positions: Mapping[TopicPartition, int] = self._begun.positions
+        self._mark = self._begun.mark.model_dump_json()
         logs, place = self._begun.changelogs, (work.state_dir, work.application_id, work.task)
         self._stores = {
             store.name: LoggedStore(
@@ -130,6 +131,7 @@ class StreamTask:
             stream_time_ms=self._stream_time,
             seconds=round(seconds, 3),
             let_go=self._moved,
+            mark=self._mark,
         )
 
     def _processor(self) -> TaskProcessor:
@@ -181,10 +183,10 @@ class StreamTask:
         """
         at_ms = self._clock()
         as_of = self._work.processors if processors is None else processors
-        metadata = TaskMark(at_ms=at_ms, checkpoint=checkpoint, processors=as_of).model_dump_json()
-        offsets = [KafkaPartition(*source, at, metadata=metadata) for source, at in positions.items()]
+        mark = TaskMark(at_ms=at_ms, checkpoint=checkpoint, processors=as_of).model_dump_json()
+        offsets = [KafkaPartition(*source, at, metadata=mark) for source, at in positions.items()]
         self._producer.commit(offsets, self._consumer)
-        self._positions = positions
+        self._positions, self._mark = positions, mark
         self._transactions += 1
         for store in self._stores.values():
             store.committed(at_ms)

@@ -94,6 +94,7 @@ class TaskDone:
     :param dropped: records that the pipeline has passed over.
     :param stream_time_ms: highest timestamp processed so far, -1 for none.
     :param let_go: keys that belong to a new processor by now, and were deleted here.
+    :param mark: what is committed beside the offsets, as JSON.
     """
 
     task: TaskId
@@ -107,3 +108,4 @@ class TaskDone:
     stream_time_ms: int
     seconds: float
     let_go: int = 0
+    mark: str = field(default="", repr=False)

@@ -110,7 +110,16 @@ def _observed(
         )
     if count > earlier and part.stores:
         _require_linear(topic, earlier, count, processors, declared)
-    return SourceTopic(partitions=count, grown_at_ms=at_ms if count > earlier else 0)
+    grown_at_ms = at_ms if count > earlier else 0
+    if last is None:
+        return SourceTopic(partitions=count, grown_at_ms=grown_at_ms, first=count, since_ms=at_ms)
+    grown = {
+        "partitions": count,
+        "grown_at_ms": grown_at_ms,
+        "settled": {},
+        "first": last.first or last.partitions,
+    }
+    return last.model_copy(update=grown)
 
 
 def _require_linear(topic: str, earlier: int, count: int, processors: ProcessorCounts, declared: Declared) -> None:
