@@ -16,8 +16,9 @@ from confluent_kafka import Consumer, Message
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from kafka_rescale.core.cluster import TopicPartition
+from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.pipeline.task import StoreDefinition
-from kafka_rescale.core.processing.state_copies import CopyMark, NewTask, Restored
+from kafka_rescale.core.processing.state_copies import NO_POSITION, CopyMark, NewTask, Restored
 from kafka_rescale.core.processing.task_state import SavedState, objection
 from kafka_rescale.kafka.changelogs import changelog_as_seen
 from kafka_rescale.kafka.connection import KafkaConnection
@@ -62,23 +63,33 @@ class StateCopy:
         :param every: records read per transaction.
         :raises Fenced: a newer copy has begun.
         :raises Outage: the brokers don't answer.
+        :raises UnsafeState: deletions may have been compacted away before they were read.
         """
         deadline, copied = time.monotonic() + seconds, 0
         for store in self._task.stores:
+            asked_ms = self._clock()
             found = self.positions()[store.name]
             if found.mark.is_final and not is_final:
                 continue
             if found.objection:
-                copied += self._anew(store, found, every, is_final)
+                copied += self._anew(store, found, every, is_final, asked_ms)
             else:
-                copied += self._further(store, found, every, deadline, is_final)
+                copied += self._further(store, found, every, deadline, is_final, asked_ms)
         return copied
 
     def _further(
-        self, store: StoreDefinition, found: Restored, every: int, deadline: float, is_final: bool
+        self,
+        store: StoreDefinition,
+        found: Restored,
+        every: int,
+        deadline: float,
+        is_final: bool,
+        asked_ms: int,
     ) -> int:
-        mark = found.mark.model_copy(update={"as_of_ms": self._clock(), "is_final": is_final})
-        mark = mark.model_copy(update={"topic_id": self._topic_id(found)})
+        mark = found.mark.going_on(self._topic_id(found), asked_ms, is_final=is_final)
+        if not found.mark.as_of_ms:
+            # Before anything is written: whoever finds records and no position reads everything again.
+            self._commit(found.source, found.to, mark)
         at, pending, copied = found.to, 0, 0
         for batch in self._batches(found):
             copied += self._write(store, batch)
@@ -89,15 +100,18 @@ class StateCopy:
                 pending = 0
             if is_late:
                 return copied
-        self._commit(found.source, found.end, mark.model_copy(update={"copied": found.mark.copied + copied}))
+        if self.positions()[store.name].objection:
+            return copied + self._anew(store, found, every, is_final, asked_ms)
+        mark = mark.at_the_end(asked_ms).model_copy(update={"copied": found.mark.copied + copied})
+        self._commit(found.source, found.end, mark)
         return copied
 
-    def _anew(self, store: StoreDefinition, found: Restored, every: int, is_final: bool) -> int:
+    def _anew(self, store: StoreDefinition, found: Restored, every: int, is_final: bool, asked_ms: int) -> int:
         """Read everything again, and delete what was copied before and is not there any more.
 
         Until then T2 is one that is of no use: half of it would not say which deletions are still to come.
         """
-        began, copied, pending = self._clock(), 0, 0
+        copied, pending = 0, 0
         seen: set[bytes] = set()
         beginning = replace(found, to=0)
         for batch in self._batches(beginning):
@@ -109,9 +123,23 @@ class StateCopy:
         for key, timestamp in self._copied_before(store, seen):
             with self.producer.transaction():
                 self._produce(store, key, None, timestamp, None)
-        mark = CopyMark(topic_id=self._topic_id(found), as_of_ms=began, copied=copied, is_final=is_final)
+        self._require_fast(found, asked_ms)
+        mark = CopyMark(topic_id=self._topic_id(found), as_of_ms=asked_ms, copied=copied, is_final=is_final)
         self._commit(found.source, found.end, mark)
         return copied
+
+    def _require_fast(self, found: Restored, asked_ms: int) -> None:
+        """Refuse what was read so slowly that deletions may have gone before they were read."""
+        allowed = changelog_as_seen(self._consumer, found.source, self._task.topics[found.source[0]]).tombstone_ms
+        age = self._clock() - asked_ms
+        if allowed is not None and age >= allowed:
+            raise UnsafeState(
+                f"changelog {found.source[0]} partition {found.source[1]}",
+                found=f"{age:,} ms to read it",
+                expected=f"less than its delete.retention.ms, {allowed:,}",
+                remedy="Raise delete.retention.ms of the changelog; T2 was not committed, and the next pass reads "
+                "it again.",
+            )
 
     def _copied_before(self, store: StoreDefinition, seen: set[bytes]) -> Iterator[tuple[bytes, int]]:
         topic, own = self._task.changelog(store), self._task.task.partition
@@ -170,7 +198,8 @@ def _position(
 ) -> Restored:
     log = changelog_as_seen(consumer, source, task.topics[source[0]])
     if known is None:
-        return Restored(source, log.begin, log.end, CopyMark())
+        own = log_range(consumer, (source[0], task.task.partition))
+        return Restored(source, log.begin, log.end, CopyMark(), NO_POSITION if own.end > 0 else "")
     offset, mark = known[0], CopyMark.of(known[1])
     saved = SavedState(
         topic=source[0], topic_id=mark.topic_id, partition=source[1], position=offset, as_of_ms=mark.as_of_ms
