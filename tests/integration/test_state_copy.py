@@ -89,7 +89,14 @@ def test_a_copy_whose_position_is_lost_keeps_nothing_that_was_deleted(live: Grow
     assert key not in live.state()[2]
 
 
-def test_a_changelog_that_is_read_too_slowly_is_refused(live: Growing) -> None:
+def test_a_changelog_that_is_read_too_slowly_is_refused_and_no_transaction_waits_for_that(
+    live: Growing, monkeypatch: pytest.MonkeyPatch
+) -> None:
     copied_long_ago(live)
+    monkeypatch.setattr(state_copy, "BATCH", 10)
+    monkeypatch.setattr(state_copy, "COMMIT_SECONDS", 0.0)
+    commits, commit = [], TaskProducer.commit
+    monkeypatch.setattr(TaskProducer, "commit", lambda *said: (commits.append(said), commit(*said)))
     with pytest.raises(UnsafeState, match=r"ms to read it.*delete.retention.ms"):
         passed(live, NOW, ends_at_ms=NOW + DAY_MS)
+    assert len(commits) > len(live.state()[0]) / 10 > 2

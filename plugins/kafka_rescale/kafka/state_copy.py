@@ -7,7 +7,7 @@ processor warms up, the existing one goes on writing; T1 is where it has stopped
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -20,9 +20,11 @@ from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.pipeline.task import StoreDefinition
 from kafka_rescale.core.processing.state_copies import NO_POSITION, CopyMark, NewTask, Restored
 from kafka_rescale.core.processing.task_state import SavedState, objection
+from kafka_rescale.kafka.batches import batch_of
 from kafka_rescale.kafka.changelogs import changelog_as_seen
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_marks import copy_consumer, read_committed
+from kafka_rescale.kafka.copy_producer import COMMIT_SECONDS
 from kafka_rescale.kafka.copy_start import log_range
 from kafka_rescale.kafka.range_reader import read_ranges
 from kafka_rescale.kafka.task_producer import TaskProducer
@@ -95,7 +97,7 @@ class StateCopy:
             copied += self._write(store, batch)
             at, pending = (batch[-1].offset() or 0) + 1, pending + len(batch)
             is_late = not is_final and time.monotonic() > deadline
-            if pending >= every or is_late:
+            if pending >= every or is_late or self.producer.open_seconds >= COMMIT_SECONDS:
                 self._commit(found.source, at, mark.model_copy(update={"copied": found.mark.copied + copied}))
                 pending = 0
             if is_late:
@@ -117,12 +119,17 @@ class StateCopy:
         for batch in self._batches(beginning):
             copied += self._write(store, batch, seen)
             pending += len(batch)
-            if pending >= every:
+            if pending >= every or self.producer.open_seconds >= COMMIT_SECONDS:
                 self._commit(found.source, 0, CopyMark())
                 pending = 0
-        for key, timestamp in self._copied_before(store, seen):
+        self._commit(found.source, 0, CopyMark())
+        gone = self._copied_before(store, seen)
+        while deleted := list(islice(gone, BATCH)):
             with self.producer.transaction():
-                self._produce(store, key, None, timestamp, None)
+                for key, timestamp in deleted:
+                    self._produce(store, key, None, timestamp, None)
+            if self.producer.open_seconds >= COMMIT_SECONDS:
+                self._commit(found.source, 0, CopyMark())
         self._require_fast(found, asked_ms)
         mark = CopyMark(topic_id=self._topic_id(found), as_of_ms=asked_ms, copied=copied, is_final=is_final)
         self._commit(found.source, found.end, mark)
@@ -150,13 +157,13 @@ class StateCopy:
             live[key] = message.timestamp()[1]
         yield from ((key, at) for key, at in live.items() if key not in seen)
 
-    def _batches(self, found: Restored) -> Iterator[tuple[Message, ...]]:
+    def _batches(self, found: Restored) -> Iterator[list[Message]]:
         topic, partition = found.source
         ranges = {partition: (found.to, found.end)}
         messages = read_ranges(self._connection, topic, ranges, may_be_deleted=True)
-        return iter(lambda: tuple(islice(messages, BATCH)), ())
+        return iter(lambda: batch_of(messages, BATCH, COMMIT_SECONDS), [])
 
-    def _write(self, store: StoreDefinition, batch: tuple[Message, ...], seen: set[bytes] | None = None) -> int:
+    def _write(self, store: StoreDefinition, batch: Sequence[Message], seen: set[bytes] | None = None) -> int:
         keys: list[Any] = [message.key() for message in batch]
         chosen = [m for m, is_mine in zip(batch, self._task.wanted(store, keys), strict=True) if is_mine]
         with self.producer.transaction():

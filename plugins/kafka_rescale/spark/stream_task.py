@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from itertools import islice
 
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as KafkaPartition
@@ -22,6 +21,7 @@ from kafka_rescale.core.errors import Outage
 from kafka_rescale.core.pipeline.task import StoreView, SubTopology, TaskProcessor
 from kafka_rescale.core.processing.expiry import Expiry
 from kafka_rescale.core.processing.task_state import TaskMark
+from kafka_rescale.kafka.batches import BatchSize, batch_of
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_marks import copy_consumer
 from kafka_rescale.kafka.copy_producer import Rewound
@@ -148,11 +148,14 @@ class StreamTask:
         waiting = holds(self._connection, self._work.grown, begins, ends)
         source = TaskInput(self._consumer, begins, ends, waiting)
         records = records_of(source.records(), self._work)
-        while batch := list(islice(records, limits.batch_records)):
+        size = BatchSize(limits.batch_records, limits.seconds)
+        while batch := batch_of(records, size.now, limits.seconds):
+            handed = time.monotonic()
             check_places(batch, self._work)
             with self._producer.transaction():
                 emitted = processed(processor, batch, self._work.backfill)
                 write(self._producer, emitted, self._work)
+            size.took(len(batch), time.monotonic() - handed)
             self._emitted += len(emitted)
             pending += len(batch)
             self._records += len(batch)

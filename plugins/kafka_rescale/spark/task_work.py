@@ -24,7 +24,7 @@ def transactional_id(application_id: str, task: object) -> str:
 class TaskLimits:
     """How large transactions are.
 
-    :param batch_records: handed to the processor at a time.
+    :param batch_records: handed to the processor at a time; fewer where these take longer than ``seconds``.
     :param records: of the inputs, after which a transaction is committed,
     :param seconds: or after this time; the brokers abort one of 60 s.
     :param renew_ms: offsets are committed again after this time without any record, so that they don't expire.
