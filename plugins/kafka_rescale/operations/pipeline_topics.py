@@ -10,7 +10,7 @@ from kafka_rescale.core.pipeline.builder import Pipeline
 from kafka_rescale.core.pipeline.task import SubTopology
 from kafka_rescale.core.pipeline_application import PipelineApplication
 from kafka_rescale.core.processing.backfill import Backfill, topics_of
-from kafka_rescale.core.processing.growth import Declared, observed
+from kafka_rescale.core.processing.growth import Declared, observed, require_copartitioned
 from kafka_rescale.core.processing.internal_topics import KEEP_ALL, internal_topics
 from kafka_rescale.core.processing.processors_record import PipelineProcessors, ProcessorCounts
 from kafka_rescale.kafka.admin import ClusterAdmin
@@ -65,10 +65,16 @@ class PipelineTopics:
         self._at_ms = now_ms()
 
     def record(self, known: PipelineProcessors) -> PipelineProcessors:
-        """Return the record as of now."""
+        """Return the record as of now.
+
+        :raises Refused: a topic has changed in a way that would tear keys from their state, or topics that are
+            joined have different counts.
+        """
         known = self._with_those_of_older_versions(known)
         anew = {part.id for part in self.parts if self._begins_anew(part, known)}
-        found = observed(known, self.parts, self.counts(known, anew), self.declared, anew, self._at_ms)
+        counts = self.counts(known, anew)
+        found = observed(known, self.parts, counts, self.declared, anew, self._at_ms)
+        require_copartitioned(self.pipeline, found, counts, self.declared)
         # Whoever deletes all changelogs begins the pipeline anew, also what of it has no state.
         every = [name for part in self.parts for name in self._changelogs(part)]
         return found if not every or self._existing.keys() & set(every) else found.forgotten(self._at_ms)

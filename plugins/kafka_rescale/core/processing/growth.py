@@ -177,6 +177,27 @@ def initial_counts(
     return {**declared.linear, **read}
 
 
+def require_copartitioned(
+    pipeline: Pipeline, record: PipelineProcessors, counts: Mapping[str, int], declared: Declared
+) -> None:
+    """Refuse joins of topics whose keys were placed over different counts: what belongs together would not meet.
+
+    What is placed by linear hashing may have grown, one topic before the other: its initial count is what counts.
+
+    :param counts: partitions of every source topic, by the pipeline's own names.
+    :raises Refused: joined topics have different counts.
+    """
+    read = {topic: part for part in pipeline.sub_topologies() for topic in part.sources}
+
+    def placed_over(topic: str) -> int:
+        if topic not in declared.repartitions:
+            return declared.linear.get(topic, counts[topic])
+        # Tasks write it by linear hashing over this, unless it has fewer partitions.
+        return min(record.sub_topologies[read[topic].id].initial, counts[topic])
+
+    pipeline.check_copartitioned({topic: placed_over(topic) for topic in read})
+
+
 def require_order(
     live: PipelineProcessors, found: PipelineProcessors, parts: Iterable[SubTopology], declared: Declared
 ) -> None:
