@@ -192,6 +192,22 @@ def test_names_that_are_used_again_mean_the_thread_of_the_beginning_of_the_run()
     assert all(thread.replaces == "" for thread in rebalanced(now, A, B).threads)
 
 
+def test_a_thread_that_was_asked_to_end_has_its_tasks_until_the_run_has_ended() -> None:
+    """Whether another one dies beside it, or it itself: it is not counted as dead, and nobody takes its place."""
+    asked, leaving = thread_removed(FIRST, "a")
+    assert leaving is not None
+    (other,) = {thread.name for thread in record(FIRST, "a").threads} - {leaving}
+    after = thread_died(asked, other, Decision.REPLACE_THREAD)
+    assert after.tasks_of(leaving, [0, 1]) == FIRST.tasks_of(leaving, [0, 1])
+    assert after.thread_for(leaving) == leaving
+    assert after.tasks_of(after.thread_for(other), [0, 1]) == FIRST.tasks_of(other, [0, 1])
+    assert record(after, "a").failed_stream_threads == 1
+    assert thread_died(after, leaving, Decision.REPLACE_THREAD) == after
+    following = rebalanced(after, A, B)
+    assert leaving not in {thread.name for thread in record(following, "a").threads}
+    assert len(record(following, "a").running) == 1
+
+
 def test_the_handler_can_shut_down_the_client() -> None:
     after = thread_died(FIRST, FIRST.threads[0].name, Decision.SHUTDOWN_CLIENT)
     assert record(after, "a").state is State.PENDING_ERROR
