@@ -14,8 +14,8 @@ def thread_died(processing: Processing, name: str, decision: Decision) -> Proces
     """Return the record after the death of a thread; as it was if there is no such thread (any more).
 
     A new thread takes over all that a replaced one had, at once. Whoever is shut down keeps its tasks for the rest
-    of this run, in which nobody else may have them; the next run's rebalance gives them to others. So does a thread
-    that was asked to end: what is left of it is done in its own name, and nobody takes its place.
+    of this run, in which nobody else may have them; the next run's rebalance gives them to others. So does a
+    thread that was asked to end: what is left of it is done in its own name, and nobody takes its place.
     """
     record = processing.client(client_of(name))
     states = {thread.name: thread.state for thread in record.threads} if record is not None else {}

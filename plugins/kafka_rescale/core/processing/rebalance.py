@@ -86,6 +86,7 @@ class Rebalance:
             clients=tuple(changed),
             movements=tuple(movements),
             revoked=tuple(sorted({str(task) for tasks in step.revoke.values() for task in tasks})),
+            adjusted_by=before.adjusted_by,
         )
 
     def _target(self, records: Mapping[str, ClientRecord]) -> Assignment:
