@@ -138,9 +138,9 @@ def test_the_type_of_a_column_is_that_of_the_serde_whatever_a_batch_holds(
     assert [each.value for each in emitted] == encoded
 
 
-def test_a_batch_of_tombstones_has_the_methods_of_its_type() -> None:
+def test_functions_of_strings_take_a_batch_of_nothing_but_tombstones() -> None:
     builder = StreamsBuilder()
-    upper = on_pandas(lambda v: v.str.upper())
+    upper = on_arrow(pc.utf8_upper)
     builder.stream("in", value=STRING).map_values(upper, value=STRING).to("out")
     task = PipelineDriver(builder.build()).tasks[0]
     assert [e.value for e in task.process_batch([Record("in", 0, 0, 0, None, None)])] == [None]
