@@ -100,10 +100,14 @@ def _commands() -> Iterator[str]:
     yield f"`python -m kafka_rescale COMMAND FILE`. {root.help}"
     yield "Exit codes: 0, 1 findings or unsafe state, 2 invalid input or refused, 3 outage.\n"
     rows = []
+    options = {n: [p for p in c.params if p.param_type_name == "option"] for n, c in root.commands.items()}
+    shared = set.intersection(*({o.name for o in of} for of in options.values()))
     for name, command in root.commands.items():
+        told = [o for o in options[name] if o.name not in shared]
         rows.append((f"**`{name}`**", "", command.help))
-        options = [p for p in command.params if p.param_type_name == "option"]
-        rows += [(f"`{o.opts[0]}`", _default(o.default), o.help or "") for o in options if o.name != "help"]
+        rows += [(f"`{o.opts[0]}`", _default(o.default), o.help or "") for o in told]
+    every = [o for o in next(iter(options.values())) if o.name in shared - {"help"}]
+    yield f"Every command has {'; '.join(f'`{o.opts[0]}`: {o.help}' for o in every)}\n"
     yield table(("command, option", "default", ""), rows)
 
 

@@ -10,6 +10,7 @@ from confluent_kafka import Producer
 from kafka_rescale.core.errors import Outage, Refused
 from kafka_rescale.core.pipeline import LONG
 from kafka_rescale.core.pipeline_application import PipelineApplication
+from kafka_rescale.core.processing.adjustments import Adjustments
 from kafka_rescale.core.processing.request import ProcessRequest
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka.admin import ClusterAdmin
@@ -118,3 +119,17 @@ def test_threads_are_added_and_removed_between_runs(
     third = prepare(application, connection, "process/3").processing
     assert [(t.name[-1], len(t.tasks)) for t in third.threads] == [("2", 4)]
     assert add_stream_thread(unique, connection) == f"{unique}-StreamThread-1", "the lowest index that is free"
+
+
+def test_an_older_run_that_is_cleared_repeats_nothing_that_was_asked_for(
+    connection: KafkaConnection, unique: str, tmp_path: Path
+) -> None:
+    admin, application = ClusterAdmin(connection), declared(tmp_path, unique)
+    for topic in ("lines", "counted"):
+        admin.ensure_topic(topic, 2, 1, {"retention.ms": "-1"})
+    asked = Adjustments(add_to=unique)
+    prepare(application, connection, "process/1")
+    assert len(prepare(application, connection, "process/2", asked).processing.running) == 2
+    assert len(prepare(application, connection, "process/3").processing.running) == 2
+    cleared = prepare(application, connection, "process/2", asked).processing
+    assert (cleared.run, len(cleared.running)) == ("process/2", 2)

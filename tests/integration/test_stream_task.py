@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,11 +11,14 @@ from pathlib import Path
 import pytest
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.partitioners import partitioner_named
+from kafka_rescale.core.pipeline.task import Emitted, Record
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.task_producer import TaskProducer
+from kafka_rescale.spark.task_work import TaskLimits
 
 from tests.support.counted import SMALL, T0, Counted, write
+from tests.support.counting_pipeline import CountingProcessor
 
 pytestmark = pytest.mark.integration
 
@@ -162,3 +166,19 @@ def test_a_record_without_a_real_timestamp_is_not_given_another_one(counted: Cou
     with pytest.raises(UnsafeState, match="timestamp 0"), producer.transaction():
         producer.produce(counted.names["out"], b"v", b"k", 0, timestamp=0)
     producer.abort()
+
+
+def test_transactions_end_by_time_however_long_a_record_takes(
+    counted: Counted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    processed = CountingProcessor.process
+
+    def slowly(self: CountingProcessor, record: Record) -> list[Emitted]:
+        time.sleep(0.02)
+        return processed(self, record)
+
+    monkeypatch.setattr(CountingProcessor, "process", slowly)
+    write(counted.connection, counted.name, made(0, 100))
+    done = counted.run(TaskLimits(seconds=0.1))
+    assert [d.records for d in done] == [50, 50]
+    assert all(d.transactions >= 5 for d in done)

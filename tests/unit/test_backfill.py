@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 from kafka_rescale.airflow.backfills import END, START, generation_of
 from kafka_rescale.core.errors import InvalidInput, Refused
+from kafka_rescale.core.pipeline import STRING, JoinWindows, StreamsBuilder
 from kafka_rescale.core.pipeline.task import Emitted, Record
 from kafka_rescale.core.pipeline_application import PipelineApplication
 from kafka_rescale.core.processing.backfill import Backfill, backfill_of, first_needed, require_history
@@ -19,6 +21,7 @@ from kafka_rescale.operations.backfills import require_live
 from kafka_rescale.operations.load import load_pipeline_application
 from kafka_rescale.spark.task_records import processed
 
+from tests.support.pipeline_driver import PipelineDriver
 from tests.support.words_pipeline import words, write_pipeline
 
 DAY = ("2026-01-02T00:00:00+00:00", "2026-01-03T00:00:00+00:00")
@@ -137,3 +140,17 @@ def test_records_before_the_interval_make_state_and_no_output() -> None:
     assert [at for topic, at in written if topic == "out"] == [12, 11]
     assert [at for topic, at in written if topic != "out"] == [1, 12, 5, 11]
     assert len(processed(processor, batch, None)) == 8
+
+
+def test_what_a_late_record_makes_of_records_of_the_interval_is_written() -> None:
+    """A join has the later time of its two records: if that is in the interval, no other backfill writes it."""
+    day = Backfill(start_ms=10, end_ms=20, outputs={"out": "again"})
+    builder = StreamsBuilder()
+    left, right = (builder.stream(name, key=STRING, value=STRING) for name in ("left", "right"))
+    near = JoinWindows.of(timedelta(milliseconds=5))
+    left.join(right, lambda one, other: one + other, near).to("out", value=STRING)
+    processor = PipelineDriver(builder.build()).tasks[0]
+    times = (("left", 12, b"a"), ("right", 9, b"b"), ("right", 8, b"c"), ("left", 4, b"d"))
+    batch = [Record(topic, 0, i, at, b"k", value) for i, (topic, at, value) in enumerate(times)]
+    written = [(e.value, e.timestamp_ms) for e in processed(processor, batch, day)]
+    assert written == [(b"ab", 12), (b"ac", 12)], "what is wholly before the interval is not"

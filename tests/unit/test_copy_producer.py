@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
-from kafka_rescale.core.errors import Fenced
+from kafka_rescale.core.errors import Fenced, Outage
 from kafka_rescale.kafka import copy_producer
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_producer import Rewound, UnitProducer
@@ -15,6 +15,7 @@ from kafka_rescale.kafka.copy_producer import Rewound, UnitProducer
 class Client:
     """A producer of the library; what it loses, it says to whoever aborts."""
 
+    refusal: KafkaError | None = None
     lost: KafkaError | None = None
 
     def __init__(self, _: dict[str, Any]) -> None:
@@ -29,6 +30,10 @@ class Client:
         self.calls.append("abort")
         if self.lost is not None:
             raise KafkaException(self.lost)
+
+    def produce(self, *_: Any, **__: Any) -> None:
+        if self.refusal is not None:
+            raise KafkaException(self.refusal)
 
     def poll(self, _: float) -> None:
         raise SystemError("<method 'poll' of 'cimpl.Producer' objects> returned NULL without setting an exception")
@@ -53,3 +58,28 @@ def test_where_nothing_was_fatal_the_transaction_is_aborted_and_begun_again(prod
             pass
     client: Any = producer._producer
     assert client.calls == ["begin", "abort"] * 2
+
+
+@pytest.mark.parametrize("code", [KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH])
+@pytest.mark.parametrize(
+    ("seconds", "error", "found"), [(59, Fenced, "newest attempt"), (61, Outage, "open for 61 s, and was aborted")]
+)
+def test_a_transaction_that_was_open_for_too_long_is_not_told_to_be_fenced(
+    producer: UnitProducer,
+    monkeypatch: pytest.MonkeyPatch,
+    code: int,
+    seconds: int,
+    error: type[Exception],
+    found: str,
+) -> None:
+    times = iter([0.5, 0.5 + seconds])
+    monkeypatch.setattr(copy_producer.time, "monotonic", lambda: next(times))
+
+    def write() -> None:
+        with producer.transaction():
+            producer.produce("t", b"v", b"k", 0, timestamp=1)
+            monkeypatch.setattr(Client, "refusal", KafkaError(code, "an older epoch", True))
+            producer.produce("t", b"v", b"k", 0, timestamp=1)
+
+    with pytest.raises(error, match=found):
+        write()

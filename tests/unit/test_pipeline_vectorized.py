@@ -8,7 +8,8 @@ from typing import Any
 import pyarrow.compute as pc
 import pytest
 from kafka_rescale.core.errors import InvalidInput
-from kafka_rescale.core.pipeline import DOUBLE, LONG, STRING, Pipeline, StreamsBuilder
+from kafka_rescale.core.pipeline import BYTES, DOUBLE, INTEGER, JSON, LONG, STRING, Pipeline, StreamsBuilder
+from kafka_rescale.core.pipeline.serdes import Serde
 from kafka_rescale.core.pipeline.task import Emitted, Record
 from kafka_rescale.core.pipeline.vectorized import Vectorized
 from kafka_rescale.spark.vectorized import on_arrow, on_pandas
@@ -97,6 +98,52 @@ def test_what_is_missing_in_a_column_is_a_tombstone() -> None:
     task = PipelineDriver(builder.build()).tasks[0]
     found = task.process_batch(RECORDS[1:4])
     assert [e.value is None for e in found] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("serde", "values", "expected"),
+    [
+        (LONG, [2**60 + 1, None, 3], ("Int64", "int64")),
+        (INTEGER, [1, None], ("Int64", "int64")),
+        (LONG, [None, None], ("Int64", "int64")),
+        (DOUBLE, [1.0, 2.0], ("float64", "double")),
+        (DOUBLE, [None], ("float64", "double")),
+        (STRING, ["a", None], ("string", "string")),
+        (STRING, [None, None], ("string", "string")),
+        (BYTES, [None], ("object", "binary")),
+        (JSON, [1, 2], ("object", "int64")),
+        (None, [None], ("object", "null")),
+    ],
+)
+def test_the_type_of_a_column_is_that_of_the_serde_whatever_a_batch_holds(
+    serde: Serde | None, values: list[Any], expected: tuple[str, str]
+) -> None:
+    seen: list[str] = []
+
+    def on_series(keys: Any, column: Any) -> Any:
+        seen.append(str(column.dtype))
+        return keys.isna() | True
+
+    def on_array(column: Any) -> Any:
+        seen.append(str(column.type))
+        return column
+
+    builder = StreamsBuilder()
+    stream = builder.stream("in", key=STRING, value=serde).filter(on_pandas(on_series))
+    stream.map_values(on_arrow(on_array), value=serde).to("out")
+    encoded = [None if value is None else (serde or BYTES).encode(value) for value in values]
+    records = [Record("in", 0, at, at, None, value) for at, value in enumerate(encoded)]
+    emitted = PipelineDriver(builder.build()).tasks[0].process_batch(records)
+    assert tuple(seen) == expected
+    assert [each.value for each in emitted] == encoded
+
+
+def test_functions_of_strings_take_a_batch_of_nothing_but_tombstones() -> None:
+    builder = StreamsBuilder()
+    upper = on_arrow(pc.utf8_upper)
+    builder.stream("in", value=STRING).map_values(upper, value=STRING).to("out")
+    task = PipelineDriver(builder.build()).tasks[0]
+    assert [e.value for e in task.process_batch([Record("in", 0, 0, 0, None, None)])] == [None]
 
 
 def test_a_result_for_every_record_is_needed() -> None:

@@ -10,10 +10,13 @@ from kafka_rescale.core.assignment.configs import AssignmentConfigs
 from kafka_rescale.core.assignment.tasks import TaskId, Tasks
 from kafka_rescale.core.errors import InvalidInput, Refused
 from kafka_rescale.core.processing.adjustments import (
+    NOTHING_ASKED,
+    REMEMBERED,
     Adjustments,
     adjusted,
     clients_removed,
     clients_started,
+    still_asked,
     thread_added,
     thread_removed,
 )
@@ -152,8 +155,8 @@ def test_a_client_that_was_given_up_takes_part_again_only_when_it_is_started() -
     again = rebalanced(clients_started(after, {"b"}), A, B)
     assert record(again, "b").state is State.RUNNING
     assert places(again)["b"][0]
-    assert adjusted(FIRST, Adjustments(remove="b")) == given_up
-    assert adjusted(after, Adjustments(start="b")) == clients_started(after, {"b"})
+    assert adjusted(FIRST, "r", Adjustments(remove="b")).clients == given_up.clients
+    assert adjusted(after, "r", Adjustments(start="b")).clients == clients_started(after, {"b"}).clients
     with pytest.raises(Refused, match="all that are left"):
         clients_removed(after, {"a"})
 
@@ -190,6 +193,37 @@ def test_names_that_are_used_again_mean_the_thread_of_the_beginning_of_the_run()
             assert now.tasks_of(now.thread_for(each), [0, 1]) == FIRST.tasks_of(each, [0, 1])
     assert record(now, "a").failed_stream_threads == 5
     assert all(thread.replaces == "" for thread in rebalanced(now, A, B).threads)
+
+
+def test_what_a_run_asks_for_is_done_once_however_often_it_is_cleared() -> None:
+    asked = Adjustments(add_to="a", processors=8)
+    once = rebalanced(adjusted(FIRST, "run-7", asked), A, B)
+    assert len(record(once, "a").running) == 3
+    later = rebalanced(adjusted(once, "run-8", Adjustments(remove_from="a")), A, B)
+    assert adjusted(later, "run-7", asked) == later
+    assert still_asked(later, "run-7", asked) == NOTHING_ASKED, "nor are processors asked for again"
+    assert still_asked(later, "run-9", asked) == asked
+    assert Processing.model_validate_json(later.model_dump_json()).adjusted_by == ("run-7", "run-8")
+    for number in range(REMEMBERED):
+        later = adjusted(later, f"another-{number}", Adjustments(start="b"))
+    assert len(later.adjusted_by) == REMEMBERED
+    assert adjusted(later, "quiet", NOTHING_ASKED) == later
+
+
+def test_a_thread_that_was_asked_to_end_has_its_tasks_until_the_run_has_ended() -> None:
+    """Whether another one dies beside it, or it itself: it is not counted as dead, and nobody takes its place."""
+    asked, leaving = thread_removed(FIRST, "a")
+    assert leaving is not None
+    (other,) = {thread.name for thread in record(FIRST, "a").threads} - {leaving}
+    after = thread_died(asked, other, Decision.REPLACE_THREAD)
+    assert after.tasks_of(leaving, [0, 1]) == FIRST.tasks_of(leaving, [0, 1])
+    assert after.thread_for(leaving) == leaving
+    assert after.tasks_of(after.thread_for(other), [0, 1]) == FIRST.tasks_of(other, [0, 1])
+    assert record(after, "a").failed_stream_threads == 1
+    assert thread_died(after, leaving, Decision.REPLACE_THREAD) == after
+    following = rebalanced(after, A, B)
+    assert leaving not in {thread.name for thread in record(following, "a").threads}
+    assert len(record(following, "a").running) == 1
 
 
 def test_the_handler_can_shut_down_the_client() -> None:

@@ -109,6 +109,17 @@ def test_only_what_the_two_newest_manifests_name_is_kept(
     assert [store.get(b"%03d" % n) for n in (0, 8, 9)] == [Entry(b"0", 2), Entry(b"8", 2), Entry(b"0", 1)]
 
 
+def test_manifests_of_one_offset_are_not_kept_for_ever(files: StateFiles) -> None:
+    """A standby without news says again and again that its state is whole."""
+    *_, saved = saved_runs(files, 1)
+    for as_of_ms in range(1, 9):
+        saved = files.save(TaskStore(nothing), saved, saved.model_copy(update={"as_of_ms": as_of_ms}))
+    assert sorted(state.as_of_ms for state in files.found()) == [7, 8]
+    files.save(TaskStore(nothing), saved, saved.model_copy(update={"as_of_ms": 3}))
+    assert sorted(state.as_of_ms for state in files.found()) == [3, 7, 8], "it takes nothing from a newer one"
+    assert files.load(saved, TaskStore(nothing)) == ""
+
+
 @pytest.mark.parametrize(
     ("kind", "key_of"),
     [

@@ -40,8 +40,8 @@ from kafka_rescale.operations.stages import lags
 
 app = typer.Typer(
     help="Look at applications and change nothing; only verify and accept leave something in the control topic, "
-    "and add-stream-thread, remove-stream-thread, remove-client, start-client and expand-processors change a "
-    "pipeline.",
+    "and add-stream-thread, remove-stream-thread, remove-client, start-client, expand-processors and set-offset "
+    "change a pipeline.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -8,7 +8,7 @@ import typer
 
 from kafka_rescale.cli.options import AsJson, Config, File
 from kafka_rescale.cli.output import show
-from kafka_rescale.cli.pipelines import added, begun, expanded, given_up, removed
+from kafka_rescale.cli.pipelines import added, begun, expanded, given_up, moved_to, removed
 
 pipelines = typer.Typer()
 
@@ -66,3 +66,17 @@ def expand_processors(
 ) -> None:
     """Give a pipeline of runtime spark more processors; they warm up while the existing ones work."""
     show(expanded(file, config, processors, sub_topology or ()), as_json)
+
+
+@pipelines.command()
+def set_offset(
+    file: File,
+    topic: Annotated[str, typer.Option(help="What the pipeline reads, by its full name.")],
+    partition: Annotated[int, typer.Option(min=0, help="Its number.")],
+    to: Annotated[str, typer.Option(help="The first offset that shall be processed; or earliest, latest.")],
+    generation: Annotated[str | None, typer.Option(help="Of a backfill: its id; else the pipeline's.")] = None,
+    config: Config = None,
+    as_json: AsJson = False,
+) -> None:
+    """Set where a pipeline of runtime spark goes on; stream time stays, unlike with Kafka's own tools."""
+    show(moved_to(file, config, (topic, partition), to, generation), as_json)

@@ -9,6 +9,7 @@ from kafka_rescale.cli.connections import connection_for
 from kafka_rescale.cli.output import Document, Rows
 from kafka_rescale.core.acls import Role
 from kafka_rescale.core.assignment.picture import svg
+from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.pipeline_application import PipelineApplication
 from kafka_rescale.core.processing.record import ClientRecord, Processing, ThreadRecord
@@ -16,6 +17,7 @@ from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.operations.clients import remove_clients, start_clients
 from kafka_rescale.operations.load import load_pipeline_application
+from kafka_rescale.operations.new_offset import set_offset
 from kafka_rescale.operations.processors import expand_processors
 from kafka_rescale.operations.stream_threads import add_stream_thread, remove_stream_thread
 
@@ -77,6 +79,19 @@ def expanded(file: Path, config: Path | None, processors: int, sub_topologies: S
         for number, counts in known.sub_topologies.items()
     )
     return Document(data=known.model_dump(mode="json"), text="\n".join(lines))
+
+
+def moved_to(file: Path, config: Path | None, source: TopicPartition, to: str, generation: str | None) -> Document:
+    """Set where a pipeline goes on with a partition, and return what to say about it.
+
+    :param generation: id of a backfill's generation; None is the pipeline itself.
+    """
+    application, connection = _opened(file, config)
+    if generation is not None:
+        application = application.model_copy(update={"application_id": generation})
+    offset = set_offset(application, connection, source, to)
+    text = f"{application.application_id} goes on with {source[0]}-{source[1]} at offset {offset}."
+    return Document(data={"topic": source[0], "partition": source[1], "offset": offset}, text=text)
 
 
 def pipeline_status(file: Path, config: Path | None, picture: Path | None) -> Document:

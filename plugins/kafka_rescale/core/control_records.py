@@ -116,6 +116,7 @@ class JobResult(Value):
     :param seeded: of ``records``, those that were rows of a snapshot; the others were read from the log.
     :param as_of_ms: everything that was in the source then has been copied (for tombstone safety).
     :param lags: how the lags have changed over this attempt.
+    :param marks: of a pipeline's tasks, what was committed beside their offsets, as JSON.
     """
 
     job: str
@@ -130,6 +131,7 @@ class JobResult(Value):
     partitions: tuple[PartitionProgress, ...] = Field(default_factory=tuple)
     detail: str = ""
     lags: LagHistory = Field(default_factory=LagHistory)
+    marks: dict[str, str] = Field(default_factory=dict)
 
 
 class ControlState(Value):

@@ -29,6 +29,9 @@ SEEDING = "seeding"
 EMPTIED = "emptied"
 """The target of in-flight records is empty and waits for this attempt's range; the offset means nothing yet."""
 
+AT_ONCE = {"isolation.level": "read_uncommitted"}
+"""Whoever only looks does not wait for the transaction of a run that was killed: it counts for nothing."""
+
 COMMITTED_SECONDS = 30.0
 
 

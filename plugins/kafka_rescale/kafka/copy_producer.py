@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -14,6 +15,11 @@ from kafka_rescale.kafka.failures import FENCED, ConnectionTrouble, typed
 
 LARGEST_MESSAGE_BYTES = 512 * 1024 * 1024
 """The topic's own ``max.message.bytes`` decides; this only keeps librdkafka's 1 MB from deciding first."""
+
+TRANSACTION_SECONDS = 60.0
+"""``transaction.timeout.ms``: a transaction that is open for longer is aborted by its coordinator, and fenced."""
+COMMIT_SECONDS = 5.0
+"""After so long a transaction is ended, if there is much more to write."""
 
 CALL_SECONDS = 60.0
 ABORT_SECONDS = 10.0
@@ -45,6 +51,7 @@ class UnitProducer:
     ) -> None:
         self._what = what
         self._open = False
+        self._wrote_at: float | None = None
         self._refused: KafkaError | None = None
         self._fatal: KafkaError | None = None
         self._trouble = ConnectionTrouble(connection.servers)
@@ -62,6 +69,11 @@ class UnitProducer:
             self._trouble.raise_if_refused()
             raise typed(error.args[0], what) from None
 
+    @property
+    def open_seconds(self) -> float:
+        """How long the open transaction has been one for the brokers, which is since its first record."""
+        return 0.0 if self._wrote_at is None or not self._open else time.monotonic() - self._wrote_at
+
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Go on with the open transaction, or begin one; it stays open after the block.
@@ -72,7 +84,7 @@ class UnitProducer:
         try:
             if not self._open:
                 self._producer.begin_transaction()
-                self._open = True
+                self._open, self._wrote_at = True, None
             yield
             self._producer.poll(0)
         except KafkaException as error:
@@ -84,6 +96,7 @@ class UnitProducer:
         self, topic: str, value: Any, key: Any, partition: int, *, timestamp: int, headers: Any = None
     ) -> None:
         """Hand a record to the client; waits while its queue is full."""
+        self._wrote_at = self._wrote_at or time.monotonic()
         while True:
             try:
                 self._producer.produce(topic, value, key, partition, timestamp=timestamp, headers=headers)
@@ -130,18 +143,18 @@ class UnitProducer:
             error = self._fatal or error
         self._trouble.raise_if_refused()
         if error.code() in FENCED or (error.fatal() and "fenced" in error.str()):
-            return self._fenced(error)
+            return self._overtaken(error)
         # produce() says _STATE once a delivery has failed: the transaction can only be aborted.
         abortable = error.txn_requires_abort() or error.code() == KafkaError._STATE
-        reason = typed(self._refused or error, self._what)
-        self._refused = None
+        refused, self._refused = self._refused or error, None
+        reason = self._overtaken(refused) if refused.code() in FENCED else typed(refused, self._what)
         if not abortable or error.fatal():
             return reason
         try:
             self._producer.abort_transaction(CALL_SECONDS)
         except KafkaException as failed:
             failure: KafkaError = failed.args[0]
-            return self._fenced(failure) if failure.fatal() else typed(failure, self._what)
+            return self._overtaken(failure) if failure.fatal() else typed(failure, self._what)
         self._open = False
         return reason if isinstance(reason, Fenced) else Rewound(reason)
 
@@ -165,8 +178,18 @@ class UnitProducer:
             )
         )
 
-    def _fenced(self, error: KafkaError) -> Fenced:
+    def _overtaken(self, error: KafkaError) -> RescaleError:
+        """Return what to raise where the brokers don't let this producer go on: fenced, or too slow."""
+        seconds = self.open_seconds
         self._open = False
+        if seconds >= TRANSACTION_SECONDS:
+            return Outage(
+                self._what,
+                found=f"a transaction that was open for {seconds:.0f} s, and was aborted ({error.name()})",
+                expected=f"less than transaction.timeout.ms, {TRANSACTION_SECONDS:.0f} s",
+                remedy="Nothing of it counts; run again to go on from the last commit. If it comes again, find "
+                "out what takes so long: a function of the pipeline, the machine, or brokers that don't answer.",
+            )
         return Fenced(
             self._what,
             found=f"{error.name()} ({error.str()})",
@@ -182,7 +205,7 @@ def producer_settings(transactional_id: str, batch_bytes: int) -> dict[str, Any]
     """
     return {
         "transactional.id": transactional_id,
-        "transaction.timeout.ms": 60_000,
+        "transaction.timeout.ms": round(TRANSACTION_SECONDS * 1000),
         "message.max.bytes": LARGEST_MESSAGE_BYTES,
         "batch.size": batch_bytes,
         "queue.buffering.max.messages": 500_000,

@@ -18,14 +18,11 @@ from kafka_rescale.core.processing.state_copies import NewTask, Restored, is_alm
 from kafka_rescale.core.processing.task_state import TaskMark
 from kafka_rescale.core.processors import NewProcessor
 from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.copy_marks import closing_consumer, read_committed
+from kafka_rescale.kafka.copy_marks import AT_ONCE, closing_consumer, read_committed
 from kafka_rescale.kafka.copy_start import log_range
 from kafka_rescale.kafka.state_copy import StateCopy, positions
 from kafka_rescale.kafka.task_producer import TaskProducer
 from kafka_rescale.kafka.waiting import now_ms
-
-_AT_ONCE = {"isolation.level": "read_uncommitted"}
-"""Whoever only looks does not wait for the transaction of a run that was killed: it counts for nothing."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +62,7 @@ class HandOver:
 
     def is_done(self, task: NewTask) -> bool:
         """Whether a new processor has its partitions; if it has only just been given them, it may not show yet."""
-        with closing_consumer(self._connection, self._application_id, **_AT_ONCE) as consumer:
+        with closing_consumer(self._connection, self._application_id, **AT_ONCE) as consumer:
             sources = self._sources.of(task)
             known = read_committed(consumer, sources)
         return len(known) == len(sources) and all(
@@ -125,14 +122,14 @@ class HandOver:
             producer.commit(offsets, consumer)
 
     def _reasons(self, task: NewTask, acceptable_lag: int) -> Iterator[str]:
-        with closing_consumer(self._connection, self._application_id, **_AT_ONCE) as consumer:
+        with closing_consumer(self._connection, self._application_id, **AT_ONCE) as consumer:
             read = self._sources.read_before(task)
             known = read_committed(consumer, read)
         yield from self._unsettled(read, known)
         marks = [TaskMark.of(text).processors or task.counts.initial for _, text in known.values()]
         if any(mark < task.counts.count for mark in marks):
             yield f"task {task.parent} has not let go of what moved in the last expansion"
-        restored = _positions(self._connection, task, **_AT_ONCE)
+        restored = _positions(self._connection, task, **AT_ONCE)
         if any(found.mark.is_final for found in restored):
             return  # It has begun: what is left is read however much it is.
         for found in restored:

@@ -7,7 +7,7 @@ processor warms up, the existing one goes on writing; T1 is where it has stopped
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -16,12 +16,15 @@ from confluent_kafka import Consumer, Message
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from kafka_rescale.core.cluster import TopicPartition
+from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.pipeline.task import StoreDefinition
-from kafka_rescale.core.processing.state_copies import CopyMark, NewTask, Restored
+from kafka_rescale.core.processing.state_copies import NO_POSITION, CopyMark, NewTask, Restored
 from kafka_rescale.core.processing.task_state import SavedState, objection
+from kafka_rescale.kafka.batches import batch_of
 from kafka_rescale.kafka.changelogs import changelog_as_seen
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_marks import copy_consumer, read_committed
+from kafka_rescale.kafka.copy_producer import COMMIT_SECONDS
 from kafka_rescale.kafka.copy_start import log_range
 from kafka_rescale.kafka.range_reader import read_ranges
 from kafka_rescale.kafka.task_producer import TaskProducer
@@ -62,56 +65,88 @@ class StateCopy:
         :param every: records read per transaction.
         :raises Fenced: a newer copy has begun.
         :raises Outage: the brokers don't answer.
+        :raises UnsafeState: deletions may have been compacted away before they were read.
         """
         deadline, copied = time.monotonic() + seconds, 0
         for store in self._task.stores:
+            asked_ms = self._clock()
             found = self.positions()[store.name]
             if found.mark.is_final and not is_final:
                 continue
             if found.objection:
-                copied += self._anew(store, found, every, is_final)
+                copied += self._anew(store, found, every, is_final, asked_ms)
             else:
-                copied += self._further(store, found, every, deadline, is_final)
+                copied += self._further(store, found, every, deadline, is_final, asked_ms)
         return copied
 
     def _further(
-        self, store: StoreDefinition, found: Restored, every: int, deadline: float, is_final: bool
+        self,
+        store: StoreDefinition,
+        found: Restored,
+        every: int,
+        deadline: float,
+        is_final: bool,
+        asked_ms: int,
     ) -> int:
-        mark = found.mark.model_copy(update={"as_of_ms": self._clock(), "is_final": is_final})
-        mark = mark.model_copy(update={"topic_id": self._topic_id(found)})
+        mark = found.mark.going_on(self._topic_id(found), asked_ms, is_final=is_final)
+        if not found.mark.as_of_ms:
+            # Before anything is written: whoever finds records and no position reads everything again.
+            self._commit(found.source, found.to, mark)
         at, pending, copied = found.to, 0, 0
         for batch in self._batches(found):
             copied += self._write(store, batch)
             at, pending = (batch[-1].offset() or 0) + 1, pending + len(batch)
             is_late = not is_final and time.monotonic() > deadline
-            if pending >= every or is_late:
+            if pending >= every or is_late or self.producer.open_seconds >= COMMIT_SECONDS:
                 self._commit(found.source, at, mark.model_copy(update={"copied": found.mark.copied + copied}))
                 pending = 0
             if is_late:
                 return copied
-        self._commit(found.source, found.end, mark.model_copy(update={"copied": found.mark.copied + copied}))
+        if self.positions()[store.name].objection:
+            return copied + self._anew(store, found, every, is_final, asked_ms)
+        mark = mark.at_the_end(asked_ms).model_copy(update={"copied": found.mark.copied + copied})
+        self._commit(found.source, found.end, mark)
         return copied
 
-    def _anew(self, store: StoreDefinition, found: Restored, every: int, is_final: bool) -> int:
+    def _anew(self, store: StoreDefinition, found: Restored, every: int, is_final: bool, asked_ms: int) -> int:
         """Read everything again, and delete what was copied before and is not there any more.
 
         Until then T2 is one that is of no use: half of it would not say which deletions are still to come.
         """
-        began, copied, pending = self._clock(), 0, 0
+        copied, pending = 0, 0
         seen: set[bytes] = set()
         beginning = replace(found, to=0)
         for batch in self._batches(beginning):
             copied += self._write(store, batch, seen)
             pending += len(batch)
-            if pending >= every:
+            if pending >= every or self.producer.open_seconds >= COMMIT_SECONDS:
                 self._commit(found.source, 0, CopyMark())
                 pending = 0
-        for key, timestamp in self._copied_before(store, seen):
+        self._commit(found.source, 0, CopyMark())
+        gone = self._copied_before(store, seen)
+        while deleted := list(islice(gone, BATCH)):
             with self.producer.transaction():
-                self._produce(store, key, None, timestamp, None)
-        mark = CopyMark(topic_id=self._topic_id(found), as_of_ms=began, copied=copied, is_final=is_final)
+                for key, timestamp in deleted:
+                    self._produce(store, key, None, timestamp, None)
+            if self.producer.open_seconds >= COMMIT_SECONDS:
+                self._commit(found.source, 0, CopyMark())
+        self._require_fast(found, asked_ms)
+        mark = CopyMark(topic_id=self._topic_id(found), as_of_ms=asked_ms, copied=copied, is_final=is_final)
         self._commit(found.source, found.end, mark)
         return copied
+
+    def _require_fast(self, found: Restored, asked_ms: int) -> None:
+        """Refuse what was read so slowly that deletions may have gone before they were read."""
+        allowed = changelog_as_seen(self._consumer, found.source, self._task.topics[found.source[0]]).tombstone_ms
+        age = self._clock() - asked_ms
+        if allowed is not None and age >= allowed:
+            raise UnsafeState(
+                f"changelog {found.source[0]} partition {found.source[1]}",
+                found=f"{age:,} ms to read it",
+                expected=f"less than its delete.retention.ms, {allowed:,}",
+                remedy="Raise delete.retention.ms of the changelog; T2 was not committed, and the next pass reads "
+                "it again.",
+            )
 
     def _copied_before(self, store: StoreDefinition, seen: set[bytes]) -> Iterator[tuple[bytes, int]]:
         topic, own = self._task.changelog(store), self._task.task.partition
@@ -122,13 +157,13 @@ class StateCopy:
             live[key] = message.timestamp()[1]
         yield from ((key, at) for key, at in live.items() if key not in seen)
 
-    def _batches(self, found: Restored) -> Iterator[tuple[Message, ...]]:
+    def _batches(self, found: Restored) -> Iterator[list[Message]]:
         topic, partition = found.source
         ranges = {partition: (found.to, found.end)}
         messages = read_ranges(self._connection, topic, ranges, may_be_deleted=True)
-        return iter(lambda: tuple(islice(messages, BATCH)), ())
+        return iter(lambda: batch_of(messages, BATCH, COMMIT_SECONDS), [])
 
-    def _write(self, store: StoreDefinition, batch: tuple[Message, ...], seen: set[bytes] | None = None) -> int:
+    def _write(self, store: StoreDefinition, batch: Sequence[Message], seen: set[bytes] | None = None) -> int:
         keys: list[Any] = [message.key() for message in batch]
         chosen = [m for m, is_mine in zip(batch, self._task.wanted(store, keys), strict=True) if is_mine]
         with self.producer.transaction():
@@ -170,7 +205,8 @@ def _position(
 ) -> Restored:
     log = changelog_as_seen(consumer, source, task.topics[source[0]])
     if known is None:
-        return Restored(source, log.begin, log.end, CopyMark())
+        own = log_range(consumer, (source[0], task.task.partition))
+        return Restored(source, log.begin, log.end, CopyMark(), NO_POSITION if own.end > 0 else "")
     offset, mark = known[0], CopyMark.of(known[1])
     saved = SavedState(
         topic=source[0], topic_id=mark.topic_id, partition=source[1], position=offset, as_of_ms=mark.as_of_ms

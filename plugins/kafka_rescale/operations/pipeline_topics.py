@@ -10,7 +10,7 @@ from kafka_rescale.core.pipeline.builder import Pipeline
 from kafka_rescale.core.pipeline.task import SubTopology
 from kafka_rescale.core.pipeline_application import PipelineApplication
 from kafka_rescale.core.processing.backfill import Backfill, topics_of
-from kafka_rescale.core.processing.growth import Declared, observed
+from kafka_rescale.core.processing.growth import Declared, observed, require_copartitioned
 from kafka_rescale.core.processing.internal_topics import KEEP_ALL, internal_topics
 from kafka_rescale.core.processing.processors_record import PipelineProcessors, ProcessorCounts
 from kafka_rescale.kafka.admin import ClusterAdmin
@@ -51,13 +51,13 @@ class PipelineTopics:
         admin: ClusterAdmin,
         backfill: Backfill | None = None,
     ) -> None:
-        self._id, self.pipeline, self._admin = application.application_id, pipeline, admin
+        self.group, self.pipeline, self._admin = application.application_id, pipeline, admin
         self.parts: tuple[SubTopology, ...] = pipeline.sub_topologies()
         topology = pipeline.topology
         self.declared = Declared(application.linear_hashing, topology.repartitions)
         self._external = external_counts(pipeline, admin, backfill)
         self._kept = {} if backfill is None else KEEP_ALL
-        self.names = full_names(self._id, pipeline, [topic for part in self.parts for topic in part.sources])
+        self.names = full_names(self.group, pipeline, [topic for part in self.parts for topic in part.sources])
         internal = {self.names[topic] for topic in topology.repartitions} | {
             changelog for part in self.parts for changelog in self._changelogs(part)
         }
@@ -65,10 +65,19 @@ class PipelineTopics:
         self._at_ms = now_ms()
 
     def record(self, known: PipelineProcessors) -> PipelineProcessors:
-        """Return the record as of now."""
+        """Return the record as of now.
+
+        :raises Refused: a topic has changed in a way that would tear keys from their state, or topics that are
+            joined have different counts.
+        """
         known = self._with_those_of_older_versions(known)
         anew = {part.id for part in self.parts if self._begins_anew(part, known)}
-        return observed(known, self.parts, self.counts(known, anew), self.declared, anew, self._at_ms)
+        counts = self.counts(known, anew)
+        found = observed(known, self.parts, counts, self.declared, anew, self._at_ms)
+        require_copartitioned(self.pipeline, found, counts, self.declared)
+        # Whoever deletes all changelogs begins the pipeline anew, also what of it has no state.
+        every = [name for part in self.parts for name in self._changelogs(part)]
+        return found if not every or self._existing.keys() & set(every) else found.forgotten(self._at_ms)
 
     def counts(self, known: PipelineProcessors, anew: Collection[int]) -> dict[str, int]:
         """Return the partitions of every source topic: as they are, or as they shall be."""
@@ -94,7 +103,7 @@ class PipelineTopics:
         grows = {self.names[t] for t in self.pipeline.topology.repartitions} | {
             name for part in self.parts if part.id in record.expanding for name in self._changelogs(part)
         }
-        for topic in internal_topics(self._id, self.pipeline.topology, self.parts, counts, changelogs):
+        for topic in internal_topics(self.group, self.pipeline.topology, self.parts, counts, changelogs):
             if topic.name in grows and 0 < self._existing.get(topic.name, 0) < topic.partitions:
                 self._admin.grow_topic(topic.name, topic.partitions)
             if self._admin.ensure_topic(topic.name, topic.partitions, factor, {**topic.configs, **self._kept}):
@@ -123,4 +132,4 @@ class PipelineTopics:
         return known.model_copy(update={"sub_topologies": {**known.sub_topologies, **found}}) if found else known
 
     def _changelogs(self, part: SubTopology) -> list[str]:
-        return [f"{self._id}-{store.changelog_topic}" for store in part.stores if store.is_logged]
+        return [f"{self.group}-{store.changelog_topic}" for store in part.stores if store.is_logged]

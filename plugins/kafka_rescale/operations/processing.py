@@ -9,7 +9,13 @@ from kafka_rescale.core.control_records import Concern, ControlState
 from kafka_rescale.core.errors import Outage
 from kafka_rescale.core.pipeline_application import PipelineApplication
 from kafka_rescale.core.pipelines import pipeline_named
-from kafka_rescale.core.processing.adjustments import NOTHING_ASKED, Adjustments, adjusted, thread_removed
+from kafka_rescale.core.processing.adjustments import (
+    NOTHING_ASKED,
+    Adjustments,
+    adjusted,
+    still_asked,
+    thread_removed,
+)
 from kafka_rescale.core.processing.backfill import Backfill
 from kafka_rescale.core.processing.internal_topics import levels
 from kafka_rescale.core.processing.rebalance import Rebalance
@@ -76,6 +82,7 @@ def prepare(
     :raises Fenced: an old run has come in while processors were given their partitions; run again.
     """
     pipeline, control = pipeline_named(application.pipeline), ControlTopic(connection, application.application_id)
+    asked = still_asked(control.read().processing, run, asked)
     if asked.processors is not None:
         require_live(application, asked.processors, backfill)
         expand_processors(application, connection, asked.processors)
@@ -116,7 +123,7 @@ def _rebalanced(
         if before is not None and before.run == run and before.tasks == known.counts and not before.revoked:
             return {}
         if asked != NOTHING_ASKED and (before is None or before.run != run):
-            before = adjusted(before or Processing(), asked)
+            before = adjusted(before or Processing(), run, asked)
         members = members_of(application, before, known, at_ms)
         rebalance = Rebalance(run, at_ms, known.tasks, members, application.assignment_configs)
         # In the second rebalance everything that moves has been revoked, and is nobody's.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
+from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.control_records import Concern, ControlState
 from kafka_rescale.core.pipeline.builder import Pipeline
 from kafka_rescale.core.pipeline_application import PipelineApplication
@@ -12,10 +13,12 @@ from kafka_rescale.core.pipelines import pipeline_named
 from kafka_rescale.core.processing.backfill import Backfill
 from kafka_rescale.core.processing.expansion import expanded
 from kafka_rescale.core.processing.growth import grown_topics, require_order
+from kafka_rescale.core.processing.lost_offsets import positions_of, require_offsets, with_begun
 from kafka_rescale.core.processing.processors_record import PipelineProcessors
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.kafka.copy_marks import AT_ONCE, closing_consumer, read_committed
 from kafka_rescale.kafka.hand_over import HandOver
 from kafka_rescale.kafka.sampling import sample
 from kafka_rescale.kafka.waiting import now_ms
@@ -87,20 +90,27 @@ def remember(
     :returns: the record, and which internal topics were created.
     :raises Refused: a topic doesn't exist, or has changed in a way that would tear keys from their state; or what
         the interval needs is gone.
-    :raises UnsafeState: keys are not where linear hashing puts them, or an internal topic has another count.
+    :raises UnsafeState: keys are not where linear hashing puts them, an internal topic has another count, or
+        offsets are gone.
     """
     admin = ClusterAdmin(connection)
     now = PipelineTopics(application, pipeline, admin, backfill)
-    found = now.record(control.read().processors)
+    before = control.read()
+    found = now.record(before.processors)
     if backfill is not None:
         require_interval(connection, pipeline.topology, backfill)
         live = ControlTopic(connection, backfill.application(application.application_id)).read().processors
         require_order(live, found, now.parts, now.declared)
+    committed = _committed(connection, now, found)
+    said = positions_of(before.results.values())
+    begins = {} if backfill is not None else admin.begin_offsets(now.names[topic] for topic in found.topics)
+    require_offsets(with_begun(found, now.names, committed, said), now.names, committed, begins, said)
     _check_samples(connection, admin, now, found)
     created = now.ensure(found)
 
     def noted(state: ControlState) -> Mapping[str, PipelineProcessors]:
         record = _settled(application, admin, now, now.record(state.processors))
+        record = with_begun(record, now.names, committed, said)
         return {} if record == state.processors else {Concern.PROCESSORS: record}
 
     return control.update(noted).processors, created
@@ -137,6 +147,15 @@ def hand_over(
             (*found.switched, number),
         )
     return found
+
+
+def _committed(
+    connection: KafkaConnection, now: PipelineTopics, record: PipelineProcessors
+) -> Collection[TopicPartition]:
+    """Return the source partitions that have an offset, whatever a killed attempt has left open."""
+    sources = [(now.names[topic], p) for topic, known in record.topics.items() for p in range(known.partitions)]
+    with closing_consumer(connection, now.group, **AT_ONCE) as consumer:
+        return read_committed(consumer, sources).keys()
 
 
 def _check_samples(

@@ -104,5 +104,6 @@ def _finish(job: Job, done: Sequence[TaskDone], works: Sequence[TaskWork], as_of
             for each in done
             for source, at in sorted(each.positions.items())
         ),
+        marks={str(each.task): each.mark for each in done},
         detail=f"{len(done)} tasks, {', '.join(f'{count} {name}' for name, count in total.items())}",
     )

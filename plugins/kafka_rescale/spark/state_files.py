@@ -143,14 +143,17 @@ class StateFiles:
     def _tidy(self, saved: SavedState) -> None:
         """Delete what no manifest that is kept refers to; failing to is no failure.
 
-        Only what stands for an earlier offset: a newer process may be at work here.
+        Only what stands for an earlier offset, or for the same one at an earlier time: a newer process may be at
+        work here.
         """
         system, root = self._place
         older = f"{saved.position:020d}"
-        manifests = sorted(self._names(MANIFEST))
-        gone = [name for name in manifests[:-KEPT] if name.removeprefix(MANIFEST) < older]
-        states = [self._manifest(name) for name in manifests if name not in gone]
-        used = {file.name for state in states if state is not None for file in state.files}
+        manifests = {name: self._manifest(name) for name in self._names(MANIFEST)}
+        gone = [n for n, state in manifests.items() if state is None and n.removeprefix(MANIFEST) < older]
+        known = {name: state for name, state in manifests.items() if state is not None}
+        oldest = sorted(known, key=lambda name: _age(known[name]))[:-KEPT]
+        gone += [name for name in oldest if _age(known[name]) < _age(saved)]
+        used = {file.name for name, state in known.items() if name not in gone for file in state.files}
         gone += [n for n in self._names("base-", "delta-") if n not in used and n.partition("-")[2] < older]
         for name in gone:
             try:
@@ -163,6 +166,11 @@ class StateFiles:
         selector = fs.FileSelector(root, allow_not_found=True)
         names = [info.base_name for info in system.get_file_info(selector)]
         yield from (name for name in names if name.startswith(prefixes))
+
+
+def _age(state: SavedState) -> tuple[int, int]:
+    """Standbys say of the same offset again and again that nothing behind it has been deleted."""
+    return state.position, state.as_of_ms
 
 
 def _digest(content: Any) -> str:

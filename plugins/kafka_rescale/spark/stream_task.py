@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from itertools import islice
 
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as KafkaPartition
@@ -22,6 +21,7 @@ from kafka_rescale.core.errors import Outage
 from kafka_rescale.core.pipeline.task import StoreView, SubTopology, TaskProcessor
 from kafka_rescale.core.processing.expiry import Expiry
 from kafka_rescale.core.processing.task_state import TaskMark
+from kafka_rescale.kafka.batches import BatchSize, batch_of
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_marks import copy_consumer
 from kafka_rescale.kafka.copy_producer import Rewound
@@ -89,6 +89,7 @@ class StreamTask:
         self._producer, self._consumer, self._clock = producer, consumer, clock
         self._begun = beginning(connection, work, subtopology, consumer)
         self._positions: Mapping[TopicPartition, int] = self._begun.positions
+        self._mark = self._begun.mark.model_dump_json()
         logs, place = self._begun.changelogs, (work.state_dir, work.application_id, work.task)
         self._stores = {
             store.name: LoggedStore(
@@ -130,6 +131,7 @@ class StreamTask:
             stream_time_ms=self._stream_time,
             seconds=round(seconds, 3),
             let_go=self._moved,
+            mark=self._mark,
         )
 
     def _processor(self) -> TaskProcessor:
@@ -146,11 +148,14 @@ class StreamTask:
         waiting = holds(self._connection, self._work.grown, begins, ends)
         source = TaskInput(self._consumer, begins, ends, waiting)
         records = records_of(source.records(), self._work)
-        while batch := list(islice(records, limits.batch_records)):
+        size = BatchSize(limits.batch_records, limits.seconds)
+        while batch := batch_of(records, size.now, limits.seconds):
+            handed = time.monotonic()
             check_places(batch, self._work)
             with self._producer.transaction():
                 emitted = processed(processor, batch, self._work.backfill)
                 write(self._producer, emitted, self._work)
+            size.took(len(batch), time.monotonic() - handed)
             self._emitted += len(emitted)
             pending += len(batch)
             self._records += len(batch)
@@ -181,10 +186,10 @@ class StreamTask:
         """
         at_ms = self._clock()
         as_of = self._work.processors if processors is None else processors
-        metadata = TaskMark(at_ms=at_ms, checkpoint=checkpoint, processors=as_of).model_dump_json()
-        offsets = [KafkaPartition(*source, at, metadata=metadata) for source, at in positions.items()]
+        mark = TaskMark(at_ms=at_ms, checkpoint=checkpoint, processors=as_of).model_dump_json()
+        offsets = [KafkaPartition(*source, at, metadata=mark) for source, at in positions.items()]
         self._producer.commit(offsets, self._consumer)
-        self._positions = positions
+        self._positions, self._mark = positions, mark
         self._transactions += 1
         for store in self._stores.values():
             store.committed(at_ms)

@@ -53,7 +53,8 @@ def beginning(
         str(work.task),
         {source: offset for source, (offset, _) in committed.items()},
         {source: SourceRange(log.begin, log.end) for source, log in ranges.items()},
-        has_state=any(changelog.end > changelog.begin for changelog in changelogs.values()),
+        # Not what it holds: retention may have taken all of a window store's changelog, and its task has worked.
+        has_state=any(changelog.end > 0 for changelog in changelogs.values()),
         begins=work.begins,
     )
     mark = max(marks, key=lambda m: m.at_ms, default=TaskMark())

@@ -41,14 +41,19 @@ def check_places(batch: Sequence[Record], work: TaskWork) -> None:
 def processed(processor: TaskProcessor, batch: Sequence[Record], backfill: Backfill | None) -> list[Emitted]:
     """Return what is to be written of what a batch makes.
 
-    Records before the interval of a backfill make the state that it begins with, and no output.
+    Records before the interval of a backfill make the state that it begins with, and no output: but what has a
+    time within the interval, which one that came late makes of what was there before it in the log.
     """
     if backfill is None:
         return processor.process_batch(batch)
     found: list[Emitted] = []
     for is_replayed, part in groupby(batch, lambda record: record.timestamp_ms < backfill.start_ms):
         emitted = processor.process_batch(list(part))
-        found += (each for each in emitted if not is_replayed or is_internal(each.topic))
+        found += (
+            each
+            for each in emitted
+            if not is_replayed or each.timestamp_ms >= backfill.start_ms or is_internal(each.topic)
+        )
     return found
 
 

@@ -24,7 +24,7 @@ def transactional_id(application_id: str, task: object) -> str:
 class TaskLimits:
     """How large transactions are.
 
-    :param batch_records: handed to the processor at a time.
+    :param batch_records: handed to the processor at a time; fewer where these take longer than ``seconds``.
     :param records: of the inputs, after which a transaction is committed,
     :param seconds: or after this time; the brokers abort one of 60 s.
     :param renew_ms: offsets are committed again after this time without any record, so that they don't expire.
@@ -94,6 +94,7 @@ class TaskDone:
     :param dropped: records that the pipeline has passed over.
     :param stream_time_ms: highest timestamp processed so far, -1 for none.
     :param let_go: keys that belong to a new processor by now, and were deleted here.
+    :param mark: what is committed beside the offsets, as JSON.
     """
 
     task: TaskId
@@ -107,3 +108,4 @@ class TaskDone:
     stream_time_ms: int
     seconds: float
     let_go: int = 0
+    mark: str = field(default="", repr=False)

@@ -71,6 +71,17 @@ DOUBLE: Serde = _Packed("d")
 JSON: Serde = _Json()
 
 
+_COLUMNS = ((STRING, "string"), (LONG, "integer"), (INTEGER, "integer"), (DOUBLE, "float"), (BYTES, "bytes"))
+
+
+def column_kind(serde: Serde | None) -> str:
+    """Return what a column of a serde's values holds, whichever of them are in a batch.
+
+    :returns: ``string``, ``integer``, ``float`` or ``bytes``; empty where only the values themselves tell.
+    """
+    return next((kind for known, kind in _COLUMNS if known == serde), "")
+
+
 def avro(schema: str, *, registered_id: int | None = None) -> Serde:
     """Return a serde of Avro's binary encoding.
 

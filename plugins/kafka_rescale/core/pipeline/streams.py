@@ -20,6 +20,7 @@ from kafka_rescale.core.pipeline.stores import StoreSerdes
 from kafka_rescale.core.pipeline.table_joins import Joiner, Side, StreamTableJoin
 from kafka_rescale.core.pipeline.table_logic import Getter
 from kafka_rescale.core.pipeline.tables import KTable
+from kafka_rescale.core.pipeline.vectorized import with_serdes
 from kafka_rescale.core.pipeline.windows import JoinWindows
 
 
@@ -64,7 +65,8 @@ class KStream:
         :param predicate: may be vectorised, as the functions of ``map_values`` and ``select_key``.
         """
         name = self.graph.new_name("KSTREAM-FILTER-", name)
-        return self._then(name, lambda context: stateless.Filter(predicate))
+        typed = with_serdes(predicate, self.key, self.value)
+        return self._then(name, lambda context: stateless.Filter(typed))
 
     def map_values(
         self, mapper: Callable[..., Any], *, with_key: bool = False, value: Serde | None = None, name: str = ""
@@ -74,7 +76,8 @@ class KStream:
         :param value: how the new values are written, unless the operation that writes them says so.
         """
         name = self.graph.new_name("KSTREAM-MAPVALUES-", name)
-        return replace(self._then(name, lambda context: stateless.MapValues(mapper, with_key)), value=value)
+        typed = with_serdes(mapper, *((self.key, self.value) if with_key else (self.value,)))
+        return replace(self._then(name, lambda context: stateless.MapValues(typed, with_key)), value=value)
 
     def select_key(
         self, mapper: Callable[[Any, Any], Any], *, key: Serde | None = None, name: str = ""
@@ -84,7 +87,8 @@ class KStream:
         :param key: how the new keys are written, unless the operation that writes them says so.
         """
         name = self.graph.new_name("KSTREAM-KEY-SELECT-", name)
-        stream = self._then(name, lambda context: stateless.SelectKey(mapper))
+        typed = with_serdes(mapper, self.key, self.value)
+        stream = self._then(name, lambda context: stateless.SelectKey(typed))
         return replace(stream, key=key, repartition_required=True)
 
     def repartition(

@@ -8,10 +8,11 @@ they are called with one record at a time; the results are the same.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.pipeline.serdes import Serde, column_kind
 from kafka_rescale.core.pipeline.task import Headers
 
 
@@ -20,13 +21,16 @@ class Vectorized:
     """A function of columns, to be given to ``filter``, ``map_values`` or ``select_key``.
 
     :param function: gets a column of values, or one of keys and one of values, and returns a column as long.
-    :param to_column: makes a column of a list.
+    :param to_column: makes a column of a list and its kind (``column_kind``), so that the type of a column never
+        depends on which values are in a batch.
     :param to_list: makes a list of a column.
+    :param serdes: of the columns.
     """
 
     function: Callable[..., Any]
-    to_column: Callable[[list[Any]], Any] = list
+    to_column: Callable[[list[Any], str], Any] = lambda cells, kind: cells
     to_list: Callable[[Any], list[Any]] = list
+    serdes: tuple[Serde | None, ...] = ()
 
     def __call__(self, *row: Any) -> Any:
         """Return the result for one record."""
@@ -37,7 +41,8 @@ class Vectorized:
 
         :raises InvalidInput: there are more or fewer.
         """
-        found = self.to_list(self.function(*map(self.to_column, columns)))
+        kinds = [*map(column_kind, self.serdes), *("" for _ in columns)]
+        found = self.to_list(self.function(*map(self.to_column, columns, kinds)))
         if len(found) != len(columns[0]):
             raise InvalidInput(
                 f"vectorised function {getattr(self.function, '__name__', self.function)}",
@@ -46,6 +51,11 @@ class Vectorized:
                 remedy="Return a column as long as the ones it gets; leave records out by filter.",
             )
         return found
+
+
+def with_serdes(function: Callable[..., Any], *serdes: Serde | None) -> Callable[..., Any]:
+    """Return a function, vectorised or not, that knows how its columns are written."""
+    return replace(function, serdes=serdes) if isinstance(function, Vectorized) else function
 
 
 @dataclass

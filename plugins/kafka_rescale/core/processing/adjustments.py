@@ -50,14 +50,29 @@ class Adjustments:
 
 
 NOTHING_ASKED = Adjustments()
+REMEMBERED = 500
+"""Runs whose changes were done: an older one than these is not cleared any more."""
 
 
-def adjusted(processing: Processing, asked: Adjustments) -> Processing:
-    """Return the clients after what was asked for; the next rebalance goes by that.
+def still_asked(processing: Processing | None, run: str, asked: Adjustments) -> Adjustments:
+    """Return what is still to do of what a run asks for: nothing if that was done, by whatever attempt at it."""
+    return NOTHING_ASKED if processing is not None and run in processing.adjusted_by else asked
+
+
+def adjusted(processing: Processing, run: str, asked: Adjustments) -> Processing:
+    """Return the clients after what a run asks for, once; the next rebalance goes by that.
 
     :raises InvalidInput: there is no such client.
     :raises Refused: nobody would be left.
     """
+    asked = still_asked(processing, run, asked)
+    if asked == NOTHING_ASKED:
+        return processing
+    done = (*processing.adjusted_by, run)[-REMEMBERED:]
+    return _adjusted(processing, asked).model_copy(update={"adjusted_by": done})
+
+
+def _adjusted(processing: Processing, asked: Adjustments) -> Processing:
     if asked.start is not None:
         processing = clients_started(processing, {processing.the_client(asked.start).client_id})
     if asked.remove is not None:

@@ -2,8 +2,9 @@
 
 The state as of the start of the interval is made again by replaying what came before it. A changelog can't tell
 it: it is compacted, and says what is now. So all records before the end of the interval are processed, in the
-order of the log, and outputs are written of those only that are not before its start. What came late, with a time
-in the interval and behind others in the log, belongs to it; so inputs are read to their present ends.
+order of the log, and outputs are written that are not before its start, or are made by a record that isn't. What
+came late, with a time in the interval and behind others in the log, belongs to it; so inputs are read to their
+present ends.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kafka_rescale.core.application_state import ThreadState
-from kafka_rescale.core.processing.rebalance import settled
+from kafka_rescale.core.processing.rebalance import started
 from kafka_rescale.core.processing.record import ClientRecord, Processing, ThreadRecord
 from kafka_rescale.core.stream_threads import Decision, StreamsClient, client_of
 
@@ -14,14 +14,18 @@ def thread_died(processing: Processing, name: str, decision: Decision) -> Proces
     """Return the record after the death of a thread; as it was if there is no such thread (any more).
 
     A new thread takes over all that a replaced one had, at once. Whoever is shut down keeps its tasks for the rest
-    of this run, in which nobody else may have them; the next run's rebalance gives them to others.
+    of this run, in which nobody else may have them; the next run's rebalance gives them to others. So does a
+    thread that was asked to end: what is left of it is done in its own name, and nobody takes its place.
     """
     record = processing.client(client_of(name))
-    if record is None or name not in {thread.name for thread in record.threads}:
+    states = {thread.name: thread.state for thread in record.threads} if record is not None else {}
+    if record is None or name not in states:
+        return processing
+    if decision is Decision.REPLACE_THREAD and states[name] is ThreadState.PENDING_SHUTDOWN:
         return processing
     client = record.client.thread_failed(name, decision).thread_became(name, ThreadState.DEAD)
     if decision is Decision.REPLACE_THREAD:
-        client = settled(client)
+        client = started(client)
     after = processing.with_clients(_with_replaced(record, client, name))
     if decision is not Decision.SHUTDOWN_APPLICATION:
         return after

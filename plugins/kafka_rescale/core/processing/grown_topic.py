@@ -74,7 +74,7 @@ class GrownTopic:
                 found=f"in partition {partition} of {self.partitions}",
                 expected=f"it in partition {home}, by linear hashing over the initial {self.initial}",
                 remedy="Its producer uses another partitioner, and the key's state is elsewhere. Mend the "
-                "producer; to go on without such records, set the group's offset behind them.",
+                "producer; to go on without such records, put the offset behind them by `set-offset`.",
             )
         is_late = bool(self.settled) and offset >= self.settled.get(partition, 0)
         if is_late or self._processor(home) != self._processor(partition):
@@ -84,7 +84,7 @@ class GrownTopic:
                 expected=f"it in partition {home}, where later ones of its key may have been read",
                 remedy="Restart that producer, and raise `partition.growth.settle.ms` above its "
                 "metadata.max.age.ms and delivery.timeout.ms together before the next growth. To go on without "
-                "the record, set the group's offset behind it.",
+                "the record, put the offset behind it by `set-offset`.",
             )
 
     def _processor(self, partition: int) -> int:

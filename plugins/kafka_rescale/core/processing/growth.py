@@ -110,7 +110,16 @@ def _observed(
         )
     if count > earlier and part.stores:
         _require_linear(topic, earlier, count, processors, declared)
-    return SourceTopic(partitions=count, grown_at_ms=at_ms if count > earlier else 0)
+    grown_at_ms = at_ms if count > earlier else 0
+    if last is None:
+        return SourceTopic(partitions=count, grown_at_ms=grown_at_ms, first=count, since_ms=at_ms)
+    grown = {
+        "partitions": count,
+        "grown_at_ms": grown_at_ms,
+        "settled": {},
+        "first": last.first or last.partitions,
+    }
+    return last.model_copy(update=grown)
 
 
 def _require_linear(topic: str, earlier: int, count: int, processors: ProcessorCounts, declared: Declared) -> None:
@@ -166,6 +175,27 @@ def initial_counts(
         if topic in declared.repartitions and topic in names
     }
     return {**declared.linear, **read}
+
+
+def require_copartitioned(
+    pipeline: Pipeline, record: PipelineProcessors, counts: Mapping[str, int], declared: Declared
+) -> None:
+    """Refuse joins of topics whose keys were placed over different counts: what belongs together would not meet.
+
+    What is placed by linear hashing may have grown, one topic before the other: its initial count is what counts.
+
+    :param counts: partitions of every source topic, by the pipeline's own names.
+    :raises Refused: joined topics have different counts.
+    """
+    read = {topic: part for part in pipeline.sub_topologies() for topic in part.sources}
+
+    def placed_over(topic: str) -> int:
+        if topic not in declared.repartitions:
+            return declared.linear.get(topic, counts[topic])
+        # Tasks write it by linear hashing over this, unless it has fewer partitions.
+        return min(record.sub_topologies[read[topic].id].initial, counts[topic])
+
+    pipeline.check_copartitioned({topic: placed_over(topic) for topic in read})
 
 
 def require_order(

@@ -5,6 +5,8 @@ A record of its own beside ``Processing``: a client that is started anew forgets
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pydantic import Field
 
 from kafka_rescale.core.assignment.tasks import TaskId
@@ -19,11 +21,17 @@ class SourceTopic(Value):
     :param partitions: of which the tasks know.
     :param grown_at_ms: wall clock when more partitions were first seen; 0 if it has never grown.
     :param settled: by partition, the end offset once every producer knew all partitions; empty until then.
+    :param first: partitions when it was first read; 0 if that was by a version which didn't note it.
+    :param since_ms: wall clock of that.
+    :param begun: partitions of which an offset was committed since; if it is gone, nobody knows where to go on.
     """
 
     partitions: int
     grown_at_ms: int = 0
     settled: dict[int, int] = Field(default_factory=dict)
+    first: int = 0
+    since_ms: int = 0
+    begun: tuple[int, ...] = ()
 
     @property
     def is_settled(self) -> bool:
@@ -104,5 +112,20 @@ class PipelineProcessors(Value):
 
     def with_settled(self, topic: str, ends: dict[int, int]) -> PipelineProcessors:
         """Return the record with a topic that all its producers know."""
-        changed = self.topics[topic].model_copy(update={"settled": ends})
+        return self._with_topic(topic, settled=ends)
+
+    def with_begun(self, topic: str, partitions: Iterable[int]) -> PipelineProcessors:
+        """Return the record with a topic of which these partitions have had an offset."""
+        return self._with_topic(topic, begun=tuple(partitions))
+
+    def forgotten(self, at_ms: int) -> PipelineProcessors:
+        """Return the record as if nothing had ever been processed, by the partitions and processors of now.
+
+        :param at_ms: wall clock.
+        """
+        topics = {t: k.model_copy(update={"begun": (), "since_ms": at_ms}) for t, k in self.topics.items()}
+        return self.model_copy(update={"topics": topics})
+
+    def _with_topic(self, topic: str, **changes: object) -> PipelineProcessors:
+        changed = self.topics[topic].model_copy(update=changes)
         return self.model_copy(update={"topics": {**self.topics, topic: changed}})

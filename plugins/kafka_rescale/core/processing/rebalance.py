@@ -86,6 +86,7 @@ class Rebalance:
             clients=tuple(changed),
             movements=tuple(movements),
             revoked=tuple(sorted({str(task) for tasks in step.revoke.values() for task in tasks})),
+            adjusted_by=before.adjusted_by,
         )
 
     def _target(self, records: Mapping[str, ClientRecord]) -> Assignment:
@@ -146,6 +147,11 @@ def settled(client: StreamsClient) -> StreamsClient:
     for thread in client.threads:
         if thread.state is ThreadState.PENDING_SHUTDOWN:
             client = client.thread_became(thread.name, ThreadState.DEAD)
+    return started(client)
+
+
+def started(client: StreamsClient) -> StreamsClient:
+    """Let threads that are being started run; those that were asked to end are left to their end."""
     for thread in client.threads:
         for state in _TO_RUNNING.get(thread.state, ()):
             client = client.thread_became(thread.name, state)

@@ -120,6 +120,8 @@ class Processing(Value):
     :param movements: what is still to come.
     :param revoked: ids of tasks that a client has to give back before anybody else may have them; while there are
         any, a second rebalance follows.
+    :param adjusted_by: the latest runs that were asked for changes, which are done once, however often a run's
+        ``assign`` is cleared.
     """
 
     run: str = ""
@@ -128,6 +130,7 @@ class Processing(Value):
     clients: tuple[ClientRecord, ...] = ()
     movements: tuple[MovementRecord, ...] = ()
     revoked: tuple[str, ...] = ()
+    adjusted_by: tuple[str, ...] = ()
 
     @property
     def threads(self) -> tuple[ThreadRecord, ...]:

@@ -21,7 +21,8 @@ class CopyMark(Value):
     """What is committed beside T2, the offset up to which a new processor has restored.
 
     :param topic_id: of the changelog; one that was made anew has other offsets.
-    :param as_of_ms: wall clock when the reading began that T2 stems from.
+    :param as_of_ms: wall clock when everything that was then in the changelog had been read; or when the reading
+        began that has never reached an end. Deletions are remembered from then on.
     :param copied: records that were written to the new processor's changelog so far.
     :param is_final: whether the partitions change hands: from now on nothing is read but up to T1.
     """
@@ -38,6 +39,22 @@ class CopyMark(Value):
             return cls.model_validate_json(metadata or "")
         except ValidationError:
             return cls()
+
+    def going_on(self, topic_id: str, asked_ms: int, *, is_final: bool) -> CopyMark:
+        """Return the mark of a pass that has not reached an end: what was known to be whole is no younger by it.
+
+        :param asked_ms: wall clock before the end was asked for.
+        """
+        as_of_ms = self.as_of_ms or asked_ms
+        return self.model_copy(update={"topic_id": topic_id, "is_final": is_final, "as_of_ms": as_of_ms})
+
+    def at_the_end(self, asked_ms: int) -> CopyMark:
+        """Return the mark of a pass that has read up to the end that was asked for."""
+        return self.model_copy(update={"as_of_ms": max(asked_ms, self.as_of_ms)})
+
+
+NO_POSITION = "what was copied before is there, and not up to where (the group of the warm-up is gone)"
+"""Deletions since may have been compacted away: going on from the log start would keep what they have deleted."""
 
 
 @dataclass(frozen=True)

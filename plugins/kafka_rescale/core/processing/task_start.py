@@ -29,7 +29,7 @@ def task_start(
     """Return the next offset of every source partition; one that was never read begins at its log start.
 
     :param committed: of the application's group; partitions without an offset are absent.
-    :param has_state: whether a changelog of the task holds anything.
+    :param has_state: whether anything was ever written to a changelog of the task, be it gone by now.
     :param begins: where partitions that were never read begin instead.
     :raises UnsafeState: records were deleted before they were processed, the topic is another one by now, or the
         offsets have expired while the state is still there.
@@ -40,9 +40,9 @@ def task_start(
             f"task {task}",
             found="state, and no committed offset of any of its inputs",
             expected="the offsets that the state stands for",
-            remedy="They have expired (offsets.retention.minutes) or were deleted. Set the group's offsets to "
-            "where the last run ended, as its result in the control topic says; or delete the changelogs to begin "
-            "anew.",
+            remedy="They have expired (offsets.retention.minutes) or were deleted. Say where to go on by "
+            "`set-offset`: where the last run ended, as its result in the control topic says; or delete the "
+            "changelogs to begin anew.",
         )
     for (topic, partition), offset in known.items():
         log = sources[topic, partition]
@@ -53,10 +53,10 @@ def task_start(
                 found=f"{lost}, and a committed offset of {offset}",
                 expected="every record since the last run",
                 remedy="They were deleted before they were processed: raise the topic's retention, and run more "
-                "often. To go on without them, set the group's offset to the log start."
+                "often. To go on without them: `set-offset FILE --topic TOPIC --partition N --to earliest`."
                 if offset < log.begin
-                else "The topic was deleted and made anew, or has lost its end. Find out which, then set the "
-                "group's offset.",
+                else "The topic was deleted and made anew, or has lost its end. Find out which, then say where to "
+                "go on: `set-offset FILE --topic TOPIC --partition N --to OFFSET`.",
             )
     for (topic, partition), offset in begins.items():
         if (topic, partition) not in known and sources[topic, partition].begin > offset:

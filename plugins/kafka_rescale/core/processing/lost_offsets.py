@@ -1,0 +1,99 @@
+"""Offsets that ought to be there: what was processed before must not begin at its log start again.
+
+Committed offsets expire (``offsets.retention.minutes``), or are deleted with their group or their topic. A task
+with state sees by its changelog that it has worked before. One without state has nothing but this record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from kafka_rescale.core.cluster import TopicPartition
+from kafka_rescale.core.control_records import JobResult
+from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.journal import PartitionOffsets
+from kafka_rescale.core.processing.processors_record import PipelineProcessors
+
+
+def positions_of(results: Iterable[JobResult]) -> dict[TopicPartition, tuple[int, int]]:
+    """Return what jobs have said of source partitions: the wall clock in ms, and the next offset to read."""
+    found: dict[TopicPartition, tuple[int, int]] = {}
+    for result in results:
+        for at in result.partitions if result.job.startswith("process/") else ():
+            source, said = (at.topic, at.partition), (result.as_of_ms, at.position)
+            if at.position > 0 or result.state == "done":
+                found[source] = max(said, found.get(source, said))
+    return found
+
+
+def with_begun(
+    record: PipelineProcessors,
+    names: Mapping[str, str],
+    committed: Iterable[TopicPartition],
+    said: Mapping[TopicPartition, tuple[int, int]],
+) -> PipelineProcessors:
+    """Return the record with every partition noted of which something has been committed.
+
+    :param names: full names of topics, by the pipeline's own.
+    :param committed: source partitions that have an offset now.
+    :param said: by jobs, see ``positions_of``; what is older than the record of a topic counts for nothing.
+    """
+    present = set(committed)
+    for topic, known in record.topics.items():
+        full = names[topic]
+        told = {p for (t, p), (at_ms, _) in said.items() if t == full and at_ms > known.since_ms}
+        begun = sorted({*known.begun, *told, *(p for t, p in present if t == full)})
+        if tuple(begun) != known.begun:
+            record = record.with_begun(topic, begun)
+    return record
+
+
+def require_offsets(
+    record: PipelineProcessors,
+    names: Mapping[str, str],
+    committed: Iterable[TopicPartition],
+    begins: PartitionOffsets,
+    said: Mapping[TopicPartition, tuple[int, int]],
+) -> None:
+    """Refuse to begin where records would be processed twice, or be passed over.
+
+    :param record: see ``with_begun``.
+    :param names: full names of topics, by the pipeline's own.
+    :param committed: source partitions that have an offset now.
+    :param begins: log starts, by full names; of topics that are not among them nothing is passed over.
+    :param said: by jobs, see ``positions_of``.
+    :raises UnsafeState: a partition was processed before and has no offset; or it was added to a topic that was
+        processed before, and its first records are gone.
+    """
+    present = set(committed)
+    if lost := sorted(set(_begun(record, names)) - present):
+        ends = (f"{t}-{p}" + (f", processed up to {said[t, p][1]}" if (t, p) in said else "") for t, p in lost)
+        raise UnsafeState(
+            "committed offsets",
+            found=f"none of {'; '.join(ends)}",
+            expected="one of every partition that was processed before",
+            remedy="They have expired (offsets.retention.minutes), or the group or the topic was deleted. Nothing "
+            "was begun: records would be processed twice. Say where to go on: `set-offset FILE --topic TOPIC "
+            "--partition N --to OFFSET`, or `--to earliest` to begin anew.",
+        )
+    for topic, partition in _added(record, names):
+        begin = begins.get(topic, {}).get(partition, 0)
+        if begin > 0 and (topic, partition) not in present:
+            raise UnsafeState(
+                f"topic {topic!r} partition {partition}, which was added since the first run",
+                found=f"records from {begin} on",
+                expected="every record, from offset 0 on",
+                remedy="They were deleted before they were processed: raise the topic's retention, and run more "
+                "often. To go on without them: `set-offset FILE --topic TOPIC --partition N --to earliest`.",
+            )
+
+
+def _begun(record: PipelineProcessors, names: Mapping[str, str]) -> Iterator[TopicPartition]:
+    for topic, known in record.topics.items():
+        yield from ((names[topic], partition) for partition in known.begun if partition < known.partitions)
+
+
+def _added(record: PipelineProcessors, names: Mapping[str, str]) -> Iterator[TopicPartition]:
+    for topic, known in record.topics.items():
+        if known.begun and known.first:
+            yield from ((names[topic], partition) for partition in range(known.first, known.partitions))

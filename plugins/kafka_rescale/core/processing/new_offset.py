@@ -1,0 +1,77 @@
+"""Where a person lets a pipeline go on, and what stays of what was committed beside the offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from kafka_rescale.core.assignment.tasks import TaskId
+from kafka_rescale.core.cluster import TopicPartition
+from kafka_rescale.core.control_records import JobResult
+from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.pipeline.task import SubTopology
+from kafka_rescale.core.processing.processors_record import PipelineProcessors
+from kafka_rescale.core.processing.task_start import SourceRange
+from kafka_rescale.core.processing.task_state import TaskMark
+
+EARLIEST, LATEST = "earliest", "latest"
+
+
+def task_of(
+    source: TopicPartition,
+    parts: Iterable[SubTopology],
+    processors: PipelineProcessors,
+    names: Mapping[str, str],
+) -> tuple[TaskId, list[TopicPartition]]:
+    """Return the task that reads a partition, and all that it reads.
+
+    :param names: full names of topics, by the pipeline's own.
+    :raises InvalidInput: no task does, or none has run yet.
+    """
+    for part in parts:
+        counts = processors.sub_topologies.get(part.id)
+        for number in range(counts.count) if counts is not None else ():
+            assert counts is not None
+            reads = [
+                (names[topic], p)
+                for topic in part.sources
+                for p in counts.of(number, processors.topics[topic].partitions)
+            ]
+            if source in reads:
+                return TaskId(part.id, number), reads
+    raise InvalidInput(
+        f"topic {source[0]!r} partition {source[1]}",
+        found="no task that reads it",
+        expected="a source of the pipeline, by its full name, that a run knows already",
+        remedy="Correct the name or the number. Before the first run there is no offset to set.",
+    )
+
+
+def offset_of(source: TopicPartition, to: str, log: SourceRange) -> int:
+    """Return the offset that a person means.
+
+    :param to: a number, ``earliest`` or ``latest``.
+    :param log: of the partition.
+    :raises InvalidInput: it is none of these, or not within the log.
+    """
+    named = {EARLIEST: log.begin, LATEST: log.end}
+    offset = named.get(to, int(to) if to.isdecimal() else -1)
+    if not log.begin <= offset <= log.end:
+        raise InvalidInput(
+            f"offset for {source[0]}-{source[1]}",
+            found=to,
+            expected=f"{EARLIEST}, {LATEST}, or a number from {log.begin} to {log.end}",
+            remedy="Name the offset of the first record that shall be processed.",
+        )
+    return offset
+
+
+def kept_mark(task: TaskId, committed: Iterable[str | None], results: Iterable[JobResult]) -> TaskMark:
+    """Return what goes on to be committed beside a task's offsets: the newest mark that there is.
+
+    :param committed: metadata of the offsets that the task has left.
+    :param results: of jobs, which know what was committed last where no offset is left.
+    """
+    marks = [TaskMark.of(text) for text in committed]
+    if not marks:
+        marks = [TaskMark.of(result.marks.get(str(task))) for result in results]
+    return max(marks, key=lambda mark: mark.at_ms, default=TaskMark())

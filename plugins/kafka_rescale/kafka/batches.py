@@ -1,0 +1,47 @@
+"""Records by the batch, none of which takes long: coordinators abort transactions that are open for a minute."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from itertools import islice
+from typing import TypeVar
+
+T = TypeVar("T")
+
+BEGIN = 10
+"""Nobody knows yet how long a record takes."""
+GROWTH = 10
+
+
+def batch_of(records: Iterator[T], size: int, seconds: float) -> list[T]:
+    """Return the next records; none are the end.
+
+    :param size: so many at most.
+    :param seconds: no further ones are waited for after that.
+    """
+    deadline, found = time.monotonic() + seconds, []
+    for record in islice(records, size):
+        found.append(record)
+        if time.monotonic() > deadline:
+            break
+    return found
+
+
+class BatchSize:
+    """How many records to process at a time, by how long the last ones took.
+
+    :param largest: never more.
+    :param seconds: that a batch is to take at most.
+    """
+
+    def __init__(self, largest: int, seconds: float) -> None:
+        self._largest, self._seconds = largest, seconds
+        self.now = min(BEGIN, largest)
+
+    def took(self, records: int, seconds: float) -> None:
+        """Take notice of how long a batch took."""
+        if seconds > self._seconds:
+            self.now = max(1, int(records * self._seconds / seconds))
+        elif records == self.now and seconds * GROWTH <= self._seconds:
+            self.now = min(self._largest, self.now * GROWTH)

@@ -1,0 +1,52 @@
+"""An offset of a pipeline that a person sets, without losing what is committed beside it."""
+
+from __future__ import annotations
+
+from confluent_kafka import TopicPartition as KafkaPartition
+
+from kafka_rescale.core.cluster import TopicPartition
+from kafka_rescale.core.pipeline_application import PipelineApplication
+from kafka_rescale.core.pipelines import pipeline_named
+from kafka_rescale.core.processing.new_offset import kept_mark, offset_of, task_of
+from kafka_rescale.core.processing.task_start import SourceRange
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.kafka.copy_marks import closing_consumer, read_committed
+from kafka_rescale.kafka.copy_start import log_range
+from kafka_rescale.kafka.task_producer import TaskProducer
+from kafka_rescale.kafka.waiting import now_ms
+from kafka_rescale.spark.process_work import full_names
+from kafka_rescale.spark.task_work import transactional_id
+
+
+def set_offset(
+    application: PipelineApplication, connection: KafkaConnection, source: TopicPartition, to: str
+) -> int:
+    """Set where a pipeline goes on with a partition, and return it.
+
+    Whoever processes the partition now is fenced, and writes nothing more. Stream time, counters and the number
+    of processors are kept, which Kafka's own tools would delete with the offset's metadata. State is not changed:
+    what is processed again counts again, and what is passed over is never counted.
+
+    :param application: under the id of the generation.
+    :param source: by its full name.
+    :param to: an offset, ``earliest`` or ``latest``.
+    :raises InvalidInput: no task reads it, or the log has no such offset.
+    :raises Outage: the brokers don't answer.
+    """
+    name, pipeline = application.application_id, pipeline_named(application.pipeline)
+    state, parts = ControlTopic(connection, name).read(), pipeline.sub_topologies()
+    names = full_names(name, pipeline, [topic for part in parts for topic in part.sources])
+    task, reads = task_of(source, parts, state.processors, names)
+    with closing_consumer(connection, name) as consumer:
+        log = log_range(consumer, source)
+        offset = offset_of(source, to, SourceRange(log.begin, log.end))
+        producer = TaskProducer(connection, transactional_id(name, task))
+        try:
+            committed = read_committed(consumer, reads)
+            mark = kept_mark(task, [text for _, text in committed.values()], state.results.values())
+            metadata = mark.model_copy(update={"at_ms": now_ms()}).model_dump_json()
+            producer.commit([KafkaPartition(*source, offset, metadata=metadata)], consumer)
+        finally:
+            producer.abort()
+    return offset

@@ -1,0 +1,101 @@
+"""Offsets that are gone stop a run before it has begun, and are set again without losing their marks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.pipeline_application import PipelineApplication
+from kafka_rescale.core.processing.task_state import TaskMark
+from kafka_rescale.embedded.broker import EmbeddedBroker
+from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.copy_marks import closing_consumer, read_committed
+from kafka_rescale.kafka.range_reader import read_ranges
+from kafka_rescale.operations.load import load_pipeline_application
+from kafka_rescale.operations.new_offset import set_offset
+from kafka_rescale.operations.processing import prepare
+
+from tests.integration.test_stream_task import made
+from tests.support.counted import Counted, write
+from tests.support.inline_jobs import run_all
+from tests.support.words_pipeline import write_pipeline
+
+pytestmark = pytest.mark.integration
+T0 = 1_700_000_000_000
+
+
+@pytest.fixture
+def connection(broker: EmbeddedBroker) -> KafkaConnection:
+    return KafkaConnection(broker.client_config())
+
+
+@pytest.fixture
+def words(connection: KafkaConnection, unique: str, tmp_path: Path) -> PipelineApplication:
+    admin = ClusterAdmin(connection)
+    admin.delete_topics(["lines", "counted"])
+    for topic in ("lines", "counted"):
+        admin.ensure_topic(topic, 2, 1, {"retention.ms": "-1"})
+    file = write_pipeline(tmp_path, application_id=unique, **{"num.stream.threads": 1})
+    return load_pipeline_application(file)
+
+
+def write_words(connection: KafkaConnection, first: int, count: int) -> None:
+    producer = Producer(connection.client())
+    for number in range(first, first + count):
+        producer.produce("lines", b"w%d" % (number % 3), None, number % 2, timestamp=T0 + number)
+    assert producer.flush(30) == 0
+
+
+def counted(connection: KafkaConnection) -> Counter[bytes]:
+    """The latest count of every word."""
+    ends = ClusterAdmin(connection).end_offsets(["counted"], read_committed=False)["counted"]
+    ranges = {partition: (0, end) for partition, end in ends.items()}
+    found: Counter[bytes] = Counter()
+    for message in read_ranges(connection, "counted", ranges):
+        key, value = message.key(), message.value()
+        assert isinstance(key, bytes)
+        assert isinstance(value, bytes)
+        found[key] = max(found[key], int.from_bytes(value, "big"))
+    return found
+
+
+def test_what_has_no_state_is_not_processed_twice_when_its_offsets_have_expired(
+    connection: KafkaConnection, words: PipelineApplication
+) -> None:
+    write_words(connection, 0, 30)
+    run_all(words, connection, "process/1")
+    ClusterAdmin(connection).delete_group(words.application_id)
+    with pytest.raises(UnsafeState, match="lines-0, processed up to 15; lines-1, processed up to 15"):
+        prepare(words, connection, "process/2")
+
+    repartitioned = f"{words.application_id}-by-word-repartition"
+    ends = ClusterAdmin(connection).end_offsets([repartitioned])[repartitioned]
+    for partition in (0, 1):
+        set_offset(words, connection, ("lines", partition), "15")
+        set_offset(words, connection, (repartitioned, partition), str(ends[partition]))
+    with closing_consumer(connection, words.application_id) as consumer:
+        marks = read_committed(consumer, [("lines", 0), ("lines", 1)])
+    assert [TaskMark.of(text).checkpoint for _, text in marks.values()] == [
+        f'{{"":{T0 + 28}}}',
+        f'{{"":{T0 + 29}}}',
+    ]
+    write_words(connection, 30, 30)
+    run_all(words, connection, "process/2")
+    assert counted(connection) == {b"w0": 20, b"w1": 20, b"w2": 20}
+
+
+def test_a_task_whose_changelog_was_emptied_by_retention_has_worked_before(
+    connection: KafkaConnection, unique: str, tmp_path: Path
+) -> None:
+    application = Counted(connection, unique, tmp_path, changelog_configs={"cleanup.policy": "compact,delete"})
+    application.create()
+    write(connection, unique, made(0, 20))
+    application.run()
+    application.admin.delete_records(application.admin.end_offsets([application.changelog]))
+    application.admin.delete_group(unique)
+    with pytest.raises(UnsafeState, match="no committed offset"):
+        application.run()

@@ -1,0 +1,70 @@
+"""What a run finds of its topics, before it touches any."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from kafka_rescale.core.cluster import TopicDescription
+from kafka_rescale.core.errors import Refused
+from kafka_rescale.core.pipeline import Pipeline, StreamsBuilder
+from kafka_rescale.core.pipeline_application import PipelineApplication
+from kafka_rescale.core.processing.processors_record import PipelineProcessors
+from kafka_rescale.operations.pipeline_topics import PipelineTopics
+
+
+class Cluster:
+    """Topics, and nothing that could be changed."""
+
+    def __init__(self, counts: dict[str, int]) -> None:
+        self._counts = counts
+
+    def describe_topics(self, names: Iterable[str]) -> dict[str, TopicDescription]:
+        found = {name: self._counts[name] for name in names if name in self._counts}
+        return {n: TopicDescription(name=n, partitions=count, replication_factor=1) for n, count in found.items()}
+
+
+def joined() -> Pipeline:
+    builder = StreamsBuilder()
+    table = builder.table("prices")
+    builder.stream("orders").join(table, lambda order, price: order).to("out")
+    return builder.build()
+
+
+def rekeyed() -> Pipeline:
+    builder = StreamsBuilder()
+    table = builder.table("prices")
+    orders = (
+        builder.stream("orders").select_key(lambda key, value: value).repartition(name="by-price", partitions=2)
+    )
+    orders.join(table, lambda order, price: order).to("out")
+    return builder.build()
+
+
+def record(
+    pipeline: Pipeline, counts: dict[str, int], linear: dict[str, int], known: PipelineProcessors | None = None
+) -> PipelineProcessors:
+    declared = {"application_id": "app", "runtime": "spark", "pipeline": "a:b", "state.dir": "/s"}
+    application = PipelineApplication.model_validate({**declared, "linear_hashing": linear})
+    cluster: Any = Cluster({**counts, "out": 1})
+    return PipelineTopics(application, pipeline, cluster).record(known or PipelineProcessors())
+
+
+def test_joined_inputs_with_different_counts_are_refused() -> None:
+    with pytest.raises(Refused, match="6 partitions of orders, 4 partitions of prices; expected equally many"):
+        record(joined(), {"orders": 6, "prices": 4}, {})
+    assert record(joined(), {"orders": 4, "prices": 4}, {}).tasks == {0: 4}
+
+
+def test_a_repartition_topic_whose_count_the_program_sets_must_fit_what_it_is_joined_with() -> None:
+    with pytest.raises(Refused, match="2 partitions of by-price-repartition, 4 partitions of prices"):
+        record(rekeyed(), {"orders": 3, "prices": 4}, {})
+    assert record(rekeyed(), {"orders": 3, "prices": 2}, {}).tasks == {0: 2, 1: 3}
+
+
+def test_one_input_may_have_grown_before_the_other_where_both_are_placed_by_linear_hashing() -> None:
+    linear = {"orders": 2, "prices": 2}
+    first = record(joined(), {"orders": 2, "prices": 2}, linear)
+    grown = record(joined(), {"orders": 4, "prices": 2}, linear, first)
+    assert grown.topics["orders"].partitions == 4
