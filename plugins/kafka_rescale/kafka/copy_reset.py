@@ -167,6 +167,8 @@ def _reason(admin: ClusterAdmin, consumer: Consumer, move: Move, now_ms: int) ->
         return "an earlier restart was interrupted"
     if any(mark.state == SEEDING for mark in marks):
         return "writing the rows of a snapshot was interrupted"
+    if any(mark.fingerprint not in {"", move.fingerprint} for mark in marks):
+        return "it was made by another declaration, and its keys may be in other partitions"
     if allowed is not None and age > allowed:
         return f"it paused for {age / 1000:.1f} s, and deletions are kept for {allowed / 1000:.1f} s only"
     if ends < sum(mark.records for mark in marks):
