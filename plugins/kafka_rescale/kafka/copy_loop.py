@@ -68,7 +68,7 @@ class CopyWorker:
         )
         self.writers: dict[TopicPartition, UnitWriter] = {w.unit.source: w for w in opened}
         self._limits: Mapping[TopicPartition, int] = {}
-        self._commits = Commits(self._consumer, settings, self._pool)
+        self.commits = Commits(self._consumer, settings, self._pool)
         self._silence = Silence(self.writers, settings.stall_seconds)
         self._looked = time.monotonic()
 
@@ -127,7 +127,7 @@ class CopyWorker:
         self._look()
         self._silence.check()
         self._freshness.check(self.writers)
-        self._commit(self._commits.due(self.writers.values()))
+        self._commit(self.commits.due(self.writers.values()))
         return count
 
     def run_to(self, ends: Mapping[TopicPartition, int], asked_ms: int, *, exactly: bool = False) -> None:
@@ -159,7 +159,7 @@ class CopyWorker:
         self._silence.listened(listened, batches.heard)
         for source, error in batches.errors.items():
             self._read_error(source, error)
-        wrote = self._commits.wrote
+        wrote = self.commits.wrote
         lost = {s for s, batch in batches.records.items() if batch and not wrote(self.writers[s], batch)}
         for source in batches.ends.keys() - lost:
             self.writers[source].reached(batches.ends[source])
@@ -168,7 +168,7 @@ class CopyWorker:
         return sum(map(len, batches.records.values()))
 
     def _commit(self, writers: Sequence[UnitWriter]) -> None:
-        if not self._commits.commit(writers):
+        if not self.commits.commit(writers):
             self._read_from_positions()
 
     def _read_from_positions(self) -> None:
