@@ -51,6 +51,7 @@ make_jvm_parts() {
         say "fetching the broker, Kafka Streams and Spark's Kafka connector: about half a minute, 150 MB"
     fi
     PYTHONPATH=plugins $python -m kafka_rescale.embedded.jars >/dev/null
+    PYTHONPATH=plugins $python -m kafka_rescale.embedded.spark_archive >/dev/null
 }
 
 if ! environment_is_usable || [ "$(cat $stamp 2>/dev/null)" != "$(digest)" ]; then

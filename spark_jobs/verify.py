@@ -46,6 +46,8 @@ def verified(application: str, run: str, attempt: int) -> int:
         connection = KafkaConnection.from_environment()
         builder = SparkSession.builder.appName(f"kafka-rescale verify {application} ({run}, attempt {attempt})")
         builder = builder.config("spark.ui.showConsoleProgress", "false")
+        # Kafka's clients would list all of their settings for every task: megabytes around the report.
+        builder = builder.config("spark.log.level", "WARN")
         # Spark's own patterns know neither a JAAS line nor a key: both are options of its Kafka source.
         builder = builder.config("spark.redaction.regex", REDACTED).config(
             "spark.sql.redaction.options.regex", REDACTED

@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 from hypothesis import settings
+from kafka_rescale.embedded.spark_archive import spark_environment
 
 # The machine is shared: how long one example takes says nothing.
 settings.register_profile("shared machine", deadline=None)
@@ -27,3 +28,9 @@ else:
 os.environ["AIRFLOW__CORE__LOAD_EXAMPLES"] = "False"
 os.environ["AIRFLOW__CORE__DAGS_FOLDER"] = str(ROOT / "dags")
 os.environ["AIRFLOW__CORE__PLUGINS_FOLDER"] = str(ROOT / "plugins")
+
+# Short JVMs by the hundred: compiling for a long life and loading the same classes is most of their work.
+if not WORKER:
+    short_lived = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
+    os.environ["JAVA_TOOL_OPTIONS"] = f"{os.environ.get('JAVA_TOOL_OPTIONS', '')} {short_lived}".strip()
+    os.environ.update(spark_environment())

@@ -20,7 +20,7 @@ from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.kafka.misrouted import look_for_misrouted
 from kafka_rescale.operations.accept import accept
 from kafka_rescale.operations.load import topology_of
-from kafka_rescale.operations.quiesce import assert_held
+from kafka_rescale.operations.promotion import assert_held
 from kafka_rescale.operations.rescale import Rescale
 
 from tests.support.ordered import IGNORANT

@@ -12,8 +12,9 @@ from kafka_rescale.airflow.operators import closing
 from kafka_rescale.cli.views import status_view
 from kafka_rescale.core.acceptance import Acceptance, Acceptances, MisroutedRange
 from kafka_rescale.core.application_page import application_page
+from kafka_rescale.core.cluster import GroupDescription
 from kafka_rescale.core.control_records import ControlState, Lease
-from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.errors import Outage, UnsafeState
 from kafka_rescale.core.external_topics import InputPlan
 from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.core.misrouted import InputReport, Place, misrouted, refuse_misrouted
@@ -174,13 +175,19 @@ def test_what_was_accepted_after_verify_is_in_the_report_that_the_expansion_ends
         return states[-1]
 
     control, nothing = SimpleNamespace(read=lambda: states[-1], update=update), None
-    parts: list[Any] = [situation().application, nothing, nothing, control, nothing]
+    members: list[str] = []
+    admin = SimpleNamespace(describe_group=lambda group: GroupDescription(group, "Stable", tuple(members)))
+    lifecycle = SimpleNamespace(is_running=lambda _: True)
+    parts: list[Any] = [situation().application, nothing, admin, control, lifecycle]
     monkeypatch.setattr(Rescale, "open", lambda *_: Rescale(*parts, owner="test"))
     monkeypatch.setattr(finishing, "_assert_blue_is_still", lambda *_: None)
     monkeypatch.setattr(finishing, "release_compaction", lambda *_: None)
     monkeypatch.setattr(finishing.lease, "release", lambda *_: None)
     looked = (misrouted(GROWN, at(120, 187), [RANGE]),)
     monkeypatch.setattr(finishing, "look_for_misrouted", lambda *_: looked)
+    with pytest.raises(Outage, match=f"{plan.green}: found its group has no members; .* NOBODY PROCESSES THEM"):
+        finishing.finish(parts[0], parts[1], owner="test")
+    members.append("instance-1")
     ended = finishing.finish(parts[0], parts[1], owner="test")
     report = Report.model_validate(ended["report"])
     assert (report.inputs, report.acceptances, report.passed) == (looked, known.accepted, True)

@@ -27,7 +27,7 @@ CONNECTION: Any = NOBODY
 @pytest.fixture(autouse=True)
 def _without_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(in_place, "fence", lambda *_: None)
-    monkeypatch.setattr(start_green, "watch_first_output", lambda *_: {})
+    monkeypatch.setattr(start_green, "watch_first_output", lambda *_: {"restore": 0.0})
     monkeypatch.setattr(growing, "rehearse_unit", lambda *_: None)
     for module in (in_place, quiesce):
         monkeypatch.setattr(module, "wait_until_complete", lambda *_, **__: None)
@@ -112,7 +112,7 @@ def test_what_its_user_has_stopped_stays_so_after_a_rollback(
 ) -> None:
     world = use(GrowingWorld(running=False, members=True), monkeypatch)
     with monkeypatch.context() as failing:
-        failing.setattr(cutover.quiesce, "assert_held", _refuse)
+        failing.setattr(cutover, "assert_promotable", _refuse)
         with pytest.raises(UnsafeState):
             in_place.stop(APPLICATION, CONNECTION, owner=OWNER)
     assert world.journal.phase is Phase.ROLLED_BACK

@@ -10,7 +10,7 @@ import pytest
 from kafka_rescale.core.control_records import ControlState, Generations, Lease
 from kafka_rescale.core.journal import Captured, Journal, PartitionOffsets, Phase
 from kafka_rescale.kafka.waiting import now_ms
-from kafka_rescale.operations import cutover
+from kafka_rescale.operations import cutover, promotion
 from kafka_rescale.operations.cutover import Cutover
 from kafka_rescale.operations.rescale import LEASE_MS, Rescale
 
@@ -52,8 +52,8 @@ def promoted(monkeypatch: pytest.MonkeyPatch, before: Generations | None) -> Con
     captured = Captured(committed={i.topic: {0: 3} for i in PLAN.inputs})
     journal = Journal(plan=PLAN, phase=Phase.CAUGHT_UP, captured=captured, pause_started_ms=2**45)
     control = Control(journal, before)
-    monkeypatch.setattr(cutover, "wait_until_complete", lambda *_, **__: None)
-    monkeypatch.setattr(cutover, "quiesce", SimpleNamespace(assert_held=_nothing, assert_unused=_nothing))
+    monkeypatch.setattr(promotion, "wait_until_complete", lambda *_, **__: None)
+    monkeypatch.setattr(cutover, "assert_promotable", _nothing)
     application: Any = SimpleNamespace(max_pause_seconds=2**40, application_id=PLAN.application)
     nothing: Any = None
     rescale = Rescale(application, nothing, Admin(), control, nothing, OWNER)  # type: ignore[arg-type]

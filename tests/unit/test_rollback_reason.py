@@ -50,7 +50,7 @@ def unanswered(world: GrowingWorld, monkeypatch: pytest.MonkeyPatch) -> GrowingW
     def no_answer(*_: Any) -> None:
         raise Outage("catch_up", found="nothing", expected="an answer", remedy="Look at its log.")
 
-    monkeypatch.setattr(cutover.quiesce, "assert_held", no_answer)
+    monkeypatch.setattr(cutover, "assert_promotable", no_answer)
     with pytest.raises(Outage):
         in_place.stop(APPLICATION, CONNECTION, owner=OWNER)
     assert world.journal.phase is Phase.ROLLED_BACK
@@ -157,5 +157,5 @@ def test_the_task_that_rolls_back_names_those_that_have_failed(
     monkeypatch.setattr(RollBackOperator, "run_owned", run_owned)
     task = RollBackOperator(task_id="roll_back", application_file="x.yaml", reason="r has failed")
     done = task.execute({"dag_run": SimpleNamespace(dag_id="expand_x", run_id="r")})  # type: ignore[arg-type]
-    assert done == {"is_done": True, "told": "rolled back"}
+    assert done == {"is_done": True, "told": "rolled back", "was_done_before": False}
     assert told["reason"] == reason

@@ -159,5 +159,5 @@ def _all(files: StateFiles) -> list[Path]:
 
 
 def test_a_place_that_arrow_does_not_know_is_refused() -> None:
-    with pytest.raises(InvalidInput, match=r"pipeline\.state_dir"):
+    with pytest.raises(InvalidInput, match=r"state\.dir: found nowhere"):
         StateFiles("nowhere://x", "app/0_0/store").found()

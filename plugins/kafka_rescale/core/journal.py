@@ -80,6 +80,7 @@ class Journal(Value):
     :param pause_started_ms: wall clock when blue was asked to stop, 0 before.
     :param stop_asked: whether blue's ``stop`` has been called in this attempt; it may still be at work after the
         process that called it was killed.
+    :param blue_ran: whether blue ran when it was about to be stopped; if not, no rollback waits for it to run.
     :param gate_ends: ends of green's topics when it was started behind the warm-up gate; empty when it is known to
         be stopped again.
     :param prewarmed: seconds per part of the pre-warming of this attempt; empty if there was none.
@@ -102,6 +103,7 @@ class Journal(Value):
     changed_at_ms: int = 0
     pause_started_ms: int = 0
     stop_asked: bool = False
+    blue_ran: bool = True
     gate_ends: PartitionOffsets = Field(default_factory=dict)
     prewarmed: dict[str, float] = Field(default_factory=dict)
     compaction_lags: dict[str, str] = Field(default_factory=dict)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kafka_rescale.embedded.processes import free_ports
+from kafka_rescale.embedded.spark_archive import spark_environment
 
 SMALL_MACHINE = {
     "CORE__EXECUTOR": "LocalExecutor",
@@ -79,6 +80,7 @@ def airflow_environment(
     }
     return (
         inherited
+        | spark_environment()
         | {f"AIRFLOW__{key}": value for key, value in settings.items()}
         | {f"AIRFLOW_CONN_{name.upper()}": json.dumps(value) for name, value in connections.items()}
         | {

@@ -9,14 +9,16 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from kafka_rescale.core.application import Application
-from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.control_records import ControlState, Lease
 from kafka_rescale.core.plan import Plan
+from kafka_rescale.core.snapshot_day import SnapshotDay
+from kafka_rescale.core.snapshot_request import request_of
 from kafka_rescale.embedded.jars import ensure_jars
 from kafka_rescale.embedded.processes import end_with_parent
 from kafka_rescale.kafka.connection import KafkaConnection
@@ -77,24 +79,13 @@ class Expansion:
 
     def begin(self, target: int | None = None) -> Plan:
         """Preflight, plan, take the lease and begin."""
+        application, connection, owner, at = self.application, self.connection, self.owner, now_ms()
+        asked, topology = target or application.partitions, topology_of(application)
         found = preflight(
-            self.application,
-            topology_of(self.application),
-            self.connection,
-            target=target or self.application.partitions,
-            owner=self.owner,
-            now_ms=now_ms(),
-            owner_is_finished=lambda owner: True,
+            application, topology, connection, target=asked, owner=owner, now_ms=at, owner_is_finished=_is_finished
         )
         assert found.plan is not None, found.messages
-        begin(
-            self.application,
-            self.connection,
-            found.plan,
-            owner=self.owner,
-            now_ms=now_ms(),
-            owner_is_finished=lambda owner: True,
-        )
+        begin(application, connection, found.plan, owner=owner, now_ms=at, owner_is_finished=_is_finished)
         return found.plan
 
     def warm(self, plan: Plan) -> None:
@@ -160,8 +151,17 @@ class Expansion:
         process = self.submit(name, stage)
         assert process.wait(self.patience) == 0, self.log_of(name, stage)
 
-    def submit(self, name: str, stage: int | None = None) -> subprocess.Popen[bytes]:
-        """Start a Spark job by a real spark-submit."""
+    def snapshot(self, day: SnapshotDay) -> None:
+        """Write the state of every store as of the end of a day to where the application file says."""
+        request = request_of(self.application, topology_of(self.application), day)
+        process = self.submit("snapshot", more=("--request", request.model_dump_json()))
+        assert process.wait(self.patience) == 0, self.log_of("snapshot")
+
+    def submit(self, name: str, stage: int | None = None, more: Sequence[str] = ()) -> subprocess.Popen[bytes]:
+        """Start a Spark job by a real spark-submit.
+
+        :param more: arguments that only this job has.
+        """
         self.attempt += 1
         command = [str(SUBMIT), "--master", "local[2]", "--conf", "spark.ui.enabled=false"]
         command += ["--driver-memory", "768m", "--py-files", str(build(self.directory))]
@@ -172,7 +172,9 @@ class Expansion:
         command += [] if stage is None else ["--stage", str(stage)]
         if name == "bridge":
             command += ["--silent-seconds", str(max(i.silent_seconds for i in self.application.inputs))]
-        command += ["--run", self.owner, "--attempt", str(self.attempt)]
+        if name == "restore" and self.application.snapshots:
+            command += ["--snapshots", self.application.snapshots.location]
+        command += [*more, "--run", self.owner, "--attempt", str(self.attempt)]
         environment = {
             **os.environ,
             "KAFKA_RESCALE_KAFKA_CONFIG": json.dumps(dict(self.connection.config)),
@@ -193,3 +195,8 @@ class Expansion:
 
     def _log_file(self, name: str, stage: int | None) -> Path:
         return self.directory / f"{name}{'' if stage is None else f'-{stage}'}.log"
+
+
+def _is_finished(_: Lease) -> bool:
+    """Whoever had the lease before: nobody else is at work here."""
+    return True

@@ -72,7 +72,7 @@ def ensure_jars(jar_set: JarSet = "kafka") -> Path:
     wanted = _digest(JVM_DIRECTORY / "pom.xml")
     if _stamp(directory) == wanted:
         return directory
-    with _build_lock():
+    with build_lock():
         if _stamp(directory) != wanted:
             require_java()
             maven = _require_program("mvn", "maven")
@@ -88,7 +88,7 @@ def ensure_gate_jar() -> Path:
     wanted = _digest(JVM_DIRECTORY / "pom.xml", GATE_SOURCE)
     if _stamp(directory) == wanted:
         return GATE_JAR
-    with _build_lock():
+    with build_lock():
         if _stamp(directory) != wanted:
             shutil.rmtree(directory, ignore_errors=True)
             _compile([GATE_SOURCE], f"{jars}/*", directory / "classes", java=GATE_JAVA)
@@ -120,7 +120,7 @@ def ensure_classes(sources: Path, classes: Path) -> Path:
     wanted = _digest(JVM_DIRECTORY / "pom.xml", *files)
     if _stamp(classes) == wanted:
         return classes
-    with _build_lock():
+    with build_lock():
         if _stamp(classes) != wanted:
             shutil.rmtree(classes, ignore_errors=True)
             _compile(files, f"{jars}/*", classes, java=MINIMUM_JAVA)
@@ -174,7 +174,7 @@ def _write_stamp(directory: Path, digest: str) -> None:
 
 
 @contextmanager
-def _build_lock() -> Iterator[None]:
+def build_lock() -> Iterator[None]:
     TARGET_DIRECTORY.mkdir(parents=True, exist_ok=True)
     with (TARGET_DIRECTORY / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -7,8 +7,8 @@ from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.journal import Journal
 from kafka_rescale.core.plan import Plan
 from kafka_rescale.kafka.waiting import wait_until
-from kafka_rescale.operations import quiesce
 from kafka_rescale.operations.gate import assert_nothing_committed
+from kafka_rescale.operations.promotion import assert_unused
 from kafka_rescale.operations.rescale import Rescale, green
 
 READY_SECONDS = 600.0
@@ -21,7 +21,7 @@ def await_copies(rescale: Rescale, plan: Plan) -> None:
     :raises Outage: a job doesn't say so in time.
     """
     _assert_green_is_cold(rescale, plan)
-    quiesce.assert_unused(rescale, plan)
+    assert_unused(rescale, plan)
     _await_ready(rescale, "catch_up", "say that it is near the ends", "Look at the log of the catch_up task.")
     if plan.bridges:
         remedy = f"Unpause bridge_{plan.application}, and look at the log of its bridge task."

@@ -20,16 +20,15 @@ from kafka_rescale.core.application import Application
 from kafka_rescale.core.control_records import Concern
 from kafka_rescale.core.errors import Outage, RescaleError, UnsafeState
 from kafka_rescale.core.generations import promoted_generations
-from kafka_rescale.core.journal import Journal, PartitionOffsets, Phase
-from kafka_rescale.core.start_offsets import input_starts
+from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.transactions import wait_until_complete
 from kafka_rescale.kafka.waiting import now_ms, wait_until
 from kafka_rescale.operations import producers, quiesce
 from kafka_rescale.operations.compaction import hold_compaction
 from kafka_rescale.operations.copies import await_copies, is_copied
 from kafka_rescale.operations.growing import assert_movable
 from kafka_rescale.operations.input_positions import await_positions
+from kafka_rescale.operations.promotion import assert_promotable, green_offsets
 from kafka_rescale.operations.rescale import Rescale, blue
 from kafka_rescale.operations.rollback import roll_back
 from kafka_rescale.operations.start_green import start_green
@@ -62,7 +61,9 @@ def promoted(application: Application, connection: KafkaConnection, *, owner: st
         cutover.until_promoted()
     except RescaleError as error:
         log.error("the cutover failed before promotion: %s", error)
-        roll_back(application, connection, owner=owner, reason=str(error))
+        done = roll_back(application, connection, owner=owner, reason=str(error))
+        if done.was_done_before:
+            cutover.let_go()
         raise
     return cutover
 
@@ -73,6 +74,7 @@ class Cutover:
     def __init__(self, rescale: Rescale) -> None:
         self._rescale = rescale
         self._timings = Timings({})
+        self._has_held = self._has_stopped = False
 
     def assert_mode(self, in_place: bool) -> None:
         """Refuse an expansion that was begun in the other mode."""
@@ -106,6 +108,18 @@ class Cutover:
             journal = self._promote(journal)
         return journal
 
+    def let_go(self) -> None:
+        """Undo what this process has done beside another one that had rolled the attempt back already.
+
+        That one has started what was stopped by then; what was stopped a moment later is still down.
+        """
+        try:
+            if self._has_held:
+                producers.release(self._rescale)
+        finally:
+            if self._has_stopped:
+                self._rescale.lifecycle.start(blue(self._rescale.journal().plan))
+
     def after_promotion(self) -> dict[str, float]:
         """Run everything after the promotion; only forward, so every step is retried until it succeeds."""
         journal = self._rescale.journal()
@@ -120,19 +134,22 @@ class Cutover:
         # Verify compares green below the offsets captured at promotion; a record there must not be compacted
         # away by a newer one that green writes afterwards. Undone when verify has passed.
         hold_compaction(self._rescale, journal)
-        return self._rescale.advance(Phase.QUIESCING, pause_started_ms=now_ms(), timings={})
+        blue_ran = self._rescale.lifecycle.is_running(blue(journal.plan))
+        return self._rescale.advance(Phase.QUIESCING, pause_started_ms=now_ms(), timings={}, blue_ran=blue_ran)
 
     def _quiesce(self, journal: Journal) -> Journal:
         rescale, plan = self._rescale, journal.plan
         # In place, the user may have stopped it already; then a rollback must not start it. The group doesn't
         # tell: classic members linger after a clean close. One that lives is found by the proof below.
-        stopped = plan.is_in_place and not journal.stop_asked and not rescale.lifecycle.is_running(blue(plan))
+        stopped = plan.is_in_place and not journal.stop_asked and not journal.blue_ran
         with self._timings.part("drain"):
+            self._has_held = True
             producers.hold(rescale)
             quiesce.drain(rescale, plan, 0 if stopped else self._seconds_left(journal))
         with self._timings.part("quiesce"):
             if not stopped:
                 rescale.advance(Phase.QUIESCING, stop_asked=True)
+                self._has_stopped = True
                 rescale.lifecycle.stop(blue(plan))
         with self._timings.part("prove"):
             captured = quiesce.prove_gone(rescale, plan, self._seconds_left(journal))
@@ -159,9 +176,12 @@ class Cutover:
         with self._timings.part("promote"):
             # In place, green's ends and start are known only when everything has been moved.
             begins = {} if plan.is_in_place else self._rescale.admin.begin_offsets(m.target for m in plan.moves)
-            known = {} if plan.is_in_place else self._green(journal, begins)
-            quiesce.assert_held(self._rescale, journal)
-            quiesce.assert_unused(self._rescale, plan)
+            known = (
+                {}
+                if plan.is_in_place
+                else green_offsets(self._rescale, journal, begins, self._seconds_left(journal))
+            )
+            assert_promotable(self._rescale, journal)
             return self._rescale.advance(
                 Phase.PROMOTED,
                 records=lambda s: {Concern.GENERATIONS: promoted_generations(journal, s.generations, begins)},
@@ -169,17 +189,6 @@ class Cutover:
                 timings=dict(self._timings),
                 **known,
             )
-
-    def _green(self, journal: Journal, begins: PartitionOffsets) -> dict[str, PartitionOffsets]:
-        """Return where green's topics end, and its start: in repartition topics, the log start."""
-        plan, admin = journal.plan, self._rescale.admin
-        assert journal.captured is not None
-        targets = [m.target for m in plan.moves]
-        # A commit's markers may arrive after it has been answered: until then the end is too low.
-        wait_until_complete(admin, targets, seconds=self._seconds_left(journal), longest_pause=0.02)
-        carried = {m.target: begins[m.target] for m in plan.repartitions}
-        start = {**input_starts(plan.inputs, journal.captured.committed), **carried}
-        return {"green_ends": admin.end_offsets(targets), "green_start": start}
 
     def _seconds_left(self, journal: Journal) -> float:
         """Return how long the pause may still last.

@@ -17,7 +17,7 @@ from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.misrouted import look_for_misrouted
 from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.operations.compaction import release_compaction
-from kafka_rescale.operations.rescale import Rescale, blue
+from kafka_rescale.operations.rescale import Rescale, blue, green
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +28,7 @@ def finish(application: Application, connection: KafkaConnection, *, owner: str)
     :param owner: the run that holds the lease.
     :returns: the report, the downtime in its parts, what pre-warming has saved or would have, and of copies that
         began with a snapshot what they have read.
+    :raises Outage: green doesn't run.
     :raises UnsafeState: verify has not passed, blue has written after it was proven gone, records of a grown
         input lie in partitions of its old count, or ``on_partition_expansion`` may have been called already.
     """
@@ -38,6 +39,7 @@ def finish(application: Application, connection: KafkaConnection, *, owner: str)
         _assert_passed(state, journal)
         if not journal.plan.is_in_place:
             _assert_blue_is_still(rescale, journal)
+        rescale.assert_up(green(journal.plan))
         # Looked at again: verify has ended, and metadata of producers may be older than that.
         inputs = look_for_misrouted(connection, journal, state.acceptances)
         refuse_misrouted(inputs)

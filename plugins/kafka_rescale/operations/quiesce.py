@@ -5,10 +5,8 @@ from __future__ import annotations
 from kafka_rescale.core.declared_topics import InputPolicy
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.external_topics import InputPlan
-from kafka_rescale.core.journal import Captured, Journal, PartitionOffsets
-from kafka_rescale.core.misrouted import grown_by_key
+from kafka_rescale.core.journal import Captured, PartitionOffsets
 from kafka_rescale.core.plan import Plan
-from kafka_rescale.kafka.range_reader import read_ranges
 from kafka_rescale.kafka.remaining import has_records
 from kafka_rescale.kafka.transactions import wait_until_complete
 from kafka_rescale.kafka.waiting import wait_until
@@ -41,45 +39,6 @@ def drain(rescale: Rescale, plan: Plan, seconds: float) -> None:
             remedy="Producers may still be writing, or the application is too far behind to drain in a pause; if "
             "it is stopped, start it until it has processed them.",
         )
-
-
-def assert_held(rescale: Rescale, journal: Journal) -> None:
-    """Check that nothing has come into the inputs that are about to grow since blue has stopped.
-
-    :raises UnsafeState: a producer was not held: its records lie as with the old count.
-    """
-    assert journal.captured is not None
-    for grown in grown_by_key(journal.plan):
-        fence = journal.captured.committed[grown.topic]
-        begins = rescale.admin.begin_offsets([grown.topic])[grown.topic]
-        ends = rescale.admin.end_offsets([grown.topic])[grown.topic]
-        ranges = {p: (max(fence.get(p, 0), begins[p]), end) for p, end in ends.items()}
-        late = next(read_ranges(rescale.connection, grown.topic, ranges), None)
-        if late is not None:
-            raise UnsafeState(
-                f"input topic {grown.topic!r}",
-                found=f"a record behind the fence, in partition {late.partition()} at offset {late.offset()}",
-                expected="none before the topic has grown: its producers are held",
-                remedy="A producer outside the reach of `producers: stop` is alive: stop it too, or declare "
-                "`policy: repartitioned`.",
-            )
-
-
-def assert_unused(rescale: Rescale, plan: Plan) -> None:
-    """Check that nobody has written to a successor: its first records have to be those that the bridge carries on.
-
-    :raises UnsafeState: somebody has.
-    """
-    topics = [m.target for m in plan.bridges]
-    for topic, ends in rescale.admin.end_offsets(topics, read_committed=False).items():
-        if any(ends.values()):
-            raise UnsafeState(
-                f"topic {topic!r}",
-                found=f"records before the promotion (ends {ends})",
-                expected="an empty topic",
-                remedy="A producer has moved too early. Let it go back to the old topic, copy its records there, "
-                "delete the topic, and trigger the expansion again.",
-            )
 
 
 def prove_gone(rescale: Rescale, plan: Plan, seconds: float) -> Captured:

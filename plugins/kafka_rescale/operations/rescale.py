@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.control_records import Concern, ControlState, Generations
-from kafka_rescale.core.errors import Fenced, UnsafeState
+from kafka_rescale.core.errors import Fenced, Outage, UnsafeState
 from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.core.plan import Plan
 from kafka_rescale.core.values import Value
@@ -56,6 +56,24 @@ class Rescale:
     def is_alive(self, instance: Instance) -> bool:
         """Whether an instance runs, as its deployment or its group says."""
         return self.lifecycle.is_running(instance) or self.admin.describe_group(instance.application_id).is_live
+
+    def assert_up(self, instance: Instance) -> None:
+        """Check that an instance runs, as its deployment and its group say.
+
+        :raises Outage: it doesn't, although its start command has returned.
+        """
+        signs = {
+            "its status is stopped": self.lifecycle.is_running(instance),
+            "its group has no members": self.admin.describe_group(instance.application_id).is_live,
+        }
+        if not all(signs.values()):
+            raise Outage(
+                f"application {instance.application_id}",
+                found=" and ".join(sign for sign, is_fine in signs.items() if not is_fine),
+                expected="it to run: it owns the inputs",
+                remedy="NOBODY PROCESSES THEM. Its own log says why: rights of its new application.id, a quota, "
+                "an image. START IT BY HAND NOW, then clear the failed task.",
+            )
 
     def journal(self) -> Journal:
         """Return the journal, provided that this owner still holds the lease.

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from functools import partial
 
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.errors import RescaleError
 from kafka_rescale.core.health import failed_jobs
 from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.kafka import lease
@@ -28,10 +30,12 @@ class RollBack:
 
     :param is_done: whether the attempt is rolled back, by this call or earlier by a task of the same run.
     :param told: what was done or why not, in a sentence.
+    :param was_done_before: whether somebody else had rolled the attempt back.
     """
 
     is_done: bool
     told: str
+    was_done_before: bool = False
 
     def __str__(self) -> str:
         return self.told
@@ -70,11 +74,15 @@ def roll_back(
     reason = journal.rollback_reason or "; ".join([reason, *failed_jobs(state)])
     log.warning("rolling back %s: %s", journal.plan.green, reason)
     # Recorded first: a cutover that wakes up late must find that it has lost before blue is started again.
-    rescale.advance(Phase.ROLLING_BACK, rollback_reason=reason)
-    if journal.stop_asked:
-        _restart_blue(rescale, journal)
-    if journal.pause_started_ms:
-        producers.release(rescale)
+    # What it had done until then is in the journal that is returned.
+    journal = rescale.advance(Phase.ROLLING_BACK, rollback_reason=reason)
+    try:
+        # At once: their sources may not be able to wait, and blue reads what they write when it is up.
+        if journal.pause_started_ms:
+            producers.release(rescale)
+    finally:
+        if journal.stop_asked:
+            _restart_blue(rescale, journal)
     close_gate(rescale, journal)
     if journal.plan.is_in_place:
         release_compaction(rescale, journal)
@@ -87,7 +95,8 @@ def _nothing_to_do(state: ControlState, owner: str) -> RollBack:
     if journal is not None and journal.phase is Phase.ROLLED_BACK:
         mine = state.lease is not None and state.lease.owner == owner
         done = f"rolled back before, by the task that failed; {_of_blue(journal)}"
-        return RollBack(mine, f"{done if mine else 'nothing to roll back: it was done before'}; {journal.told}")
+        told = f"{done if mine else 'nothing to roll back: it was done before'}; {journal.told}"
+        return RollBack(mine, told, was_done_before=True)
     if journal is not None and journal.phase is Phase.COMPLETE and not journal.plan.is_in_place:
         return RollBack(False, f"nothing to roll back: the expansion is complete. {_way_back(journal)}")
     return RollBack(False, "nothing to roll back: no expansion is in progress")
@@ -122,13 +131,26 @@ def _restart_blue(rescale: Rescale, journal: Journal) -> None:
     """Start blue, whether it runs, is stopped, or is being stopped.
 
     A ``stop`` command outlives a killed task: blue may look alive and go down a moment later. Stopping it for good
-    first makes the outcome certain.
+    first makes the outcome certain; where that fails, what can run has to run all the same. Blue owns the inputs.
     """
     instance = blue(journal.plan)
-    rescale.lifecycle.stop(instance)
-    # A classic member lingers after a clean close, and a new start would wait for its session timeout.
-    rescale.admin.remove_members(journal.plan.blue)
+
+    def clear() -> None:
+        # A classic member lingers after a clean close, and a new start would wait for its session timeout.
+        if not rescale.lifecycle.is_running(instance):
+            rescale.admin.remove_members(journal.plan.blue)
+
+    for step in (partial(rescale.lifecycle.stop, instance), clear):
+        try:
+            step()
+        except RescaleError as error:
+            log.error(
+                "%s is started although it could not be stopped for good before: %s", journal.plan.blue, error
+            )
     rescale.lifecycle.start(instance)
+    if not journal.blue_ran:
+        log.warning("%s did not run before this cutover either; nobody waits for it", journal.plan.blue)
+        return
     wait_until(
         lambda: rescale.lifecycle.is_running(instance),
         seconds=START_SECONDS,

@@ -21,6 +21,7 @@ def start_green(rescale: Rescale, journal: Journal, timings: Timings) -> Journal
     :param journal: in phase ``PROMOTED``.
     :param timings: the parts so far.
     :returns: the journal in phase ``STARTED``, with the downtime in its parts.
+    :raises Outage: green has not come up.
     """
     plan = journal.plan
     outputs = outputs_now(rescale)
@@ -39,6 +40,9 @@ def start_green(rescale: Rescale, journal: Journal, timings: Timings) -> Journal
             rescale.lifecycle.start(green(plan))
     producers.release(rescale)
     parts = watch_first_output(rescale, journal, outputs)
+    if "restore" not in parts:
+        # It may be restoring for hours. Not to be there at all is another thing: then nobody runs.
+        rescale.assert_up(green(plan))
     total = (now_ms() - journal.pause_started_ms) / 1000 - parts.pop("watched_in_vain", 0.0)
     return rescale.advance(Phase.STARTED, timings={**timings, **parts, "total": round(total, 3)})
 

@@ -1,0 +1,125 @@
+"""What must hold at the moment when green is given the inputs; after it there is no way back."""
+
+from __future__ import annotations
+
+from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.journal import Journal, PartitionOffsets
+from kafka_rescale.core.misrouted import grown_by_key
+from kafka_rescale.core.plan import Plan
+from kafka_rescale.core.start_offsets import input_starts
+from kafka_rescale.kafka.range_reader import read_ranges
+from kafka_rescale.kafka.transactions import wait_until_complete
+from kafka_rescale.operations.rescale import Rescale, blue
+
+
+def assert_promotable(rescale: Rescale, journal: Journal) -> None:
+    """Check what may have changed since blue was proven gone.
+
+    :raises UnsafeState: blue has been started again, a producer was not held, or a topic isn't as it was planned.
+    """
+    _assert_counts(rescale, journal.plan)
+    assert_held(rescale, journal)
+    assert_unused(rescale, journal.plan)
+    _assert_still_gone(rescale, journal)
+
+
+def green_offsets(
+    rescale: Rescale, journal: Journal, begins: PartitionOffsets, seconds: float
+) -> dict[str, PartitionOffsets]:
+    """Return what the journal keeps of green: where its topics end, and where it starts to read.
+
+    :param begins: log starts of green's topics.
+    :param seconds: how long their last transactions may take.
+    """
+    plan = journal.plan
+    assert journal.captured is not None
+    targets = [m.target for m in plan.moves]
+    # A commit's markers may arrive after it has been answered: until then the end is too low.
+    wait_until_complete(rescale.admin, targets, seconds=seconds, longest_pause=0.02)
+    carried = {m.target: begins[m.target] for m in plan.repartitions}
+    start = {**input_starts(plan.inputs, journal.captured.committed), **carried}
+    return {"green_ends": rescale.admin.end_offsets(targets), "green_start": start}
+
+
+def _assert_counts(rescale: Rescale, plan: Plan) -> None:
+    """An input with more partitions than planned can't shrink, and green could never run on it."""
+    inputs = {i.topic: i for i in plan.inputs}
+    for topic, described in rescale.admin.describe_topics(inputs).items():
+        planned = max(inputs[topic].current, 0 if inputs[topic].successor else inputs[topic].target)
+        if described.partitions > planned:
+            raise UnsafeState(
+                f"input topic {topic!r}",
+                found=f"{described.partitions} partitions",
+                expected=f"{inputs[topic].current} as when the expansion was planned, or {planned} as it aims at",
+                remedy="Somebody has grown it meanwhile, which ends a running Kafka Streams application, and it "
+                f"can't shrink. Trigger the expansion again with a target that suits {described.partitions}.",
+            )
+
+
+def _assert_still_gone(rescale: Rescale, journal: Journal) -> None:
+    """What blue processes from here on, green would process again."""
+    if signs := _signs_of_life(rescale, journal):
+        raise UnsafeState(
+            f"application {journal.plan.blue}",
+            found=signs,
+            expected="nobody to start it since it was proven gone",
+            remedy="Find what has started it (a supervisor, an autoscaler, a deployment tool, a person), switch "
+            "that off for the cutover, and trigger the expansion again.",
+        )
+
+
+def _signs_of_life(rescale: Rescale, journal: Journal) -> str:
+    assert journal.captured is not None
+    captured = journal.captured
+    if rescale.is_alive(blue(journal.plan)):
+        return "a running instance"
+    if rescale.admin.end_offsets(captured.ends) != captured.ends:
+        return "new records in its internal topics"
+    carried = {topic: {p: start for p, (start, _) in of.items()} for topic, of in captured.in_flight.items()}
+    committed = rescale.admin.committed(journal.plan.blue)
+    moved = [
+        f"{topic}-{p}"
+        for topic, offsets in {**captured.committed, **carried}.items()
+        for p, offset in offsets.items()
+        if committed.get(topic, {}).get(p, -1) > offset
+    ]
+    return f"offsets of {', '.join(moved)} that it has committed since" if moved else ""
+
+
+def assert_held(rescale: Rescale, journal: Journal) -> None:
+    """Check that nothing has come into the inputs that are about to grow since blue has stopped.
+
+    :raises UnsafeState: a producer was not held: its records lie as with the old count.
+    """
+    assert journal.captured is not None
+    for grown in grown_by_key(journal.plan):
+        fence = journal.captured.committed[grown.topic]
+        begins = rescale.admin.begin_offsets([grown.topic])[grown.topic]
+        ends = rescale.admin.end_offsets([grown.topic])[grown.topic]
+        ranges = {p: (max(fence.get(p, 0), begins[p]), end) for p, end in ends.items()}
+        late = next(read_ranges(rescale.connection, grown.topic, ranges), None)
+        if late is not None:
+            raise UnsafeState(
+                f"input topic {grown.topic!r}",
+                found=f"a record behind the fence, in partition {late.partition()} at offset {late.offset()}",
+                expected="none before the topic has grown: its producers are held",
+                remedy="A producer outside the reach of `producers: stop` is alive: stop it too, or declare "
+                "`policy: repartitioned`.",
+            )
+
+
+def assert_unused(rescale: Rescale, plan: Plan) -> None:
+    """Check that nobody has written to a successor: its first records have to be those that the bridge carries on.
+
+    :raises UnsafeState: somebody has.
+    """
+    topics = [m.target for m in plan.bridges]
+    for topic, ends in rescale.admin.end_offsets(topics, read_committed=False).items():
+        if any(ends.values()):
+            raise UnsafeState(
+                f"topic {topic!r}",
+                found=f"records before the promotion (ends {ends})",
+                expected="an empty topic",
+                remedy="A producer has moved too early. Let it go back to the old topic, copy its records there, "
+                "delete the topic, and trigger the expansion again.",
+            )

@@ -1,0 +1,37 @@
+"""A live application whose copies begin with a snapshot: only the tail is read, and the result is the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from kafka_rescale.core.snapshot_day import SnapshotDay
+
+from tests.support.live_expansion import live_application
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+
+DAY = SnapshotDay.named("2013-01-03")
+"""Within the flights that are there before anything begins."""
+
+
+def test_an_expansion_that_begins_with_a_snapshot_is_verified_and_ends_in_the_same(tmp_path: Path) -> None:
+    place = {"snapshots": {"location": str(tmp_path / "snapshots")}}
+    with live_application(tmp_path, rate=8, guarantee="exactly_once_v2", changes=place) as (stack, expansion):
+        expansion.snapshot(DAY)
+        plan = expansion.begin()
+        expansion.warm(plan)
+        restored = [r for name, r in expansion.state().results.items() if name.startswith("restore/")]
+        print("; ".join(f"{r.job}: {r.detail}" for r in restored))
+        assert sum(r.seeded for r in restored) > 0
+        for result in restored:
+            if result.seeded:
+                assert result.seeded < result.records, "what was processed after the snapshot is read from the log"
+        expansion.cut_over()
+        report = expansion.verify()
+        assert report["passed"], report
+        copies = expansion.finish()["copies"]
+        assert isinstance(copies, dict)
+        assert any("rows of snapshots" in detail for detail in copies.values())
+        stack.finish_replay()
+        stack.await_equal("flights-g2")

@@ -1,0 +1,192 @@
+"""Nothing is promoted beside what has come back meanwhile; whoever fails leaves a blue that runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from kafka_rescale.core.errors import Outage, UnsafeState
+from kafka_rescale.core.journal import Phase
+from kafka_rescale.operations import growing, in_place, quiesce, rollback, start_green
+from kafka_rescale.operations.cutover import producers as held
+from kafka_rescale.operations.rescale import Rescale
+from kafka_rescale.operations.rollback import roll_back
+from kafka_rescale.operations.stages import expand_stage
+
+from tests.support.growing_world import AFTER, NAME, OWNER, GrowingWorld
+from tests.support.plans import in_place_application
+
+APPLICATION, NOBODY = in_place_application(), None
+CONNECTION: Any = NOBODY
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> GrowingWorld:
+    found = GrowingWorld()
+    monkeypatch.setattr(Rescale, "open", lambda *_: found.rescale)
+    monkeypatch.setattr(in_place, "fence", lambda *_: None)
+    monkeypatch.setattr(growing, "rehearse_unit", lambda *_: None)
+    for module in (in_place, quiesce):
+        monkeypatch.setattr(module, "wait_until_complete", lambda *_, **__: None)
+    return found
+
+
+def stop() -> None:
+    in_place.stop(APPLICATION, CONNECTION, owner=OWNER)
+
+
+def _starts(world: GrowingWorld) -> None:
+    world.running = world.members = True
+
+
+def _has_started_and_ended(world: GrowingWorld) -> None:
+    world.offsets[NAME]["orders"][2] += 1
+
+
+def _has_written(world: GrowingWorld) -> None:
+    world.ends["orders-app-per-customer-changelog"][1] += 1
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "found"),
+    [
+        (_starts, "a running instance"),
+        (_has_started_and_ended, "offsets of orders-2 that it has committed since"),
+        (_has_written, "new records in its internal topics"),
+    ],
+)
+def test_what_has_changed_since_blue_was_proven_gone_is_not_promoted(
+    world: GrowingWorld, monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[GrowingWorld], None], found: str
+) -> None:
+    def change_once(*_: Any) -> None:
+        monkeypatch.setattr(growing, "rehearse_unit", lambda *_: None)
+        meanwhile(world)
+
+    monkeypatch.setattr(growing, "rehearse_unit", change_once)
+    with pytest.raises(UnsafeState) as refused:
+        stop()
+    assert refused.value.found == found
+    assert world.journal.phase is Phase.ROLLED_BACK
+    assert world.running
+
+
+def test_an_input_that_has_grown_further_than_planned_is_refused_while_there_is_a_way_back(
+    world: GrowingWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(growing, "rehearse_unit", lambda *_: world.ends["orders"].update({AFTER: 0}))
+    world.ends["orders"] |= dict.fromkeys(range(4, AFTER), 0)
+    monkeypatch.setattr(world, "_start", _starts_whatever_the_counts(world))
+    with pytest.raises(UnsafeState, match=r"found 9 partitions; expected 4 as .*, or 8"):
+        stop()
+    assert world.journal.phase is Phase.ROLLED_BACK
+
+
+def _starts_whatever_the_counts(world: GrowingWorld) -> Callable[[Any], None]:
+    return lambda _: _starts(world)
+
+
+def test_an_input_that_has_grown_no_further_than_planned_is_no_obstacle(
+    world: GrowingWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(growing, "rehearse_unit", lambda *_: world.ends["orders"].update({4: 0, 5: 0}))
+    stop()
+    assert world.journal.is_promoted
+
+
+class TestStopFails:
+    """Its command fails, whatever has become of the application: what can run has to run again."""
+
+    @pytest.fixture
+    def done(self, world: GrowingWorld, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+        done: list[str] = []
+
+        def fails(_: Any) -> None:
+            world.running = False
+            raise Outage("command `stop`", found="exit code 1", expected="0", remedy="Look at it.")
+
+        monkeypatch.setattr(world, "_stop", fails)
+        monkeypatch.setattr(held, "hold", lambda _: done.append("hold"))
+        monkeypatch.setattr(held, "release", lambda _: done.append("release"))
+        return done
+
+    def test_producers_go_on_and_blue_is_started(self, world: GrowingWorld, done: list[str]) -> None:
+        with pytest.raises(Outage, match="command `stop`"):
+            stop()
+        assert done == ["hold", "release"]
+        assert world.running
+        assert world.journal.phase is Phase.ROLLED_BACK
+
+    def test_blue_is_started_although_producers_can_not_be_released(
+        self, world: GrowingWorld, done: list[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def fails(_: Any) -> None:
+            raise Outage("command `start` of producers", found="exit code 1", expected="0", remedy="Look at it.")
+
+        monkeypatch.setattr(held, "release", fails)
+        with pytest.raises(Outage, match="of producers"):
+            stop()
+        assert done == ["hold"]
+        assert world.running
+        # To be repeated: nobody is told that all is as it was.
+        assert world.journal.phase is Phase.ROLLING_BACK
+
+
+def test_who_stops_blue_after_another_has_rolled_back_starts_it_again(
+    world: GrowingWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stops_late(_: Any) -> None:
+        monkeypatch.setattr(world, "_stop", lambda _: setattr(world, "running", False))
+        assert roll_back(APPLICATION, CONNECTION, owner=OWNER, reason="a person").is_done
+        assert world.running
+        world.running = False
+
+    released: list[Any] = []
+    monkeypatch.setattr(held, "release", released.append)
+    monkeypatch.setattr(world, "_stop", stops_late)
+    with pytest.raises(UnsafeState, match="because: a person"):
+        stop()
+    assert world.running
+    # By the rollback, and by the one that has held them beside it.
+    assert len(released) == 2
+
+
+def test_a_stop_asked_for_after_the_snapshot_of_the_journal_is_undone(world: GrowingWorld) -> None:
+    """What a rollback goes by is what the journal says when it is marked, not when it was first read."""
+    read = world.state
+    world.rescale.advance(Phase.QUIESCING, pause_started_ms=1, stop_asked=True)
+    world.running = False
+    stale = world.rescale
+    stale.control.read = lambda: read  # type: ignore[method-assign]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Rescale, "open", lambda *_: stale)
+        assert roll_back(APPLICATION, CONNECTION, owner=OWNER, reason="a test").is_done
+    assert world.running
+
+
+def test_nobody_waits_in_a_rollback_for_what_did_not_run_before(
+    world: GrowingWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(world, "_start", lambda _: None)
+    monkeypatch.setattr(rollback, "START_SECONDS", 0.1)
+    world.rescale.advance(Phase.QUIESCING, pause_started_ms=1, stop_asked=True, blue_ran=False)
+    assert roll_back(APPLICATION, CONNECTION, owner=OWNER, reason="a test").is_done
+    world.rescale.advance(Phase.WARMING)
+    world.rescale.advance(Phase.QUIESCING, pause_started_ms=1, stop_asked=True, blue_ran=True)
+    with pytest.raises(Outage, match="START IT BY HAND NOW"):
+        roll_back(APPLICATION, CONNECTION, owner=OWNER, reason="a test")
+
+
+def test_green_that_does_not_come_up_is_no_success(world: GrowingWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(start_green, "watch_first_output", lambda *_: {})
+    stop()
+    for stage in world.plan.stages:
+        expand_stage(APPLICATION, CONNECTION, owner=OWNER, stage=stage.index)
+        world.move(stage.index)
+    with monkeypatch.context() as failing:
+        failing.setattr(world, "_start", lambda _: None)
+        with pytest.raises(Outage, match="NOBODY PROCESSES THEM"):
+            in_place.start(APPLICATION, CONNECTION, owner=OWNER)
+        assert world.journal.phase is Phase.PROMOTED
+    in_place.start(APPLICATION, CONNECTION, owner=OWNER)
+    assert world.journal.phase is Phase.STARTED
