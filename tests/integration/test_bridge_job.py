@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaException
-from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.errors import PreflightRefused, UnsafeState
 from kafka_rescale.core.journal import Captured, Phase
 from kafka_rescale.core.plan import Move, MoveKind, Plan, Stage
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.processes import is_running, wait_until
 from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.bridging import prepare
+from kafka_rescale.kafka.bridging import assert_ended, prepare
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_units import units_of
 
@@ -100,6 +100,19 @@ def test_everything_from_the_fence_on_is_carried_on_once_and_in_order(
     with submitted(connection, tmp_path, "bridge", plan, *SILENT, attempt=3) as job:
         assert job.result() == 0, job.text()
         assert "nothing to do" in job.text()
+
+    for phase in (Phase.STARTED, Phase.VERIFIED, Phase.COMPLETE):
+        advance(control, phase)
+    _, following = bridged(unique, 6, 8)
+    assert_ended(connection, control.read(), following)
+    write(connection, move, records(6, count=1))
+    with pytest.raises(PreflightRefused, match="came into the old topic after the bridge had ended"):
+        assert_ended(connection, control.read(), following)
+    with submitted(connection, tmp_path, "bridge", plan, *SILENT, attempt=4) as job:
+        assert job.result() == 0, job.text()
+    assert_ended(connection, control.read(), following)
+    left = {p: list(islice(rs, fence[p], None)) for p, rs in read(connection, move.source).items()}
+    assert per_key(read(connection, move.target)) == per_key(left)
 
 
 def test_a_lost_position_stops_the_bridge_where_it_could_only_guess(

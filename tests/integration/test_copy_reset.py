@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import pytest
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaException, Producer, TopicPartition
 from kafka_rescale.core.errors import Fenced, UnsafeState
 from kafka_rescale.core.plan import Move, Plan
 from kafka_rescale.embedded.broker import EmbeddedBroker
@@ -152,6 +153,46 @@ def test_a_target_with_records_of_unknown_origin_is_emptied(
     copy(connection, move, plan)
     assert_copied(connection, move)
     assert sum(len(r) for r in read(connection, move.target).values()) == 40
+
+
+@pytest.mark.parametrize("changes", [{"partitioner": "crc32"}, {"store_type": "window"}])
+def test_a_copy_made_by_another_declaration_starts_from_scratch(
+    connection: KafkaConnection, unique: str, changes: dict[str, str]
+) -> None:
+    # From one partition nothing tells a wrong declaration: every key sits where any function puts it.
+    move = changelog(unique, "key-value", 1, 4)
+    plan = plan_of(unique, move)
+    create(connection, plan)
+    write(connection, move, [Record(b"a key that is long enough: %d" % i, b"1") for i in range(40)])
+    wrong = move.model_copy(update=changes)
+    copy(connection, wrong, plan)
+
+    with pytest.raises(UnsafeState, match="has been pre-warmed with"):
+        restart_stale(connection, plan, [move], now_ms(), prewarmed=True)
+    assert "by another declaration" in restart_stale(connection, plan, [move], now_ms())[0]
+    copy(connection, move, plan)
+    assert_copied(connection, move)
+    assert restart_stale(connection, plan, [move], now_ms()) == []
+
+
+def test_a_copy_of_an_earlier_version_goes_on_and_says_its_declaration_from_then_on(
+    connection: KafkaConnection, move: Move, plan: Plan
+) -> None:
+    create(connection, plan)
+    write(connection, move, [Record(b"k%d" % i, b"1") for i in range(40)])
+    copy(connection, move, plan)
+    consumer = copy_consumer(connection, plan.copy_group)
+    known = {"as_of_ms": now_ms(), "records": 20, "bytes": 9, "attempt": 0, "state": "", "session": ""}
+    at = ends_of(connection, move).items()
+    offsets = [TopicPartition(*source, end, metadata=json.dumps(known)) for source, end in at]
+    consumer.commit(offsets=offsets, asynchronous=False)
+    consumer.close()
+
+    assert restart_stale(connection, plan, [move], now_ms()) == []
+    write(connection, move, [Record(b"k%d" % i, b"2") for i in range(40)])
+    copy(connection, move, plan)
+    assert {mark.fingerprint for mark in marks(connection, move, plan)} == {move.fingerprint}
+    assert_copied(connection, move)
 
 
 @pytest.mark.parametrize("step", ["before", "after"])

@@ -87,6 +87,10 @@ class TestVerdict:
     def test_a_late_record_wakes_it_up_again(self) -> None:
         assert self.due(Phase.COMPLETE, self.ended(), last={"orders": {0: 10, 1: 21}})
 
+    def test_an_old_topic_that_was_deleted_has_no_late_records(self) -> None:
+        assert not self.due(Phase.COMPLETE, self.ended(), last={})
+        assert not self.due(Phase.COMPLETE, self.ended(), last={"orders": {0: 0, 1: 0}})
+
     def test_the_end_of_an_earlier_bridge_says_nothing_about_this_one(self) -> None:
         assert self.due(Phase.COMPLETE, self.ended(plan="another"))
 

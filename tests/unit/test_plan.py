@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.generation_names import GenerationNames
-from kafka_rescale.core.plan import MoveKind, Plan
+from kafka_rescale.core.plan import LeftTable, Move, MoveKind, Plan
 from kafka_rescale.core.planning import build_plan, green_application_id
 from kafka_rescale.core.topology import Topology
 from kafka_rescale.operations.load import topology_of
@@ -158,3 +158,39 @@ def test_only_the_suffix_of_repartition_topics_is_kept_apart_from_their_names() 
     assert names.repartition("by-region-repartition") == "app-KSTREAM-5-repartition"
     assert names.repartition("JOIN-06-topic") == "app-JOIN-08-topic"
     assert names.repartition("JOIN-07-topic") == "app-JOIN-07-topic"
+
+
+COPIED = Move(
+    kind=MoveKind.CHANGELOG,
+    source="a",
+    target="b",
+    store="s",
+    store_type="key-value",
+    key_topic="orders",
+    source_partitions=1,
+    target_partitions=8,
+)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"partitioner": "crc32"},
+        {"key_topic": "customers"},
+        {"store_type": "window"},
+        {"partitioning_key": "prefix:4"},
+        {"source_partitions": 2},
+        {"target_partitions": 6},
+        {"left": LeftTable(partitioner="murmur2", source_partitions=1, target_partitions=8)},
+        {"grown_from": (1,)},
+    ],
+)
+def test_the_fingerprint_of_a_move_tells_whatever_decides_where_records_go(changes: dict[str, Any]) -> None:
+    assert COPIED.model_copy(update=changes).fingerprint != COPIED.fingerprint
+
+
+def test_the_fingerprint_of_a_move_is_not_of_what_its_records_are_called_or_checked_by() -> None:
+    read_back = Move.model_validate_json(COPIED.model_dump_json())
+    assert read_back.fingerprint == COPIED.fingerprint
+    changes = {"source": "x", "target": "y", "store": "z", "earlier_partitions": 4}
+    assert COPIED.model_copy(update=changes).fingerprint == COPIED.fingerprint

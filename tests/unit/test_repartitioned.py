@@ -173,13 +173,22 @@ class TestPreflight:
         keyless = samples(**{"shop-customers": [Sample("shop-customers", 1, 0, None, 1)]})
         assert found(situation(8, inputs=SHOP, samples=keyless)) == []
 
+    def refused_after(self, ended_at_ms: int, ends: dict[int, int]) -> list[str]:
+        done = Journal(plan=situation(8, inputs=SHOP).plan, phase=Phase.COMPLETE)
+        seen = {"shop-customers": {0: 10, 1: 20}}
+        bridge = Bridge(plan=done.plan.fingerprint, begun=True, ended_at_ms=ended_at_ms, ends=seen)
+        control, now = ControlState(journal=done, bridge=bridge), {"shop-customers": ends}
+        given = situation(16, inputs=SHOP, control=control, bridged_ends=now)
+        return [finding for finding in found(given) if "bridge" in finding]
+
     @pytest.mark.parametrize(("ended_at_ms", "findings"), [(0, 1), (5, 0)])
     def test_the_next_expansion_waits_for_the_end_of_the_bridge(self, ended_at_ms: int, findings: int) -> None:
-        done = Journal(plan=situation(8, inputs=SHOP).plan, phase=Phase.COMPLETE)
-        bridge = Bridge(plan=done.plan.fingerprint, begun=True, ended_at_ms=ended_at_ms)
-        control = ControlState(journal=done, bridge=bridge)
-        refused = [f for f in found(situation(16, inputs=SHOP, control=control)) if "bridge" in f]
-        assert len(refused) == findings
+        assert len(self.refused_after(ended_at_ms, {0: 10, 1: 20})) == findings
+
+    def test_the_next_expansion_leaves_no_late_records_of_the_old_topic_behind(self) -> None:
+        (finding,) = self.refused_after(5, {0: 10, 1: 23})
+        assert "came into the old topic after the bridge had ended, in partitions 1 (end 23)" in finding
+        assert "bridge_shop" in finding
 
     def test_an_expansion_that_is_done_needs_no_end_of_the_bridge_to_say_so(self) -> None:
         done = Journal(plan=situation(8, inputs=SHOP).plan, phase=Phase.COMPLETE)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pydantic import Field
 
 from kafka_rescale.core.cluster import TopicPartition
+from kafka_rescale.core.errors import Finding
 from kafka_rescale.core.journal import BLUE_STOPPED, Journal, PartitionOffsets, Phase
 from kafka_rescale.core.values import Value
 
@@ -65,6 +66,17 @@ class Bridge(Value):
         silent = reading.is_settled and reading.at_ms - self.quiet_since_ms >= silent_ms
         return self.model_copy(update={"ended_at_ms": reading.at_ms}) if silent else self
 
+    def late(self, last: PartitionOffsets) -> PartitionOffsets:
+        """Return the partitions of the old topics whose ends have moved since the last look, with their ends.
+
+        :param last: ends now, open transactions included; of a topic that was deleted since, there are none.
+        """
+        moved = {
+            topic: {p: end for p, end in ends.items() if end and end != self.ends.get(topic, {}).get(p)}
+            for topic, ends in last.items()
+        }
+        return {topic: ends for topic, ends in moved.items() if ends}
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -91,6 +103,34 @@ def verdict(journal: Journal | None, bridge: Bridge | None, *, last: PartitionOf
         return Verdict(False, f"{named}: {journal.plan.blue} owns the input (phase {journal.phase})")
     if bridge is None or bridge.plan != journal.plan.fingerprint or not bridge.ended_at_ms:
         return Verdict(True, f"{named}: carries on")
-    if bridge.ends != last:
+    if bridge.late(last):
         return Verdict(True, f"{named}: had ended, and records have come into the old topic since")
     return Verdict(False, f"{named}: ended, the old topic has been silent; nothing to do")
+
+
+def unfinished(journal: Journal, bridge: Bridge | None, *, last: PartitionOffsets) -> Iterator[Finding]:
+    """Yield what is left to carry on of a promoted expansion: its bridge is none of the next one.
+
+    :param last: ends of the old topics now, open transactions included.
+    """
+    dag = f"`bridge_{journal.plan.application}`"
+    ended = bridge if bridge and bridge.plan == journal.plan.fingerprint and bridge.ended_at_ms else None
+    late = ended.late(last) if ended else {}
+    for move in journal.plan.bridges:
+        what = f"bridge from {move.source!r} to {move.target!r}"
+        if ended is None:
+            yield Finding(
+                what,
+                "a bridge that still carries records on",
+                "one that has ended: its old topic silent, every producer with the new one",
+                f"Let all producers write to {move.target}; {dag} ends after `silent_seconds` without a record.",
+            )
+        elif move.source in late:
+            partitions = ", ".join(f"{p} (end {end})" for p, end in sorted(late[move.source].items()))
+            yield Finding(
+                what,
+                f"records that came into the old topic after the bridge had ended, in partitions {partitions}",
+                "none: after the next expansion has begun, nothing carries them on",
+                f"Find who writes to {move.source}, and let it write to {move.target}. Let {dag} run, which "
+                "carries them on and ends again (is it paused?); then trigger again.",
+            )

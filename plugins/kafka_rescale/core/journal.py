@@ -86,6 +86,7 @@ class Journal(Value):
     :param prewarmed: seconds per part of the pre-warming of this attempt; empty if there was none.
     :param compaction_lags: ``min.compaction.lag.ms`` overrides of green's changelogs as they were before every
         record had to be kept; an empty string stands for no override.
+    :param max_compaction_lags: ``max.compaction.lag.ms`` overrides likewise: below the other it would be refused.
     :param callback_begun_ms: wall clock when ``on_partition_expansion`` was about to be called, 0 before.
     :param rollback_reason: why this attempt is rolled back, in a sentence; empty if it isn't.
     """
@@ -106,6 +107,7 @@ class Journal(Value):
     gate_ends: PartitionOffsets = Field(default_factory=dict)
     prewarmed: dict[str, float] = Field(default_factory=dict)
     compaction_lags: dict[str, str] = Field(default_factory=dict)
+    max_compaction_lags: dict[str, str] = Field(default_factory=dict)
     callback_begun_ms: int = 0
     rollback_reason: str = ""
 

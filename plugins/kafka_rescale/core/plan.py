@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from enum import StrEnum
+from typing import Any
 
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.external_topics import Growth, InputPlan
@@ -70,6 +71,14 @@ class Move(Value):
     def grows(self) -> bool:
         """Whether the successor has more partitions."""
         return self.target_partitions > self.source_partitions
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of what decides where a record goes and what is written of it: a copy that goes on has the same.
+
+        Left out are the names, and ``earlier_partitions``, by which records are only accepted or refused.
+        """
+        return _hash_of(self.model_dump(mode="json", exclude={"source", "target", "store", "earlier_partitions"}))
 
 
 class Stage(Value):
@@ -169,8 +178,7 @@ class Plan(Value):
         built["inputs"] = [{k: v for k, v in i.items() if k != "current"} for i in built["inputs"]]
         for stage in built["stages"]:
             del stage["grow_outputs"]
-        text = json.dumps(built, sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        return _hash_of(built)
 
     @property
     def copy_group(self) -> str:
@@ -189,3 +197,7 @@ def copy_group(application: str, generation: int, *, in_place: bool) -> str:
     Its name tells the mode: a rolled back attempt in the other one has left positions in the same topics.
     """
     return f"{application}-{'in-place' if in_place else 'rescale'}-{generation}"
+
+
+def _hash_of(built: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(built, sort_keys=True).encode()).hexdigest()[:16]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kafka_rescale.core.bridge import unfinished
 from kafka_rescale.core.errors import Finding
 from kafka_rescale.core.preflight_counts import changes_anything
 from kafka_rescale.core.situation import Situation, counted
@@ -38,16 +39,7 @@ def successor_topics(situation: Situation) -> Iterator[Finding]:
 
 
 def unfinished_bridge(situation: Situation) -> Iterator[Finding]:
-    """Yield a bridge of the last expansion that still carries records on."""
-    journal, bridge = situation.control.journal, situation.control.bridge
-    if journal is None or not journal.is_promoted or not changes_anything(situation):
-        return
-    ended = bridge is not None and bridge.plan == journal.plan.fingerprint and bridge.ended_at_ms
-    for move in () if ended else journal.plan.bridges:
-        yield Finding(
-            f"bridge from {move.source!r} to {move.target!r}",
-            "a bridge that still carries records on",
-            "one that has ended: its old topic silent, every producer with the new one",
-            f"Let all producers write to {move.target}; `bridge_{situation.application.application_id}` ends "
-            "after `silent_seconds` without a record.",
-        )
+    """Yield a bridge of the last expansion that still carries records on, or that has left some behind."""
+    journal = situation.control.journal
+    if journal is not None and journal.is_promoted and changes_anything(situation):
+        yield from unfinished(journal, situation.control.bridge, last=situation.bridged_ends)

@@ -13,7 +13,7 @@ from kafka_rescale.core.declared_topics import Input, InputPolicy
 from kafka_rescale.core.deployment import NOT_ASKED, Deployment
 from kafka_rescale.core.generation_names import GenerationNames, blue_names
 from kafka_rescale.core.grown_inputs import Reach, grown_by_hand
-from kafka_rescale.core.journal import Journal
+from kafka_rescale.core.journal import Journal, PartitionOffsets
 from kafka_rescale.core.plan import Plan
 from kafka_rescale.core.planning import build_plan, green_of
 from kafka_rescale.core.samples import Sample
@@ -43,6 +43,7 @@ class Situation:
     :param target: partitions wanted.
     :param control: what the control topic knows.
     :param green_records: records per topic that exists under a name which green will need.
+    :param bridged_ends: ends of the topics that bridges of the last expansion read, open transactions included.
     :param expect_running: whether the application has to run or to be stopped; None: either.
     """
 
@@ -53,6 +54,7 @@ class Situation:
     control: ControlState = field(default_factory=ControlState)
     samples: tuple[Sample, ...] = ()
     green_records: Mapping[str, int] = field(default_factory=dict)
+    bridged_ends: PartitionOffsets = field(default_factory=dict)
     green_group: GroupDescription | None = None
     expect_running: bool | None = None
     now_ms: int = 0

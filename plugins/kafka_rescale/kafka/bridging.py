@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-from kafka_rescale.core.bridge import Verdict, verdict
+from kafka_rescale.core.bridge import Verdict, unfinished, verdict
 from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.control_records import ControlState
-from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.core.journal import Journal
+from kafka_rescale.core.errors import PreflightRefused, UnsafeState
+from kafka_rescale.core.journal import Journal, PartitionOffsets, Phase
 from kafka_rescale.core.plan import Move, Plan
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
@@ -23,9 +23,28 @@ OLD_PARTITIONS_SECONDS = 24 * 3600.0
 
 def verdict_now(connection: KafkaConnection, state: ControlState) -> Verdict:
     """Return whether a bridge of this application has anything to do."""
-    sources = [m.source for m in state.journal.plan.bridges] if state.journal else []
-    last = ClusterAdmin(connection).end_offsets(sources, read_committed=False)
-    return verdict(state.journal, state.bridge, last=last)
+    return verdict(state.journal, state.bridge, last=ends_of_bridged(connection, state.journal))
+
+
+def ends_of_bridged(connection: KafkaConnection, journal: Journal | None) -> PartitionOffsets:
+    """Return the ends of the old topics of an expansion's bridges, open transactions included."""
+    sources = [m.source for m in journal.plan.bridges] if journal else []
+    return ClusterAdmin(connection).end_offsets(sources, read_committed=False)
+
+
+def assert_ended(connection: KafkaConnection, state: ControlState, plan: Plan) -> None:
+    """Refuse to let another expansion follow one whose bridges have something left to carry on.
+
+    Preflight has looked at the same, hours ago maybe: an approval is waited for in between.
+
+    :param plan: of the expansion that is to begin.
+    :raises PreflightRefused: records have come into an old topic since, or its bridge has not ended.
+    """
+    journal = state.journal
+    if journal is None or journal.phase is not Phase.COMPLETE or journal.plan.fingerprint == plan.fingerprint:
+        return
+    if found := list(unfinished(journal, state.bridge, last=ends_of_bridged(connection, journal))):
+        raise PreflightRefused(found)
 
 
 def prepare(connection: KafkaConnection, plan: Plan, *, begun: bool) -> None:

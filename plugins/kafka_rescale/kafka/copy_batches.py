@@ -49,6 +49,6 @@ class Batches:
             self.ends[source] = min(limit, self.ends[source])
 
     @property
-    def is_empty(self) -> bool:
-        """Whether the consumer had nothing to say."""
-        return not (self.records or self.ends or self.errors)
+    def heard(self) -> set[TopicPartition]:
+        """The partitions whose records or end have come; an error tells nothing of either."""
+        return {*self.records, *self.ends}

@@ -23,12 +23,15 @@ class Commits:
 
     :param consumer: of the group that keeps the positions.
     :param pool: commits wait for the brokers, those of several units together.
+
+    ``has_rewound`` tells whether a transaction was aborted: who reads uncommitted finds what it has written.
     """
 
     def __init__(self, consumer: Consumer, settings: CopySettings, pool: Executor) -> None:
         self._consumer, self._settings, self._pool = consumer, settings, pool
         self._rewound: dict[TopicPartition, int] = {}
         self._committed = time.monotonic()
+        self.has_rewound = False
 
     def due(self, writers: Collection[UnitWriter]) -> list[UnitWriter]:
         """Return the units whose transactions are large or old enough to be committed now."""
@@ -72,6 +75,7 @@ class Commits:
         return True
 
     def _rewind(self, writer: UnitWriter, rewound: Rewound) -> None:
+        self.has_rewound = True
         times = self._rewound[writer.unit.source] = self._rewound.get(writer.unit.source, 0) + 1
         if times > REWINDS or not isinstance(rewound.reason, Outage):
             raise rewound.reason from None

@@ -26,6 +26,7 @@ from kafka_rescale.kafka.copy_commits import Commits
 from kafka_rescale.kafka.copy_freshness import Freshness
 from kafka_rescale.kafka.copy_marks import EMPTIED, Mark, Position, copy_consumer, read_positions
 from kafka_rescale.kafka.copy_settings import BULK, CopySettings, rules_of
+from kafka_rescale.kafka.copy_silence import Silence
 from kafka_rescale.kafka.copy_start import checked_offset, log_range, start_of
 from kafka_rescale.kafka.copy_units import CopyUnit
 from kafka_rescale.kafka.copy_writer import UnitWriter
@@ -67,8 +68,9 @@ class CopyWorker:
         )
         self.writers: dict[TopicPartition, UnitWriter] = {w.unit.source: w for w in opened}
         self._limits: Mapping[TopicPartition, int] = {}
-        self._commits = Commits(self._consumer, settings, self._pool)
-        self._looked = self._heard = time.monotonic()
+        self.commits = Commits(self._consumer, settings, self._pool)
+        self._silence = Silence(self.writers, settings.stall_seconds)
+        self._looked = time.monotonic()
 
     def begin(
         self, starts: Mapping[TopicPartition, int] | None = None, seeding: Seeding | None = None
@@ -117,16 +119,15 @@ class CopyWorker:
 
         :param seconds: how long to wait for more records, at most.
         :raises Fenced: a newer attempt has taken over; the whole attempt must stop.
-        :raises Outage: nothing was heard of the brokers for ``stall_seconds``.
+        :raises Outage: nothing was heard of a partition for ``stall_seconds``.
         """
-        count = self._take(self._consumer.consume(self._settings.poll_records, seconds))
+        began = time.monotonic()
+        messages = self._consumer.consume(self._settings.poll_records, seconds)
+        count = self._take(messages, time.monotonic() - began)
         self._look()
+        self._silence.check()
         self._freshness.check(self.writers)
-        self._commit(self._commits.due(self.writers.values()))
-        if time.monotonic() - self._heard > self._settings.stall_seconds:
-            raise Outage(
-                "copy", found="neither records nor ends", expected="an answer of the brokers", remedy="Run again."
-            )
+        self._commit(self.commits.due(self.writers.values()))
         return count
 
     def run_to(self, ends: Mapping[TopicPartition, int], asked_ms: int, *, exactly: bool = False) -> None:
@@ -138,7 +139,7 @@ class CopyWorker:
         """
         self._limits = ends if exactly else {}
         self._freshness.aim(ends, asked_ms)
-        self._heard = time.monotonic()
+        self._silence.heard()
         while True:
             while any(self.writers[source].position < end for source, end in ends.items()):
                 self.step()
@@ -153,27 +154,25 @@ class CopyWorker:
         self._pool.shutdown()
         self._consumer.close()
 
-    def _take(self, messages: Iterable[Message]) -> int:
+    def _take(self, messages: Iterable[Message], listened: float) -> int:
         batches = Batches.of(messages, self._limits)
+        self._silence.listened(listened, batches.heard)
         for source, error in batches.errors.items():
             self._read_error(source, error)
-        wrote = self._commits.wrote
+        wrote = self.commits.wrote
         lost = {s for s, batch in batches.records.items() if batch and not wrote(self.writers[s], batch)}
         for source in batches.ends.keys() - lost:
             self.writers[source].reached(batches.ends[source])
-        if not batches.is_empty:
-            self._heard = time.monotonic()
         if lost:
             self._read_from_positions()
         return sum(map(len, batches.records.values()))
 
     def _commit(self, writers: Sequence[UnitWriter]) -> None:
-        if not self._commits.commit(writers):
+        if not self.commits.commit(writers):
             self._read_from_positions()
 
     def _read_from_positions(self) -> None:
         self._consumer.assign([KafkaPartition(*source, w.position) for source, w in self.writers.items()])
-        self._heard = time.monotonic()
 
     def _read_error(self, source: TopicPartition, error: KafkaError) -> None:
         if error.code() in {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}:
@@ -185,7 +184,10 @@ class CopyWorker:
             raise typed(error, f"topic {source[0]} partition {source[1]}")
 
     def _look(self) -> None:
-        """Ask for the ends now and then: a unit that reaches them is known to be as fresh as the question."""
+        """Ask for the ends now and then: a unit that reaches them is known to be as fresh as the question.
+
+        One that has still to reach an end is not asked about: an answer is no sign that its records come.
+        """
         if time.monotonic() - self._looked < self._settings.look_seconds:
             return
         self._looked = time.monotonic()
@@ -195,4 +197,4 @@ class CopyWorker:
                 self._freshness.aim({source: log_range(self._consumer, source).end}, asked_ms)
             except Outage:
                 return  # a broker restarts; `stall_seconds` bounds how long that may take
-        self._heard = time.monotonic()
+            self._silence.heard([source])

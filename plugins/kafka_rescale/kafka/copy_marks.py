@@ -46,6 +46,7 @@ class Mark:
     :param attempt: for in-flight records, the attempt at the cutover that they belong to.
     :param state: empty while copying, or one of the constants above.
     :param session: who follows this unit live; see ``CopyWorker.announce``.
+    :param fingerprint: of the move that this was copied by; empty in a mark of an earlier version.
     """
 
     as_of_ms: int = 0
@@ -54,6 +55,7 @@ class Mark:
     attempt: int = 0
     state: str = ""
     session: str = ""
+    fingerprint: str = ""
 
     def to_metadata(self) -> str:
         """Return the text that goes into the offset's metadata."""

@@ -162,13 +162,22 @@ def _reason(admin: ClusterAdmin, consumer: Consumer, move: Move, now_ms: int) ->
     ends = sum(admin.end_offsets([move.target], read_committed=False)[move.target].values())
     if not marks:
         return "its target holds records of an unknown origin" if ends > begins else ""
+    if said := _said_by(marks, move):
+        return said
     age = now_ms - min(mark.as_of_ms for mark in marks)
-    if any(mark.state == RESETTING for mark in marks):
-        return "an earlier restart was interrupted"
-    if any(mark.state == SEEDING for mark in marks):
-        return "writing the rows of a snapshot was interrupted"
     if allowed is not None and age > allowed:
         return f"it paused for {age / 1000:.1f} s, and deletions are kept for {allowed / 1000:.1f} s only"
     if ends < sum(mark.records for mark in marks):
         return "its target was truncated or recreated"
+    return ""
+
+
+def _said_by(marks: Sequence[Mark], move: Move) -> str:
+    """Return why the marks themselves say that a copy can't go on, or nothing."""
+    if any(mark.state == RESETTING for mark in marks):
+        return "an earlier restart was interrupted"
+    if any(mark.state == SEEDING for mark in marks):
+        return "writing the rows of a snapshot was interrupted"
+    if any(mark.fingerprint not in {"", move.fingerprint} for mark in marks):
+        return "it was made by another declaration, and its keys may be in other partitions"
     return ""

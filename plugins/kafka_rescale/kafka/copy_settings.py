@@ -27,7 +27,7 @@ class CopySettings:
     :param fetch_wait_ms: how long a broker may hold an empty answer.
     :param look_seconds: how often the ends are asked for, to know how old the copy is.
     :param refresh_seconds: how old the recorded age of an idle partition may become.
-    :param stall_seconds: no record and no end for so long is an outage.
+    :param stall_seconds: no record and no end of a partition for so long is an outage.
     """
 
     poll_records: int = 2_000

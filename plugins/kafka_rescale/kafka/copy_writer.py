@@ -112,8 +112,12 @@ class UnitWriter:
         self.commit_at(consumer, Position(self.position, mark))
 
     def commit_at(self, consumer: Consumer, position: Position) -> None:
-        """Commit a position and mark, together with what has been written in this transaction."""
+        """Commit a position and mark, together with what has been written in this transaction.
+
+        Every mark says by which move its records were written: each is committed here, whoever sets it.
+        """
         topic, partition = self.unit.source
+        position = replace(position, mark=replace(position.mark, fingerprint=self.unit.move.fingerprint))
         offset = KafkaPartition(topic, partition, position.offset, metadata=position.mark.to_metadata())
         self._producer.commit([offset], consumer)
         self.begin(position, committed=True)

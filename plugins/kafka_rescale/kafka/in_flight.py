@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.errors import UnsafeState
@@ -22,9 +22,11 @@ log = logging.getLogger(__name__)
 
 
 def prepare(connection: KafkaConnection, plan: Plan, moves: Iterable[Move], attempt: int) -> None:
-    """Empty the targets, unless this attempt at the cutover has done so already.
+    """Empty the targets, unless this attempt at the cutover has done so already and has taken nothing back since.
 
-    What a rolled-back attempt has moved was processed by blue in the meantime, or will be moved again.
+    What a rolled-back attempt has moved was processed by blue in the meantime, or will be moved again. What an
+    aborted transaction has left is processed by a green that reads uncommitted, as with ``at_least_once``, and so
+    is what was moved instead.
 
     :param attempt: the journal's.
     :raises Fenced: a newer process has taken over.
@@ -35,9 +37,19 @@ def prepare(connection: KafkaConnection, plan: Plan, moves: Iterable[Move], atte
             sources = [unit.source for unit in units_of([move])]
             marks = [p.mark for p in read_positions(consumer, sources).values()]
             ours = len(marks) == len(sources) and all(m.attempt == attempt and m.state != RESETTING for m in marks)
-            if not ours:
+            if not ours or _has_aborted(connection, move, marks):
                 restart(connection, plan, move, Mark(attempt=attempt, state=EMPTIED))
                 log.info("%s is empty for attempt %d", move.target, attempt)
+
+
+def _has_aborted(connection: KafkaConnection, move: Move, marks: Sequence[Mark]) -> bool:
+    """Return whether a target holds more records than were committed; fewer, if a green that runs deletes them."""
+    admin = ClusterAdmin(connection)
+    begins = admin.begin_offsets([move.target])[move.target]
+    ends = admin.end_offsets([move.target], read_committed=False)[move.target]
+    ranges = {p: (begins[p], end) for p, end in ends.items()}
+    found = sum(1 for _ in read_ranges(connection, move.target, ranges, committed=False))
+    return found > sum(mark.records for mark in marks)
 
 
 def starts_and_ends(
@@ -51,7 +63,8 @@ def starts_and_ends(
 def prove(connection: KafkaConnection, move: Move, in_flight: Mapping[int, tuple[int, int]]) -> int:
     """Compare what was moved with its source, per key and in order; return the number of records.
 
-    Subscriptions of foreign-key joins are compared as the new generation has to have them.
+    Subscriptions of foreign-key joins are compared as the new generation has to have them. The target is read as
+    by a green that reads uncommitted; not where it grows in place: what was aborted there can't be deleted.
 
     :param in_flight: per source partition, blue's processed offset and the end (exclusive).
     :raises UnsafeState: a record is missing, doubled, changed, out of order or in the wrong partition.
@@ -66,7 +79,8 @@ def prove(connection: KafkaConnection, move: Move, in_flight: Mapping[int, tuple
         key, partition = message.key(), message.partition() or 0
         target, value = router.targets([key], partition)[0], router.values([message.value()], partition)[0]
         expected.add(target, key, value, message.timestamp()[1], message.headers())
-    for message in read_ranges(connection, move.target, {p: (begins[p], ends[p]) for p in ends}):
+    ranges = {p: (begins[p], end) for p, end in ends.items()}
+    for message in read_ranges(connection, move.target, ranges, committed=move.is_in_place):
         target = message.partition() or 0
         found.add(target, message.key(), message.value(), message.timestamp()[1], message.headers())
     wrong = differences(expected, found)

@@ -1,4 +1,4 @@
-"""Reading fixed ranges of a topic, as a ``read_committed`` reader sees them."""
+"""Reading fixed ranges of a topic."""
 
 from __future__ import annotations
 
@@ -29,18 +29,21 @@ def read_ranges(
     ranges: Mapping[int, tuple[int, int]],
     *,
     may_be_deleted: bool = False,
+    committed: bool = True,
 ) -> Iterator[Message]:
     """Yield the records of some partitions, each partition in the order of its offsets.
 
     :param ranges: per partition, first offset and end (exclusive).
     :param may_be_deleted: records at the beginning may go meanwhile; else that is an error.
+    :param committed: False also yields what aborted transactions have left, as to a ``read_uncommitted`` reader.
     :raises Outage: nothing is heard of the brokers.
     """
     left = {p: end for p, (start, end) in ranges.items() if start < end}
     if not left:
         return
     reset = {"auto.offset.reset": "earliest"} if may_be_deleted else {}
-    consumer = Consumer(connection.client(**{**_SETTINGS, **reset}))
+    isolation = {} if committed else {"isolation.level": "read_uncommitted"}
+    consumer = Consumer(connection.client(**{**_SETTINGS, **reset, **isolation}))
     try:
         consumer.assign([TopicPartition(topic, p, ranges[p][0]) for p in left])
         heard = time.monotonic()

@@ -9,6 +9,7 @@ from kafka_rescale.core.control_records import Lease
 from kafka_rescale.core.journal import BLUE_STOPPED, Journal, Phase
 from kafka_rescale.core.plan import Plan
 from kafka_rescale.kafka import journal_store, lease
+from kafka_rescale.kafka.bridging import assert_ended
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.operations.gate import close_gate
 from kafka_rescale.operations.rescale import LEASE_MS, Rescale
@@ -32,10 +33,11 @@ def begin(
 
     :param airflow: which Airflow the owner is a run of.
     :raises LeaseHeld: another run that has not ended rescales this application.
-    :raises Refused: an expansion with another plan is in progress.
+    :raises Refused: an expansion with another plan is in progress, or the bridge of the last one has not ended.
     """
     rescale = Rescale.open(application, connection, owner)
     rescale.control.ensure()
+    assert_ended(connection, rescale.control.read(), plan)
     lease.acquire(
         rescale.control,
         owner,

@@ -5,10 +5,15 @@ In place these are the application's own; from before the first tombstone on, no
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.operations.rescale import Rescale
 
 KEEP_ALL = str(2**63 - 1)
+MIN, MAX = "min.compaction.lag.ms", "max.compaction.lag.ms"
+HELD = (MIN, MAX)
+"""Brokers refuse a minimum above the maximum."""
 
 
 def hold_compaction(rescale: Rescale, journal: Journal) -> Journal:
@@ -18,18 +23,32 @@ def hold_compaction(rescale: Rescale, journal: Journal) -> Journal:
     """
     changelogs = [m.target for m in journal.plan.changelogs]
     described = rescale.admin.describe_topics(changelogs)
-    before = journal.compaction_lags or {
-        t: d.overrides.get("min.compaction.lag.ms", "") for t, d in described.items()
-    }
+
+    def before(known: Mapping[str, str], config: str) -> dict[str, str]:
+        found = known or {t: d.overrides.get(config, "") for t, d in described.items()}
+        return {t: "" if v == KEEP_ALL else v for t, v in found.items()}
+
     journal = rescale.advance(
-        Phase.WARMING, compaction_lags={t: "" if v == KEEP_ALL else v for t, v in before.items()}
+        Phase.WARMING,
+        compaction_lags=before(journal.compaction_lags, MIN),
+        max_compaction_lags=before(journal.max_compaction_lags, MAX),
     )
     for topic in changelogs:
-        rescale.admin.alter_configs(topic, {"min.compaction.lag.ms": KEEP_ALL})
+        # The defaults of the brokers may force compaction, too: a topic's own config goes first.
+        rescale.admin.alter_configs(topic, dict.fromkeys(HELD, KEEP_ALL))
     return journal
 
 
 def release_compaction(rescale: Rescale, journal: Journal) -> None:
     """Put back what was there before."""
     for topic, value in journal.compaction_lags.items():
-        rescale.admin.alter_configs(topic, {"min.compaction.lag.ms": value or None})
+        changes = {MIN: value or None}
+        if topic in journal.max_compaction_lags:  # an expansion that an earlier version has begun did not hold it
+            changes[MAX] = journal.max_compaction_lags[topic] or None
+        rescale.admin.alter_configs(topic, changes)
+
+
+def without_held(journal: Journal, topic: str, configs: Mapping[str, str]) -> dict[str, str]:
+    """Return the configs that a topic of green may be given now: none of those that are held."""
+    held = HELD if topic in journal.compaction_lags else ()
+    return {config: value for config, value in configs.items() if config not in held}

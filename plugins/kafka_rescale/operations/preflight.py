@@ -16,6 +16,7 @@ from kafka_rescale.core.preflight_counts import changes_anything
 from kafka_rescale.core.situation import Situation
 from kafka_rescale.core.topology import Topology
 from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.bridging import ends_of_bridged
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.describe import describe
 from kafka_rescale.kafka.lease import refuse_if_held
@@ -113,6 +114,7 @@ def look_around(
         cluster=replace(cluster, topics={**cluster.topics, **green}),
         samples=sampled.samples,
         green_records=record_counts(admin.begin_offsets(green), admin.end_offsets(green, read_committed=False)),
+        bridged_ends=ends_of_bridged(connection, control.journal),
         green_group=admin.describe_group(situation.green),
     )
     return situation, tuple(f"{topic}-{p}: could not be sampled in time." for topic, p in sampled.unread)

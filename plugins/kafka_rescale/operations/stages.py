@@ -5,10 +5,12 @@ from __future__ import annotations
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.control_records import PartitionProgress
 from kafka_rescale.core.errors import Refused
+from kafka_rescale.core.journal import Journal
 from kafka_rescale.core.lag import NO_POSITION
 from kafka_rescale.core.plan import Plan, Stage
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.operations.compaction import without_held
 from kafka_rescale.operations.growing import assert_may_grow
 from kafka_rescale.operations.rescale import Rescale
 
@@ -16,7 +18,8 @@ from kafka_rescale.operations.rescale import Rescale
 def expand_stage(application: Application, connection: KafkaConnection, *, owner: str, stage: int) -> list[str]:
     """Grow a stage's outputs and create green's topics, its new inputs among them, with blue's own configs.
 
-    In place, its internal topics grow. Idempotent: only the difference is acted upon.
+    In place, its internal topics grow. Idempotent: only the difference is acted upon, and nothing any more once
+    green owns the inputs: what its topics are then is its own affair.
 
     :param owner: the run that holds the lease.
     :param stage: counting from 1 at the most downstream.
@@ -28,10 +31,12 @@ def expand_stage(application: Application, connection: KafkaConnection, *, owner
     journal = rescale.journal()
     if journal.plan.is_in_place:
         assert_may_grow(rescale, journal)
-    return _expand(rescale.admin, journal.plan.stage(stage))
+    elif journal.is_promoted:
+        return []
+    return _expand(rescale.admin, journal, journal.plan.stage(stage))
 
 
-def _expand(admin: ClusterAdmin, stage: Stage) -> list[str]:
+def _expand(admin: ClusterAdmin, journal: Journal, stage: Stage) -> list[str]:
     moves = (*stage.moves, *stage.bridges)
     sources = admin.describe_topics([m.source for m in moves])
     for move in moves:
@@ -48,9 +53,8 @@ def _expand(admin: ClusterAdmin, stage: Stage) -> list[str]:
     changes = [f"grew {topic} from {earlier} to {growing[topic]}" for topic, earlier in grown.items()]
     for move in (m for m in moves if not m.is_in_place):
         described = sources[move.source]
-        if admin.ensure_topic(
-            move.target, move.target_partitions, described.replication_factor, dict(described.overrides)
-        ):
+        configs = without_held(journal, move.target, described.overrides)
+        if admin.ensure_topic(move.target, move.target_partitions, described.replication_factor, configs):
             changes.append(f"created {move.target} with {move.target_partitions} partitions")
     return changes
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 
 from kafka_rescale.core.cluster import TopicPartition
@@ -75,7 +76,7 @@ class Follow(JournalTask):
         logs = [u for u in units if u.is_changelog]
         carried = [u for u in units if not u.is_changelog]
         worker = CopyWorker(self.connection, self.plan, logs, LIVE)
-        in_flight.prepare(self.connection, self.plan, dict.fromkeys(u.move for u in carried), self.attempt)
+        self._prepare(carried)
         # Opened before blue stops: finding coordinators is no part of the pause.
         carrier = CopyWorker(self.connection, self.plan, carried, LIVE)
         try:
@@ -86,7 +87,8 @@ class Follow(JournalTask):
                 worker.step(LIVE_STEP_SECONDS)
             if journal is None or journal.captured is None or verdict in {FINISHED, STOPPED}:
                 return verdict
-            self._finish(worker, carrier, journal.captured)
+            self._finish(worker, journal.captured)
+            self._carry(carried, carrier, journal.captured)
             return FINISHED
         finally:
             worker.close()
@@ -103,7 +105,7 @@ class Follow(JournalTask):
         return STOPPED if journal.phase in {Phase.ROLLING_BACK, Phase.ROLLED_BACK} else FINISHED
 
     @staticmethod
-    def _finish(worker: CopyWorker, carrier: CopyWorker, captured: Captured) -> None:
+    def _finish(worker: CopyWorker, captured: Captured) -> None:
         ends = {source: captured.changelog_ends[source[0]][source[1]] for source in worker.writers}
         worker.run_to(ends, now_ms())
         beyond = [str(w.unit) for s, w in worker.writers.items() if w.position > ends[s]]
@@ -114,6 +116,16 @@ class Follow(JournalTask):
                 expected="none: blue was proven gone",
                 remedy="An instance of it is alive; the rollback starts blue again, find the other one first.",
             )
-        starts, in_flight_ends = in_flight.starts_and_ends(captured, carrier.writers)
+
+    def _carry(self, units: Sequence[CopyUnit], carrier: CopyWorker, captured: Captured) -> None:
+        """Carry the records in flight, and once more into empty topics if a transaction of it was aborted."""
+        starts, ends = in_flight.starts_and_ends(captured, carrier.writers)
         carrier.begin(starts)
-        carrier.run_to(in_flight_ends, now_ms(), exactly=True)
+        carrier.run_to(ends, now_ms(), exactly=True)
+        if carrier.commits.has_rewound:
+            self._prepare(units)
+            with closing(CopyWorker(self.connection, self.plan, units, LIVE)) as another:
+                self._carry(units, another, captured)
+
+    def _prepare(self, units: Sequence[CopyUnit]) -> None:
+        in_flight.prepare(self.connection, self.plan, dict.fromkeys(u.move for u in units), self.attempt)

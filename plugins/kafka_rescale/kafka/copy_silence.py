@@ -1,0 +1,47 @@
+"""Partitions of which nothing is heard, although something is to come: nobody may wait for one for ever.
+
+Counted is only the time that a worker has listened: while it writes, or while others have so much to say that a
+partition's turn does not come, its silence means nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from kafka_rescale.core.cluster import TopicPartition
+from kafka_rescale.core.errors import Outage
+
+
+class Silence:
+    """For how long a worker has listened in vain, per source partition.
+
+    :param seconds: so long may one be silent.
+    """
+
+    def __init__(self, sources: Collection[TopicPartition], seconds: float) -> None:
+        self._seconds, self._listened = seconds, 0.0
+        self._heard = dict.fromkeys(sources, 0.0)
+
+    def listened(self, seconds: float, heard: Iterable[TopicPartition]) -> None:
+        """Note that the worker has listened, and which partitions have sent records or said that they end."""
+        self._listened += seconds
+        self.heard(heard)
+
+    def heard(self, sources: Iterable[TopicPartition] | None = None) -> None:
+        """Note what was heard of otherwise, as when the brokers were asked for an end; None is all of them."""
+        for source in self._heard if sources is None else sources:
+            self._heard[source] = self._listened
+
+    def check(self) -> None:
+        """Look for partitions that have been silent for too long.
+
+        :raises Outage: there are some; they are named.
+        """
+        silent = [s for s, heard in self._heard.items() if self._listened - heard > self._seconds]
+        if silent:
+            raise Outage(
+                f"copy of {', '.join(f'{topic}-{partition}' for topic, partition in sorted(silent))}",
+                found=f"neither records nor an end for {self._seconds:.0f} s",
+                expected="every partition to be read up to its end",
+                remedy="No leader, or an open transaction that hides its end. Look at the brokers; run again.",
+            )

@@ -1,0 +1,112 @@
+"""What keeps green's records from compaction stands until it is put back, whatever task is run once more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from kafka_rescale.core.control_records import Lease
+from kafka_rescale.core.journal import Journal, Phase
+from kafka_rescale.embedded.broker import EmbeddedBroker
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.kafka.waiting import now_ms
+from kafka_rescale.operations.compaction import HELD, KEEP_ALL, hold_compaction, release_compaction
+from kafka_rescale.operations.load import load_application
+from kafka_rescale.operations.rescale import Rescale
+from kafka_rescale.operations.stages import expand_stage
+
+from tests.support.small_application import declared, write
+from tests.support.small_cluster import make, run_preflight
+
+pytestmark = pytest.mark.integration
+
+OWNER = "expand/run-1"
+HOUR_MS, DAY_MS = "3600000", "86400000"
+OWN = {"min.compaction.lag.ms": HOUR_MS, "max.compaction.lag.ms": DAY_MS}
+"""As of a versioned store, whose history is its minimum."""
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, str]]:
+    """A broker whose own default forces compaction."""
+    properties = {"log.cleaner.max.compaction.lag.ms": DAY_MS}
+    with EmbeddedBroker(tmp_path_factory.mktemp("forces"), properties=properties, heap="512m") as broker:
+        yield broker.client_config()
+
+
+class Expansion:
+    """One of the small application that has begun, with whatever configs its changelog of customers has."""
+
+    def __init__(self, client: Mapping[str, str], directory: Path, name: str, configs: dict[str, str]) -> None:
+        make(client, name, configs={"customers-changelog": {"cleanup.policy": "compact", **configs}})
+        customers, *others = declared(name)["stores"]
+        kind = "versioned" if "min.compaction.lag.ms" in configs else customers["type"]
+        stores = [{**customers, "type": kind}, *others]
+        plan = run_preflight(client, directory, name, owner=OWNER, stores=stores).plan
+        assert plan is not None
+        self.plan, self.changelog = plan, f"{plan.green}-customers-changelog"
+        self.application = load_application(write(directory, name, stores=stores))
+        self.connection = KafkaConnection(dict(client))
+        lease = Lease(owner=OWNER, epoch=1, target=8, expires_at_ms=now_ms() + 600_000)
+        journal = Journal(plan=plan, owner=OWNER)
+        ControlTopic(self.connection, name).update(lambda _: {"lease": lease, "journal": journal})
+        self.rescale = Rescale.open(self.application, self.connection, OWNER)
+
+    def expand(self) -> list[str]:
+        """All stages, as their tasks do."""
+        numbers = [stage.index for stage in self.plan.stages]
+        each = [expand_stage(self.application, self.connection, owner=OWNER, stage=n) for n in numbers]
+        return [line for lines in each for line in lines]
+
+    def overrides(self, *names: str) -> dict[str, str | None]:
+        """Those of green's changelog of customers."""
+        found = self.rescale.admin.describe_topics([self.changelog])[self.changelog].overrides
+        return {name: found.get(name) for name in names}
+
+    def promote(self) -> None:
+        """Every phase up to where green owns the inputs."""
+        for phase in (Phase.QUIESCING, Phase.QUIESCED, Phase.CAUGHT_UP, Phase.PROMOTED):
+            self.rescale.advance(phase)
+
+
+@pytest.mark.parametrize("own", [{}, OWN], ids=["the brokers' defaults", "its own"])
+def test_compaction_that_is_forced_is_held_too_and_put_back_afterwards(
+    client: Mapping[str, str], tmp_path: Path, unique: str, own: dict[str, str]
+) -> None:
+    expansion = Expansion(client, tmp_path, unique, own)
+    expansion.expand()
+    for _ in ("by prewarm", "by cutover"):
+        journal = hold_compaction(expansion.rescale, expansion.rescale.journal())
+    assert expansion.overrides(*HELD) == dict.fromkeys(HELD, KEEP_ALL)
+    release_compaction(expansion.rescale, journal)
+    assert expansion.overrides(*HELD) == {name: own.get(name) for name in HELD}
+
+
+def test_an_expand_task_that_is_cleared_leaves_the_hold_alone(
+    client: Mapping[str, str], tmp_path: Path, unique: str
+) -> None:
+    expansion = Expansion(client, tmp_path, unique, OWN)
+    assert expansion.expand()
+    hold_compaction(expansion.rescale, expansion.rescale.journal())
+    assert expansion.expand() == []
+    assert expansion.overrides(*HELD) == dict.fromkeys(HELD, KEEP_ALL)
+
+
+def test_an_expand_task_that_is_cleared_after_the_promotion_changes_nothing(
+    client: Mapping[str, str], tmp_path: Path, unique: str
+) -> None:
+    expansion = Expansion(client, tmp_path, unique, {**OWN, "segment.ms": HOUR_MS})
+    expansion.expand()
+    hold_compaction(expansion.rescale, expansion.rescale.journal())
+    expansion.promote()
+    expansion.rescale.admin.alter_configs(expansion.changelog, {"segment.ms": DAY_MS})
+    before = expansion.overrides(*HELD, "segment.ms")
+    assert expansion.expand() == []
+    assert expansion.overrides(*HELD, "segment.ms") == before
+    release_compaction(expansion.rescale, expansion.rescale.journal())
+    assert expansion.expand() == []
+    assert expansion.overrides(*HELD, "segment.ms") == {**OWN, "segment.ms": DAY_MS}
+    expansion.rescale.admin.delete_topics([move.source for move in expansion.plan.moves])
+    assert expansion.expand() == []
