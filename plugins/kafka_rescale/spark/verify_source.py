@@ -18,6 +18,9 @@ from kafka_rescale.spark.verify_subscriptions import FIELDS, compared_value, wit
 # Spark asks the broker for the log's range after every poll; the client's default of 500 records caps a task
 # far below what it can read. Each consumer reads one partition, so the partition's fetch size is what counts.
 _BULK = {
+    # Behind the last record of a closed range there are only transaction markers: the read of every partition
+    # would wait for half a second there.
+    "kafka.fetch.max.wait.ms": "50",
     "kafka.max.poll.records": "50000",
     "kafka.max.partition.fetch.bytes": str(8 * 1024 * 1024),
     "kafka.fetch.max.bytes": str(64 * 1024 * 1024),
