@@ -15,6 +15,9 @@ import pytest
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.jars import ensure_jars
 
+from tests.integration.spark_job_helpers import LOCAL
+from tests.support.spark_cluster import spark_cluster
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -60,3 +63,13 @@ def spark() -> Iterator[SparkSession]:
     logging.getLogger("py4j").setLevel(logging.WARNING)
     yield session
     session.stop()
+
+
+@pytest.fixture
+def master(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """Where Spark runs its tasks: beside the driver, or on standalone workers with these numbers of cores."""
+    if not request.param:
+        yield LOCAL
+        return
+    with spark_cluster(tmp_path / "cluster", *request.param) as url:
+        yield url

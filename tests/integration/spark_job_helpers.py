@@ -22,6 +22,7 @@ from kafka_rescale.spark.package_zip import build
 ROOT = Path(__file__).resolve().parents[2]
 RUN = "shell/test/1"
 SECONDS = 300
+LOCAL = "local[2]"
 
 
 class Submitted:
@@ -76,24 +77,27 @@ def submitted(
     *arguments: str,
     attempt: int = 1,
     path: str | None = None,
+    master: str = LOCAL,
 ) -> Iterator[Submitted]:
     """A running job; killed at the end if it hasn't ended by itself.
 
     :param plan: or the application's name, for a job without one.
     :param path: PYTHONPATH of driver and workers.
+    :param master: of a cluster, whose workers find their Python themselves.
     """
     application = plan if isinstance(plan, str) else plan.application
-    command = [str(Path(sys.executable).with_name("spark-submit")), "--master", "local[2]"]
+    command = [str(Path(sys.executable).with_name("spark-submit")), "--master", master]
     command += ["--conf", "spark.ui.enabled=false", "--driver-memory", "512m", "--py-files", str(build(directory))]
     command += [str(ROOT / "spark_jobs" / f"{job}.py"), "--application", application, "--run", RUN]
     command += ["--attempt", str(attempt), *arguments]
     environment = {
         **os.environ,
         "KAFKA_RESCALE_KAFKA_CONFIG": json.dumps(dict(connection.config)),
-        "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "PYSPARK_PYTHON": sys.executable,
     }
-    environment.pop("PYTHONPATH", None)
+    for foreign in ("PYTHONPATH", *(["PYSPARK_PYTHON"] if master != LOCAL else [])):
+        environment.pop(foreign, None)
     if path is not None:
         environment["PYTHONPATH"] = path
     log = directory / f"{job}-{attempt}.log"

@@ -57,8 +57,9 @@ def records(version: int, count: int = 400) -> list[Record]:
     return [Record(b"key-%d" % i, b"%d" % version, headers=(("v", b"\0"), ("h", b"x"))) for i in range(count)]
 
 
+@pytest.mark.parametrize("master", [(), (1,)], ids=["local", "a core of a cluster"], indirect=True)
 def test_everything_from_the_fence_on_is_carried_on_once_and_in_order(
-    connection: KafkaConnection, unique: str, tmp_path: Path
+    connection: KafkaConnection, unique: str, tmp_path: Path, master: str
 ) -> None:
     move, plan = bridged(unique, 4, 6)
     admin = ClusterAdmin(connection)
@@ -68,7 +69,7 @@ def test_everything_from_the_fence_on_is_carried_on_once_and_in_order(
     write(connection, move, records(0))
     fence = {p: end - 10 for p, end in admin.end_offsets([move.source])[move.source].items()}
 
-    with submitted(connection, tmp_path, "bridge", plan, *SILENT) as job:
+    with submitted(connection, tmp_path, "bridge", plan, *SILENT, master=master) as job:
         wait_for(control, "bridge", "ready")
         write(connection, move, records(1))
         assert not any(admin.end_offsets([move.target], read_committed=False)[move.target].values())
@@ -85,7 +86,7 @@ def test_everything_from_the_fence_on_is_carried_on_once_and_in_order(
         wait_until(lambda: not is_running(driver), timeout=30, what="the end of the driver")
 
     write(connection, move, records(4), transactional_id=f"{unique}-b")
-    with submitted(connection, tmp_path, "bridge", plan, *SILENT, attempt=2) as job:
+    with submitted(connection, tmp_path, "bridge", plan, *SILENT, attempt=2, master=master) as job:
         wait_for(control, "bridge", "carrying", attempt=2)
         write(connection, move, records(5))
         assert job.result() == 0, job.text()
@@ -97,7 +98,7 @@ def test_everything_from_the_fence_on_is_carried_on_once_and_in_order(
     left = {p: list(islice(rs, fence[p], None)) for p, rs in read(connection, move.source).items()}
     assert per_key(read(connection, move.target)) == per_key(left)
 
-    with submitted(connection, tmp_path, "bridge", plan, *SILENT, attempt=3) as job:
+    with submitted(connection, tmp_path, "bridge", plan, *SILENT, attempt=3, master=master) as job:
         assert job.result() == 0, job.text()
         assert "nothing to do" in job.text()
 
@@ -108,7 +109,7 @@ def test_everything_from_the_fence_on_is_carried_on_once_and_in_order(
     write(connection, move, records(6, count=1))
     with pytest.raises(PreflightRefused, match="came into the old topic after the bridge had ended"):
         assert_ended(connection, control.read(), following)
-    with submitted(connection, tmp_path, "bridge", plan, *SILENT, attempt=4) as job:
+    with submitted(connection, tmp_path, "bridge", plan, *SILENT, attempt=4, master=master) as job:
         assert job.result() == 0, job.text()
     assert_ended(connection, control.read(), following)
     left = {p: list(islice(rs, fence[p], None)) for p, rs in read(connection, move.source).items()}

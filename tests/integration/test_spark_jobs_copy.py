@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -38,8 +41,9 @@ def records(count: int, version: int = 0, size: int = 10) -> list[Record]:
     return [Record(b"key-%d" % i, b"%d-%d" % (version, i) + b"x" * size) for i in range(count)]
 
 
+@pytest.mark.parametrize("master", [(), (1,), (1, 1)], ids=["local", "one worker", "two workers"], indirect=True)
 def test_a_stage_is_restored_warmed_up_and_caught_up(
-    connection: KafkaConnection, unique: str, tmp_path: Path
+    connection: KafkaConnection, unique: str, tmp_path: Path, master: str
 ) -> None:
     state, flight = changelog(unique, "timestamped-key-value", 4, 8), repartition(unique, 4, 8)
     plan = plan_of(unique, state, flight)
@@ -48,18 +52,20 @@ def test_a_stage_is_restored_warmed_up_and_caught_up(
     write(connection, state, records(2000))
     write(connection, flight, records(50, 0))
 
-    with submitted(connection, tmp_path, "restore", plan, "--stage", "1") as job:
+    with submitted(connection, tmp_path, "restore", plan, "--stage", "1", master=master) as job:
         assert job.result() == 0, job.text()
     result = control.read().results["restore/1"]
     assert (result.state, result.records, len(result.partitions)) == ("done", 2000, 4)
 
     write(connection, state, records(500, 1))
-    with submitted(connection, tmp_path, "warm_up", plan, "--stage", "1", "--acceptable-lag", "10") as job:
+    with submitted(
+        connection, tmp_path, "warm_up", plan, "--stage", "1", "--acceptable-lag", "10", master=master
+    ) as job:
         assert job.result() == 0, job.text()
     assert all(p.end - p.position <= 10 for p in control.read().results["warm_up/1"].partitions)
 
     admin = ClusterAdmin(connection)
-    with submitted(connection, tmp_path, "catch_up", plan, "--acceptable-lag", "10") as job:
+    with submitted(connection, tmp_path, "catch_up", plan, "--acceptable-lag", "10", master=master) as job:
         before = wait_for(control, "catch_up", "ready").as_of_ms
         wait_until(
             lambda: control.read().results["catch_up"].as_of_ms > before, timeout=30, what="the next heartbeat"
@@ -80,9 +86,28 @@ def test_a_stage_is_restored_warmed_up_and_caught_up(
     left = {p: rs[ranges[p][0] :] for p, rs in read(connection, flight.source).items()}
     assert per_key(read(connection, flight.target)) == per_key(left)
 
-    with submitted(connection, tmp_path, "catch_up", plan, attempt=2) as job:
+    with submitted(connection, tmp_path, "catch_up", plan, attempt=2, master=master) as job:
         advance(control, Phase.CAUGHT_UP)
         assert job.result() == 0, job.text()
+
+
+def test_an_executor_without_the_packages_is_named_before_anything_is_copied(
+    connection: KafkaConnection, unique: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = changelog(unique, "key-value", 2, 4)
+    plan = plan_of(unique, state)
+    create(connection, plan)
+    control = begin(connection, plan)
+    write(connection, state, records(10))
+    bare = tmp_path / "bare"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(bare)], check=True)
+    monkeypatch.setenv("PATH", f"{bare / 'bin'}{os.pathsep}{os.environ['PATH']}")
+
+    with submitted(connection, tmp_path, "restore", plan, "--stage", "1", master="local-cluster[1,1,1024]") as job:
+        assert job.result() == 1
+    assert f"found no confluent_kafka on {socket.gethostname()}, {bare}/bin/python3" in job.text()
+    assert "Install requirements-spark.txt there" in control.read().results["restore/1"].detail
+    assert not any(read(connection, state.target).values())
 
 
 def test_the_next_attempt_moves_its_own_range_of_records_in_flight(

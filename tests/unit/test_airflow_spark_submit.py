@@ -104,6 +104,22 @@ def test_where_the_environment_would_be_seen_a_mounted_file_is_asked_for(
     assert submitted == []
 
 
+@pytest.mark.parametrize("address", ["", "http://rm:8088"])
+def test_in_cluster_mode_of_yarn_only_a_named_resource_manager_is_asked_for_an_earlier_try(
+    connections: pytest.MonkeyPatch, submitted: list[Any], tmp_path: Path, address: str
+) -> None:
+    file = tmp_path / "kafka.json"
+    file.write_text(json.dumps(KAFKA))
+    extra = {"deploy-mode": "cluster", "yarn_resourcemanager_webapp_address": address}
+    connections.setenv("AIRFLOW_CONN_SPARK_X", json.dumps({"conn_type": "spark", "host": "yarn", "extra": extra}))
+    resumed: list[Any] = []
+    connections.setattr(RescaleSparkSubmitOperator, "execute_resumable", lambda task, _: resumed.append(task))
+    task = operator(kafka_config_file=str(file))
+    task.execute(context())
+    assert (len(submitted), len(resumed)) == ((0, 1) if address else (1, 0))
+    assert task.durable == bool(address)
+
+
 def test_the_job_gets_strings_and_the_run_and_the_attempt(
     connections: pytest.MonkeyPatch, submitted: list[Any]
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +17,7 @@ from kafka_rescale.airflow.operators.spark_submit import RescaleSparkSubmitOpera
 from kafka_rescale.core.acls import Role
 from kafka_rescale.core.errors import InvalidApplication, InvalidInput
 from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.settings_files import as_word, of_word
 from kafka_rescale.operations import preflight, processing
 from kafka_rescale.operations.load import load_application, load_pipeline_application
 
@@ -78,7 +80,8 @@ def test_a_file_is_only_named_and_reaches_the_driver_wherever_it_runs(
     environment = hooks[0]._env
     assert environment[FILE] == str(tmp_path / "kafka.json")
     assert TEXT not in environment
-    assert json.loads(environment[EXPECTED])["bootstrap.servers"] == KAFKA["bootstrap.servers"]
+    assert re.fullmatch(r"[\w=-]+", environment[EXPECTED]), "a shell, as that of YARN, would change it"
+    assert of_word(environment[EXPECTED])["bootstrap.servers"] == KAFKA["bootstrap.servers"]
     rendered = {name: getattr(task, name) for name in task.template_fields}
     assert PASSWORD not in f"{command} {environment} {rendered}"
 
@@ -145,9 +148,9 @@ def test_what_can_not_be_seen_from_here_is_checked_by_the_job(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv(FILE, mounted(tmp_path))
-    monkeypatch.setenv(EXPECTED, json.dumps({"bootstrap.servers": "b:9092,a:9092", "sasl.username": "copy"}))
+    monkeypatch.setenv(EXPECTED, as_word({"bootstrap.servers": "b:9092,a:9092", "sasl.username": "copy"}))
     assert KafkaConnection.from_environment().config == KAFKA
-    monkeypatch.setenv(EXPECTED, json.dumps({"bootstrap.servers": "c:9092", "sasl.username": "copy"}))
+    monkeypatch.setenv(EXPECTED, as_word({"bootstrap.servers": "c:9092", "sasl.username": "copy"}))
     with pytest.raises(InvalidInput, match=r"found bootstrap\.servers 'a:9092,b:9092'; expected 'c:9092' of the"):
         KafkaConnection.from_environment()
 

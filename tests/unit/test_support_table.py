@@ -12,7 +12,7 @@ from kafka_rescale.core.declared_topics import InputPolicy
 
 from tests.support.documents import ROOT, collected, missing, named_tests, rows
 
-GUIDES = ["way-back.md", "autoscaling.md", "runtime-spark.md"]
+GUIDES = ["spark.md", "way-back.md", "autoscaling.md", "runtime-spark.md"]
 PAGES = [*sorted(page.name for page in (ROOT / "docs").glob("support*.md")), *GUIDES]
 TEXT = (ROOT / "docs" / "support.md").read_text()
 ROWS = rows(TEXT, "store type | guarantee | protocol")

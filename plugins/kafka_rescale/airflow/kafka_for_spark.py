@@ -42,7 +42,12 @@ def kafka_environment(
     :param mode: deploy mode, if not the connection's.
     :raises InvalidInput: there is no way in which nobody would see them, or a file says something else.
     """
-    from kafka_rescale.kafka.settings_files import CONFIG_FILE_VARIABLE, CONFIG_VARIABLE, EXPECTED_VARIABLE
+    from kafka_rescale.kafka.settings_files import (
+        CONFIG_FILE_VARIABLE,
+        CONFIG_VARIABLE,
+        EXPECTED_VARIABLE,
+        as_word,
+    )
 
     mode = mode or deploy_mode_of(conn_id)
     file = _mounted_file(of_job, conn_id, master, mode)
@@ -53,7 +58,7 @@ def kafka_environment(
         return {CONFIG_VARIABLE: text, CONFIG_FILE_VARIABLE: ""}
     _check_file(file, of_job, connection, mode)
     # What can't be seen from here is checked by the job.
-    return {CONFIG_FILE_VARIABLE: file, EXPECTED_VARIABLE: json.dumps(identity_of(connection.config))}
+    return {CONFIG_FILE_VARIABLE: file, EXPECTED_VARIABLE: as_word(identity_of(connection.config))}
 
 
 def require_kafka_for_spark(

@@ -48,6 +48,11 @@ def deploy_mode_of(conn_id: str) -> str:
     return BaseHook.get_connection(conn_id).extra_dejson.get("deploy-mode") or "client"
 
 
+def names_resource_manager(conn_id: str) -> bool:
+    """Return whether the connection says where YARN's ResourceManager can be asked for an application's status."""
+    return bool(BaseHook.get_connection(conn_id).extra_dejson.get("yarn_resourcemanager_webapp_address"))
+
+
 def _refusal(conn_id: str, found: str) -> InvalidInput:
     return InvalidInput(
         f"Spark connection {conn_id!r}",

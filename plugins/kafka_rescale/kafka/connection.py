@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 from collections.abc import Mapping
@@ -24,6 +23,7 @@ from kafka_rescale.kafka.settings_files import (
     ENVIRONMENT_REMEDY,
     EXPECTED_VARIABLE,
     json_settings,
+    of_word,
     require_files,
     settings_in,
 )
@@ -95,7 +95,7 @@ class KafkaConnection:
         what = f"{CONFIG_FILE_VARIABLE}={file}"
         settings = settings_in(file, what)
         if expected := os.environ.get(EXPECTED_VARIABLE):
-            wanted = json.loads(expected)
+            wanted = of_word(expected)
             refuse_difference(what, settings, wanted, "the task's Airflow connection", with_secrets=False)
         return cls.read(settings, what)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from kafka_rescale.core.errors import InvalidInput
 CONFIG_FILE_VARIABLE = "KAFKA_RESCALE_KAFKA_CONFIG_FILE"
 CONFIG_VARIABLE = "KAFKA_RESCALE_KAFKA_CONFIG"
 EXPECTED_VARIABLE = "KAFKA_RESCALE_KAFKA_EXPECTED"
-"""What the file has to agree with, as JSON; there are no secrets in it."""
+"""What the file has to agree with; there are no secrets in it."""
 ENVIRONMENT_REMEDY = (
     f"Set {CONFIG_FILE_VARIABLE} to a JSON file of librdkafka settings, or {CONFIG_VARIABLE} to such JSON."
 )
@@ -45,6 +46,16 @@ def json_settings(text: str, what: str) -> dict[str, Any]:
     if not isinstance(settings, dict):
         raise _unusable(what, f"JSON of type {type(settings).__name__}")
     return settings
+
+
+def as_word(settings: Mapping[str, str]) -> str:
+    """Return settings as one word: YARN hands environments on through a shell, and JSON loses its quotes there."""
+    return urlsafe_b64encode(json.dumps(dict(settings)).encode()).decode()
+
+
+def of_word(word: str) -> dict[str, Any]:
+    """Return the settings of ``as_word``."""
+    return dict(json.loads(urlsafe_b64decode(word)))
 
 
 def require_files(config: Mapping[str, str], origin: str) -> None:

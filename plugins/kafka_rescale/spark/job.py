@@ -18,7 +18,7 @@ from kafka_rescale.kafka.control_topic import Change, ControlTopic
 from kafka_rescale.kafka.copy_progress import Snapshot
 from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.spark.arguments import Arguments
-from kafka_rescale.spark.session import copy_session
+from kafka_rescale.spark.session import copy_session, slots
 from kafka_rescale.spark.task_errors import from_text
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class Job:
 
     def parallelism(self, spark: SparkSession) -> int:
         """Return how many tasks may run at a time."""
-        return self.arguments.parallelism or int(spark.sparkContext.defaultParallelism)
+        return self.arguments.parallelism or slots(spark.sparkContext)
 
     def put(
         self,

@@ -18,7 +18,7 @@ from kafka_rescale.airflow.job_results import failure_of, result_of
 from kafka_rescale.airflow.kafka_for_spark import kafka_environment
 from kafka_rescale.airflow.page_link import ApplicationPageLink
 from kafka_rescale.airflow.runs import owner_of
-from kafka_rescale.airflow.spark_connection import require_spark_master
+from kafka_rescale.airflow.spark_connection import deploy_mode_of, names_resource_manager, require_spark_master
 from kafka_rescale.airflow.spark_files import connector, job_file
 from kafka_rescale.core.config_files import KafkaOfJob
 
@@ -34,7 +34,8 @@ class RescaleSparkSubmitOperator(SparkSubmitOperator):
     Run a rescale job by ``spark-submit``, with the Spark connection checked first and the Kafka one kept secret.
 
     The provider's ``durable`` reconnect does not exist in client mode; a retry submits again and the job's own
-    transactional ids fence the attempt before.
+    transactional ids fence the attempt before. So it is on YARN in cluster mode, unless the Spark connection's
+    extra has ``yarn_resourcemanager_webapp_address``, without which the provider can't ask for an earlier try.
 
     :param application_id: base name of the application
     :param job: ``restore``, ``warm_up``, ``catch_up``, ``bridge``, ``rehearse``, ``move``, ``snapshot``,
@@ -103,10 +104,16 @@ class RescaleSparkSubmitOperator(SparkSubmitOperator):
         self.env_vars = {**(self.env_vars or {}), **self._environment(master, connection)}
         self.application_args = self._arguments(context)
         self._add_connector()
+        self._follow_yarn(master)
         with TemporaryDirectory(prefix="kafka-rescale-") as directory:
             self.py_files = self._package_zip(Path(directory))
             self._submit(connection, context)
         return result_of(connection, self.application_id, self.result_key)
+
+    def _follow_yarn(self, master: str) -> None:
+        deploy_mode = self._deploy_mode or deploy_mode_of(self._conn_id)
+        if (master, deploy_mode) == ("yarn", "cluster"):
+            self.durable = self._yarn_track_via_rm_api = names_resource_manager(self._conn_id)
 
     def _get_hook(self) -> SparkSubmitHook:
         """Tell a driver on this machine the variables, too: for Kubernetes the provider only tells one there."""

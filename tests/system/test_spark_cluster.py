@@ -1,0 +1,37 @@
+"""The DAG of an expansion on a standalone Spark cluster: only the connection differs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from kafka_rescale.embedded.airflow_standalone import AirflowStandalone
+
+from tests.support.live_expansion import live_application
+from tests.support.spark_cluster import spark_cluster
+
+pytestmark = [pytest.mark.system, pytest.mark.slow]
+
+EXPAND, GREEN = "expand_flights", "flights-g2"
+RUN_SECONDS = 1_500
+
+
+def test_a_live_application_is_expanded_by_the_workers_of_a_cluster(tmp_path: Path) -> None:
+    with live_application(tmp_path, rate=20) as (stack, expansion), spark_cluster(tmp_path / "spark", 2, 2) as url:
+        connections = {
+            "kafka_default": {"conn_type": "kafka", "extra": dict(expansion.connection.config)},
+            "spark_default": {"conn_type": "spark", "host": url},
+        }
+        with AirflowStandalone(tmp_path / "airflow", connections=connections, env=stack.environment) as airflow:
+            client = airflow.client
+            run = client.trigger(EXPAND, {"target": 8, "dry_run": False, "approve_cutover": False})
+            state = client.wait_for_run(EXPAND, run, timeout=RUN_SECONDS)
+            failed = [task for task, found in client.task_states(EXPAND, run).items() if found == "failed"]
+            assert state == "success", "\n".join(client.log(EXPAND, run, task)[-3000:] for task in failed)
+        stack.finish_replay()
+        stack.await_equal(GREEN)
+        assert expansion.state().report["passed"]
+        finished = sorted((tmp_path / "spark").glob("work-*/app-*"))
+        # A stage's restore and warm_up, of two stages with state, and catch_up and verify.
+        assert len({directory.name for directory in finished}) >= 6
+        assert {directory.parent.name for directory in finished} == {"work-0", "work-1"}
