@@ -86,6 +86,7 @@ def test_a_backfill_from_the_form_of_the_ui_builds_days_anew(world: World) -> No
     for day in lost:
         shutil.rmtree(made.directory / NAME / STORE / f"date={day}")
     before = set(airflow.client.runs(DAG))
+    airflow.client.wait(lambda: not airflow.client.has_running_backfill(DAG), "the end of the first one", SECONDS)
     airflow.client.backfill(
         DAG, f"{lost[0]}T00:00:00Z", f"{lost[-1]}T00:00:00Z", reprocess_behavior="completed", max_active_runs=1
     )

@@ -79,3 +79,13 @@ def test_other_partitions_begin_another_history() -> None:
 )
 def test_the_time_left_follows_from_the_present_pace(totals: list[int], seconds: float | None) -> None:
     assert history(totals).seconds_left() == seconds
+
+
+def test_nobody_knows_whether_it_shrinks_before_two_readings_of_a_copy_that_has_begun() -> None:
+    found = LagHistory()
+    paces = []
+    for number, lags in enumerate([(None, None), (None, None), (900, None), (900, None), (900, 900)]):
+        found = found.observed(reading(*lags), number * 1000, 10)
+        paces.append(found.has_pace)
+    assert paces == [False, False, False, True, True]
+    assert not history([300]).has_pace

@@ -31,7 +31,8 @@ class JobProgress(Value):
     :param stage: counting from 1 at the most downstream; None for all stages.
     :param copied: offsets of the sources that the copies have passed; ``total`` is where the sources end.
     :param lag: offsets that are left.
-    :param eta_seconds: at the present pace; None if it is done, or if the lag does not shrink.
+    :param eta_seconds: at the present pace; None if done, if the lag does not shrink, or if nobody knows yet.
+    :param has_pace: whether it is known.
     """
 
     job: str
@@ -48,6 +49,7 @@ class JobProgress(Value):
     total: int
     lag: int
     eta_seconds: float | None
+    has_pace: bool
     detail: str
 
 
@@ -87,6 +89,7 @@ def job_progress(result: JobResult, plan: Plan) -> JobProgress:
         total=total,
         lag=lag,
         eta_seconds=result.lags.seconds_left() if result.state in AT_WORK else None,
+        has_pace=result.lags.has_pace,
         detail=result.detail,
     )
 

@@ -73,12 +73,19 @@ class LagHistory(Value):
         """Return how long it takes at the pace of the last third; None if what is left doesn't shrink."""
         if len(self.samples) < 2:
             return None
-        last = self.samples[-1]
-        first = self.samples[-max(2, len(self.samples) // 3)]
+        first, last = self._recent()
         seconds, gained = (last.at_ms - first.at_ms) / 1000, first.total - last.total
         if last.total == 0:
             return 0.0
         return round(last.total * seconds / gained, 1) if gained > 0 and seconds > 0 else None
+
+    @property
+    def has_pace(self) -> bool:
+        """Whether two readings of a copy that has begun tell whether its lag shrinks."""
+        return len(self.samples) > 1 and set(self._recent()[0].worst) != {NOT_BEGUN}
+
+    def _recent(self) -> tuple[LagSample, LagSample]:
+        return self.samples[-max(2, len(self.samples) // 3)], self.samples[-1]
 
 
 def lag_of(progress: PartitionProgress) -> int:

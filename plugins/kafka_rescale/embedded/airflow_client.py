@@ -71,6 +71,11 @@ class AirflowClient(AirflowApi):
         body = {"dag_id": dag_id, "from_date": from_date, "to_date": to_date, "dag_run_conf": dict(conf or {})}
         return dict(self.request("POST", "/backfills", body | options))
 
+    def has_running_backfill(self, dag_id: str) -> bool:
+        """Whether there is one, which keeps another from being created, even a while after its last run."""
+        known = self.request("GET", f"/backfills?dag_id={_quoted(dag_id)}")["backfills"]
+        return any(each["completed_at"] is None for each in known)
+
     def runs(self, dag_id: str) -> dict[str, dict[str, Any]]:
         """Return all runs of a DAG by id."""
         found = self.request("GET", f"/dags/{_quoted(dag_id)}/dagRuns?limit=500")["dag_runs"]

@@ -39,7 +39,7 @@ export function drawJobs({ jobs, run }) {
     const left = AT_WORK.includes(job.state) ? (job.lag ? duration(job.eta_seconds) : "0 s") : "";
     const way = runLink({ dag_id, run_id: rest.join("/") }, job.step.replace("_", " "), job.task_id);
     return [way, job.stage === null ? "all" : `${job.stage}`, badge(job.state, job.state), el("span", { class: "share" }, bar, ` ${Math.floor(share * 100)} %`),
-      whole(job.lag), job.eta_seconds === null && job.lag && AT_WORK.includes(job.state) ? "does not shrink" : left,
+      whole(job.lag), job.eta_seconds === null && job.lag && AT_WORK.includes(job.state) ? (job.has_pace ? "does not shrink" : "") : left,
       job.records ? whole(job.records) : "", job.seconds && job.bytes ? `${size(job.bytes / job.seconds)}/s` : ""];
   });
   return table("Progress of every job", ["task", "stage", "state", "copied", "lag", "time left", "records", "speed"], rows, { numeric: [4, 5, 6, 7], narrow: [0, 1, 2] });
