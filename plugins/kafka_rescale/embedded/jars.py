@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-JarSet = Literal["kafka", "connector"]
+JarSet = Literal["kafka", "connector", "yarn"]
 
 JVM_DIRECTORY = Path(__file__).resolve().parents[3] / "jvm"
 TARGET_DIRECTORY = JVM_DIRECTORY / "target"
@@ -41,7 +41,8 @@ def jars_directory(jar_set: JarSet = "kafka") -> Path:
     """Directory of the jars of ``jar_set``, which may not exist yet.
 
     :param jar_set: ``kafka`` is the broker, Kafka Streams and its tools; ``connector`` is what Spark lacks to
-        read Kafka. The two bring different kafka-clients and must never share a class path.
+        read Kafka. The two bring different kafka-clients and must never share a class path. ``yarn`` is a small
+        cluster for the test that submits jobs to one.
     """
     return TARGET_DIRECTORY / jar_set
 

@@ -1,0 +1,122 @@
+"""In place with exactly the documented ACLs: each task of the DAG as its own role, beside a live application.
+
+The application and its producers use the broker's own listener, on which nobody is asked for permissions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kafka_rescale.core.acls import Acl, Role
+from kafka_rescale.core.errors import PreflightRefused
+from kafka_rescale.embedded.broker import EmbeddedBroker
+from kafka_rescale.embedded.broker_security import BrokerSecurity
+from kafka_rescale.embedded.expansion import Expansion
+from kafka_rescale.embedded.processes import wait_until
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.waiting import now_ms
+from kafka_rescale.operations import in_place
+from kafka_rescale.operations.begin import begin
+from kafka_rescale.operations.load import topology_of
+from kafka_rescale.operations.permissions import permitted_state
+from kafka_rescale.operations.preflight import preflight
+from kafka_rescale.operations.stages import expand_stage
+
+from tests.support.ordered import NAME
+from tests.support.ordered_in_place import OrderedInPlace
+from tests.support.secured import CANARY, Secured
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+
+GROWN = 6
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[EmbeddedBroker]:
+    """One that authorizes, with a user per role."""
+    security = BrokerSecurity(tmp_path / "certificates", {role.value: f"{role}-{CANARY}" for role in Role})
+    with EmbeddedBroker(tmp_path / "broker", heap="512m", security=security) as running:
+        yield running
+
+
+def test_a_live_application_grows_with_exactly_the_documented_permissions(
+    broker: EmbeddedBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ordered = OrderedInPlace(tmp_path / "ordered", broker.internal_config["bootstrap.servers"])
+    ordered.prepare()
+    monkeypatch.setenv("LINKS", str(ordered.directory))
+    given = Secured(broker, ordered.file)
+    given.grant(given.acls)
+    try:
+        with ordered.at_work():
+            assert ordered.run("start", NAME) == 0
+            wait_until(lambda: len(ordered.seen) == len(ordered.sent) > 300, timeout=120, what="every key")
+            for acl in given.acls:
+                assert_named(given, acl)
+            grow(Expansion.of_file(ordered.file, broker.bootstrap_servers, tmp_path / "run"), given)
+            ordered.stop_sending()
+            wait_until(lambda: ordered.is_all_seen, timeout=120, what="the last output")
+    finally:
+        ordered.run("stop", NAME)
+    assert ordered.wrong() == {}
+
+
+def assert_named(given: Secured, acl: Acl) -> None:
+    """Take a permission away, see that preflight names it, and give it back."""
+    given.revoke(acl)
+    missing = f"(role {acl.role}): found no {acl.operation} on {acl.pattern};"
+    try:
+        wait_until(lambda: missing in refused(given, acl.role), timeout=20, what=f"a refusal with {missing}")
+    finally:
+        given.grant([acl])
+
+
+def refused(given: Secured, role: Role) -> str:
+    """What is missing for a role, and for ``plan``."""
+    connections = {each: given.connections[each] for each in (Role.PLAN, role)}
+    try:
+        permitted_state(given.application, given.topology, connections)
+    except PreflightRefused as refusal:
+        return "\n".join(map(str, refusal.findings))
+    return ""
+
+
+def grow(expansion: Expansion, given: Secured) -> None:
+    """The tasks of the DAG, in its order, by the role that each belongs to."""
+    application, owner = expansion.application, expansion.owner
+    admin = given.connections[Role.ADMIN]
+    wait_until(lambda: not any(refused(given, role) for role in Role), timeout=20, what="no refusal")
+    found = preflight(
+        application,
+        topology_of(application),
+        given.connections[Role.PLAN],
+        target=GROWN,
+        owner=owner,
+        now_ms=now_ms(),
+        owner_is_finished=lambda _: True,
+        others=given.connections,
+    )
+    assert found.plan is not None, found.messages
+    begin(application, admin, found.plan, owner=owner, now_ms=now_ms(), owner_is_finished=lambda _: True)
+    run(expansion, "rehearse", given.connections[Role.COPY])
+    in_place.stop(application, admin, owner=owner)
+    for stage in found.plan.stages:
+        expand_stage(application, admin, owner=owner, stage=stage.index)
+    run(expansion, "move", given.connections[Role.COPY])
+    in_place.start(application, admin, owner=owner)
+    expansion.connection = given.connections[Role.VERIFY]
+    report = expansion.verify()
+    assert report["passed"], report
+    expansion.connection = admin
+    expansion.finish()
+    state = expansion.state()
+    assert state.generations is not None
+    assert state.generations.partitions == GROWN
+
+
+def run(expansion: Expansion, job: str, connection: KafkaConnection) -> None:
+    """Submit a Spark job that logs in as its role."""
+    expansion.connection = connection
+    expansion.job(job)
