@@ -11,7 +11,7 @@ from kafka_rescale.cli.exit_codes import FINDINGS, OUTAGE, PASSED, REFUSED, exit
 from kafka_rescale.cli.main import main
 from kafka_rescale.core.control_records import JobResult, Lease, PartitionProgress
 from kafka_rescale.core.errors import Fenced, InvalidInput, LeaseHeld, Outage, Refused, UnsafeState
-from kafka_rescale.core.journal import Journal
+from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
 
@@ -115,6 +115,23 @@ def test_status_before_and_during_an_expansion(
     assert found["results"]["restore/1"]["records"] == 96
     assert main(["status", file, "--config", config]) == PASSED
     assert "expansion to 8 partitions: warming, attempt 1" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("phase", "code"), [(Phase.WARMING, REFUSED), (Phase.ROLLED_BACK, PASSED), (Phase.ROLLING_BACK, REFUSED)]
+)
+def test_a_lease_hinders_a_plan_only_while_its_expansion_is_in_progress(
+    client: Client, config: str, tmp_path: Path, unique: str, capsys: Captured, phase: Phase, code: int
+) -> None:
+    make(client, unique)
+    file = str(write(tmp_path, unique))
+    plan = run_preflight(client, tmp_path, unique).plan
+    assert plan is not None
+    lease = Lease(owner="rollback/run-1", epoch=1, target=8, expires_at_ms=2**60)
+    control = ControlTopic(KafkaConnection(dict(client)), unique)
+    control.update(lambda _: {"journal": Journal(plan=plan, phase=phase), "lease": lease})
+    assert main(["plan", file, "--config", config]) == code
+    assert ("by rollback/run-1 that has not ended" in "".join(capsys.readouterr())) == (code == REFUSED)
 
 
 def test_the_connection_comes_from_the_environment_if_not_from_a_file(

@@ -159,6 +159,11 @@ def test_the_page_and_the_status_tell_what_was_accepted() -> None:
     assert "verification: passed, with 1 findings accepted\norders-2:120-187: 2 accepted by ada" in shown.text
     assert shown.data["acceptances"][0]["reason"] == "replayed"
 
+    another = state.model_copy(update={"journal": Journal(plan=situation().plan, timings={"total": 7.25})})
+    told = status_view(world.application, another, ()).text
+    assert f"verification of the expansion before it, to {report.green}: passed" in told
+    assert "pause: 7.2 s" in told
+
 
 def test_what_was_accepted_after_verify_is_in_the_report_that_the_expansion_ends_with(
     monkeypatch: pytest.MonkeyPatch,

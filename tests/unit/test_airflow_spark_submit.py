@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -129,6 +130,16 @@ def test_the_job_gets_strings_and_the_run_and_the_attempt(
     assert command[-len(arguments) :] == arguments
     assert all(isinstance(each, str) for each in command)
     assert command[command.index("--py-files") + 1] == "package.zip"
+
+
+@pytest.mark.parametrize(("path", "is_told"), [("/usr/bin", True), (str(Path(sys.executable).parent), False)])
+def test_spark_submit_is_found_beside_this_python_if_nowhere_else(
+    connections: pytest.MonkeyPatch, submitted: list[Any], path: str, is_told: bool
+) -> None:
+    connections.setenv("PATH", path)
+    operator().execute(context())
+    expected = f"{Path(sys.executable).parent}{os.pathsep}{path}" if is_told else None
+    assert submitted[0]._env.get("PATH") == expected
 
 
 def test_a_stage_without_state_starts_no_driver(connections: pytest.MonkeyPatch, submitted: list[Any]) -> None:

@@ -36,7 +36,8 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
             "customers, totals, hourly, visits. Did you mean visits?",
             "stores: found no declaration of store visits, which the topology has; expected every store of "
             "the topology. Add `- {name: visits, type: …}`; the DSL's tables and aggregates are "
-            "timestamped-key-value, windowed ones timestamped-window, those of session windows session.",
+            "timestamped-key-value, windowed ones timestamped-window, those of session windows session, those of "
+            "suppress one of suppress, suppress-window and suppress-session.",
         ],
     ),
     "unknown input": (

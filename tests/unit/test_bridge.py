@@ -61,16 +61,20 @@ class TestSilence:
 
 class TestVerdict:
     def due(self, phase: Phase, bridge: Bridge | None = None, **changes: object) -> bool:
-        arguments = {"last": ENDS, **changes}
+        arguments = {"last": ENDS, "topics": {"orders", *(m.target for m in PLAN.bridges)}, **changes}
         return verdict(Journal(plan=PLAN, phase=phase), bridge, **arguments).due  # type: ignore[arg-type]
 
     def ended(self, plan: str = PLAN.fingerprint) -> Bridge:
         return Bridge(plan=plan, begun=True, ends=ENDS, ended_at_ms=5)
 
     def test_there_is_none_without_a_repartitioned_input(self) -> None:
-        assert not verdict(None, None, last={}).due
+        assert not verdict(None, None, last={}, topics=()).due
         other = Journal(plan=plan_for("other"), phase=Phase.COMPLETE)
-        assert not verdict(other, None, last={}).due
+        assert not verdict(other, None, last={}, topics=()).due
+
+    def test_it_does_not_begin_before_the_expansion_has_made_the_new_topics(self) -> None:
+        assert not self.due(Phase.WARMING, topics={"orders"})
+        assert self.due(Phase.CAUGHT_UP, topics={"orders"}), "they were there, and the job says that they are gone"
 
     def test_it_waits_for_the_promotion_of_an_expansion_that_has_begun(self) -> None:
         assert self.due(Phase.WARMING)

@@ -12,6 +12,7 @@ import pytest
 from kafka_rescale.core.control_records import ControlState, Generations
 from kafka_rescale.core.deployment import Deployment
 from kafka_rescale.core.errors import Finding
+from kafka_rescale.core.preflight import messages
 from kafka_rescale.core.situation import Situation
 from kafka_rescale.operations import deployment
 from kafka_rescale.operations.deployment import deployment_of
@@ -73,6 +74,15 @@ def test_a_status_that_always_says_stopped_is_contradicted_by_the_group() -> Non
     given = with_status("sh -c 'exit 3' {application_id}")
     [line] = found(situation(deployment=said(given, 2)))
     assert line.startswith("lifecycle status of shop: found stopped, while its group has members (2); expected an")
+
+
+@pytest.mark.parametrize("runs", [True, False, None])
+def test_an_application_that_does_not_run_is_told_as_it_stands_still_for_longer_than_the_pause(
+    runs: bool | None,
+) -> None:
+    lines = messages(situation(deployment=Deployment((), blue_runs=runs, green_runs=False)))
+    told = [line for line in lines if line.startswith("shop does not run: nothing is processed until")]
+    assert len(told) == (runs is False)
 
 
 def test_members_that_died_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:

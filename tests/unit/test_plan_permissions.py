@@ -57,8 +57,8 @@ def test_of_roles_without_a_connection_it_says_that_they_were_not_checked(
     assert main(["plan", str(write_application(tmp_path)), *options]) == PASSED
     assert {role: of.principal for role, of in checked.items()} == {Role.ADMIN: "User:admin"}
     assert (
-        "permissions of copy, verify were not checked: there is no connection of theirs "
-        "(--config-copy FILE --config-verify FILE)"
+        "permissions of copy, verify were not checked; where each role has a principal of its own, name their "
+        "settings: --config-copy FILE --config-verify FILE"
     ) in capsys.readouterr().out
 
 

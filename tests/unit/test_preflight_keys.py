@@ -195,7 +195,9 @@ def test_processed_records_of_an_input_that_an_expansion_has_grown_are_history()
     committed = {("shop-customers", p): len(KEYS) for p in range(4)}
     given = situation(samples=old, cluster={"committed": committed})
     assert found(given) == []
-    assert "shop-customers: what lies as with 2 partitions is processed, as far as sampled." in messages(given)
+    assert "shop-customers: what it had before it grew from 2 partitions is processed (sampled)." in messages(
+        given
+    )
     assert len(found(situation(samples=old, cluster={"committed": {("shop-customers", 0): len(KEYS)}}))) == 1
     crc32 = samples(**misplaced("shop-customers"))
     assert len(found(situation(samples=crc32, cluster={"committed": committed}))) == 1

@@ -73,6 +73,15 @@ def test_who_rolls_back_what_was_rolled_back_is_told_why(unanswered: GrowingWorl
     assert unanswered.journal.rollback_reason == CAUSE
 
 
+@pytest.mark.parametrize("by_a_person", [True, False])
+def test_a_rollback_by_a_person_leaves_no_lease_behind(world: GrowingWorld, by_a_person: bool) -> None:
+    """A task that rolls back its own run may go on in its next try, and keeps it."""
+    assert roll_back(APPLICATION, CONNECTION, owner=OWNER, reason="a test", take_over=by_a_person).is_done
+    assert world.state.lease is not None
+    assert world.state.lease.released == by_a_person
+    assert roll_back(APPLICATION, CONNECTION, owner=OWNER, reason="again", take_over=by_a_person).is_done
+
+
 def test_of_a_rollback_that_was_killed_the_first_reason_stays(world: GrowingWorld) -> None:
     world.rescale.advance(Phase.ROLLING_BACK, rollback_reason=CAUSE)
     assert roll_back(APPLICATION, CONNECTION, owner=OWNER, reason="a task has failed").is_done

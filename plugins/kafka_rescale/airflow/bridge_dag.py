@@ -21,8 +21,8 @@ DOC = """
 Carries what producers still write to the old topics of `{application_id}` on to the new ones, exactly once and in
 order per key.
 
-`due` looks whether there is anything to do; most runs end there. `bridge` begins with an expansion, waits for the
-promotion, and then runs for as long as it takes: until nothing has come into the old
+`due` looks whether there is anything to do; most runs end there. `bridge` begins when an expansion has made the
+new topics, waits for the promotion, and then runs for as long as it takes: until nothing has come into the old
 topics for {silent_seconds} s, everything has been carried on and no transaction is open. A run that dies is
 continued by the next one, whose transactional ids fence it.
 """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import os
 import socket
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -21,6 +22,7 @@ from kafka_rescale.cli.pipelines import pipeline_status
 from kafka_rescale.cli.views import cluster_view, plan_view, status_view
 from kafka_rescale.core.acls import Role
 from kafka_rescale.core.application import Application
+from kafka_rescale.core.control_records import Lease
 from kafka_rescale.core.declared_lifecycles import ManualLifecycle
 from kafka_rescale.core.journal import Phase
 from kafka_rescale.core.needed_acls import needed_acls
@@ -121,7 +123,7 @@ def plan(
         target=target or recommended or application.partitions,
         owner=f"shell/{socket.gethostname()}/{os.getpid()}",
         now_ms=now_ms(),
-        owner_is_finished=lambda _: None,
+        owner_is_finished=partial(_is_finished, connection, application.application_id),
         others=others,
         runs_commands=False,
     )
@@ -129,6 +131,12 @@ def plan(
     remarks = [*filter(None, [unchecked, _not_looked_at(application)]), *map(str, wide)]
     document = plan_view(result.plan, [*result.messages, *remarks])
     show(with_advice(document, advice) if recommend else document, as_json)
+
+
+def _is_finished(connection: KafkaConnection, application_id: str, _: Lease) -> bool | None:
+    """Whether what a lease was taken for has ended; its owner can't be asked from here."""
+    journal = ControlTopic(connection, application_id).read().journal
+    return True if journal is not None and not journal.in_progress else None
 
 
 def _not_looked_at(application: Application) -> str:

@@ -58,7 +58,10 @@ def connections_of_others(
                 raise
     missing = [role for role in configs if role not in found]
     options = " ".join(f"--config-{role} FILE" for role in missing)
-    line = f"permissions of {', '.join(missing)} were not checked: there is no connection of theirs ({options})"
+    line = (
+        f"permissions of {', '.join(missing)} were not checked; where each role has a principal of its own, "
+        f"name their settings: {options}"
+    )
     return found, line if missing else ""
 
 

@@ -135,6 +135,8 @@ def _summary(application: Application, control: ControlState) -> str:
     ]
     if journal and journal.rollback_reason:
         lines.append(f"rolled back because: {journal.rollback_reason}")
+    if journal and "total" in journal.timings:
+        lines.append(f"pause: {journal.timings['total']:.1f} s")
     if journal and not journal.plan.is_in_place and (said := remark(journal.timings, journal.prewarmed)):
         lines.append(said)
     if control.bridge:
@@ -142,14 +144,16 @@ def _summary(application: Application, control: ControlState) -> str:
     if (watched := control.results.get("watch")) is not None:
         lines.append(f"autoscaling: {watched.state} at {_utc(watched.as_of_ms)}: {watched.detail}")
     if control.report:
-        lines += _verification(Report.model_validate(control.report))
+        report = Report.model_validate(control.report)
+        lines += _verification(report, is_older=bool(journal and report.plan != journal.plan.fingerprint))
     return "\n".join(lines)
 
 
-def _verification(report: Report) -> list[str]:
+def _verification(report: Report, *, is_older: bool) -> list[str]:
+    subject = f"verification of the expansion before it, to {report.green}" if is_older else "verification"
     accepted = f", with {len(report.acceptances)} findings accepted" if report.acceptances else ""
     return [
-        f"verification: {'passed' if report.passed else 'failed'}{accepted}",
+        f"{subject}: {'passed' if report.passed else 'failed'}{accepted}",
         *(f"finding {name}" for name in report.unaccepted),
         *map(str, report.acceptances),
     ]

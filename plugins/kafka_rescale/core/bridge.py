@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from pydantic import Field
@@ -86,26 +86,36 @@ class Verdict:
     reason: str
 
 
-def verdict(journal: Journal | None, bridge: Bridge | None, *, last: PartitionOffsets) -> Verdict:
+def verdict(
+    journal: Journal | None, bridge: Bridge | None, *, last: PartitionOffsets, topics: Collection[str]
+) -> Verdict:
     """Return whether a run of the bridge has anything to do now.
 
-    It begins with the expansion, hours before the promotion maybe: a cluster that gives each job all of its cores
-    has one for the bridge only between two jobs.
+    It begins as soon as the stage that it is for has made its topics, hours before the promotion maybe: a cluster
+    that gives each job all of its cores has one for the bridge only between two jobs.
 
     :param last: ends of the old topics now, open transactions included.
+    :param topics: those that there are.
     """
     if journal is None or not journal.plan.bridges:
         return Verdict(False, "no expansion with a repartitioned input")
     named = ", ".join(f"{m.source} -> {m.target}" for m in journal.plan.bridges)
     if not journal.is_promoted:
-        if journal.phase in {Phase.WARMING, *BLUE_STOPPED}:
-            return Verdict(True, f"{named}: waits for the promotion")
-        return Verdict(False, f"{named}: {journal.plan.blue} owns the input (phase {journal.phase})")
+        return _before_promotion(journal, named, topics)
     if bridge is None or bridge.plan != journal.plan.fingerprint or not bridge.ended_at_ms:
         return Verdict(True, f"{named}: carries on")
     if bridge.late(last):
         return Verdict(True, f"{named}: had ended, and records have come into the old topic since")
     return Verdict(False, f"{named}: ended, the old topic has been silent; nothing to do")
+
+
+def _before_promotion(journal: Journal, named: str, topics: Collection[str]) -> Verdict:
+    missing = ", ".join(m.target for m in journal.plan.bridges if m.target not in topics)
+    if journal.phase is Phase.WARMING and missing:
+        return Verdict(False, f"{named}: the expansion has not made {missing} yet")
+    if journal.phase in {Phase.WARMING, *BLUE_STOPPED}:
+        return Verdict(True, f"{named}: waits for the promotion")
+    return Verdict(False, f"{named}: {journal.plan.blue} owns the input (phase {journal.phase})")
 
 
 def unfinished(journal: Journal, bridge: Bridge | None, *, last: PartitionOffsets) -> Iterator[Finding]:

@@ -76,7 +76,8 @@ def _stores(application: Application, topology: Topology) -> Iterator[Mistake]:
                 f"no declaration of store {store}, which the topology has",
                 "every store of the topology",
                 f"Add `- {{name: {store}, type: …}}`; the DSL's tables and aggregates are timestamped-key-value, "
-                "windowed ones timestamped-window, those of session windows session.",
+                "windowed ones timestamped-window, those of session windows session, those of suppress one of "
+                "suppress, suppress-window and suppress-session.",
             )
 
 

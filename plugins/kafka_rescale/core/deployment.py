@@ -27,6 +27,18 @@ class Deployment:
 NOT_ASKED = Deployment()
 
 
+def standstill(deployment: Deployment, blue: str) -> Iterator[str]:
+    """Yield that nothing is being processed as it is, which an expansion does not change before its end.
+
+    :param blue: ``application.id`` of the running generation.
+    """
+    if deployment.blue_runs is False:
+        yield (
+            f"{blue} does not run: nothing is processed until the expansion starts the application at its end. "
+            "Start it now, unless that is meant."
+        )
+
+
 def implausible(deployment: Deployment, blue: str, green: str) -> Iterator[Finding]:
     """Yield what hinders an expansion; found later, some of it would be found after the promotion.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafka_rescale.core.deployment import implausible
+from kafka_rescale.core.deployment import implausible, standstill
 from kafka_rescale.core.errors import Finding
 from kafka_rescale.core.expansion_callback import callback_findings
 from kafka_rescale.core.preflight_bridge import successor_topics, unfinished_bridge
@@ -98,4 +98,9 @@ def _partitioners(situation: Situation) -> list[Finding]:
 
 def messages(situation: Situation) -> list[str]:
     """Return what does not hinder the expansion but is worth knowing."""
-    return [*lag_messages(situation), *retention_warnings(situation), *history_messages(situation)]
+    return [
+        *lag_messages(situation),
+        *retention_warnings(situation),
+        *history_messages(situation),
+        *standstill(situation.deployment, situation.blue),
+    ]

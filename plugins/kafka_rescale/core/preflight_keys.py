@@ -119,7 +119,7 @@ def history_messages(situation: Situation) -> Iterator[str]:
         # Only called once nothing was found: every partitioner has placed every sample.
         if placed.is_history():
             earlier = placed.earlier_count()
-            yield f"{placed.topic}: what lies as with {earlier} partitions is processed, as far as sampled."
+            yield f"{placed.topic}: what it had before it grew from {earlier} partitions is processed (sampled)."
 
 
 def _placed_topics(situation: Situation) -> Iterator[_Placed]:

@@ -49,10 +49,12 @@ def _stores(stores: Sequence[StoreReport]) -> str:
     rows: list[Row] = []
     for s in stores:
         result = "passed" if s.passed else ", ".join(f"{o} ({n:,})" for o, n in s.failures.items())
-        rows.append((s.store, s.store_type, "blue", s.blue.records, s.blue.live, s.blue.tombstoned, "", "", ""))
-        rows.append(
-            ("", "", "green", s.green.records, s.green.live, s.green.tombstoned, s.expired, s.surplus, result)
-        )
+        for side, found, end in (
+            ("blue", s.blue, ("", "", "")),
+            ("green", s.green, (s.expired, s.surplus, result)),
+        ):
+            # Airflow's log has no leading blanks: each row names its store.
+            rows.append((s.store, s.store_type, side, found.records, found.live, found.tombstoned, *end))
     return table(header, rows)
 
 

@@ -67,12 +67,15 @@ def _path() -> Path:
 def _train(archive: Path) -> str:
     # Not a name with %p: the launcher, a JVM of its own, isn't given these options.
     options = f"-XX:ArchiveClassesAtExit={archive} {SILENT}"
-    submit = [str(Path(sys.executable).parent / "spark-submit"), "--master", "local[2]"]
+    programs = Path(sys.executable).parent
+    submit = [str(programs / "spark-submit"), "--master", "local[2]"]
+    # spark-submit asks the first python3 where Spark is.
+    path = f"{programs}{os.pathsep}{os.environ.get('PATH', '')}"
     quiet = ["--conf", "spark.ui.enabled=false", "--conf", "spark.sql.shuffle.partitions=2"]
     try:
         done = subprocess.run(
             [*submit, *quiet, str(TRAINING)],
-            env={**os.environ, "SPARK_SUBMIT_OPTS": options},
+            env={**os.environ, "PATH": path, "SPARK_SUBMIT_OPTS": options},
             capture_output=True,
             text=True,
             timeout=TRAINING_SECONDS,

@@ -23,7 +23,8 @@ OLD_PARTITIONS_SECONDS = 24 * 3600.0
 
 def verdict_now(connection: KafkaConnection, state: ControlState) -> Verdict:
     """Return whether a bridge of this application has anything to do."""
-    return verdict(state.journal, state.bridge, last=ends_of_bridged(connection, state.journal))
+    last = ends_of_bridged(connection, state.journal)
+    return verdict(state.journal, state.bridge, last=last, topics=ClusterAdmin(connection).list_topics())
 
 
 def ends_of_bridged(connection: KafkaConnection, journal: Journal | None) -> PartitionOffsets:

@@ -87,6 +87,9 @@ def roll_back(
     if journal.plan.is_in_place:
         release_compaction(rescale, journal)
     rescale.advance(Phase.ROLLED_BACK)
+    if take_over:
+        # A run that rolls itself back may go on in its next try; of one that a person has ended, nothing is left.
+        lease.release(rescale.control, owner)
     return RollBack(True, f"rolled back; {_of_blue(journal)}")
 
 

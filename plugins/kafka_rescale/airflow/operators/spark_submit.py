@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from shutil import which
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
@@ -155,6 +157,7 @@ class RescaleSparkSubmitOperator(SparkSubmitOperator):
     def _environment(self, master: str, connection: KafkaConnection) -> dict[str, str]:
         local = master.startswith("local")
         python = {"PYSPARK_DRIVER_PYTHON": sys.executable} | ({"PYSPARK_PYTHON": sys.executable} if local else {})
+        python |= _path(master)
         of_job = KafkaOfJob(self.kafka_conn_id, self.kafka_config_file, not self.takes_shared_file)
         return python | kafka_environment(of_job, connection, self._conn_id, master, self._deploy_mode)
 
@@ -168,6 +171,18 @@ class RescaleSparkSubmitOperator(SparkSubmitOperator):
         from kafka_rescale.spark.package_zip import build
 
         return str(build(directory))
+
+
+def _path(master: str) -> dict[str, str]:
+    """Return where spark-submit is, for an Airflow that was started without activating its environment."""
+    programs = Path(sys.executable).parent
+    if (
+        not master.startswith(("local", "spark://"))
+        or which("spark-submit")
+        or not which("spark-submit", path=programs)
+    ):
+        return {}
+    return {"PATH": f"{programs}{os.pathsep}{os.environ.get('PATH', '')}"}
 
 
 def _descendants(pid: int) -> list[psutil.Process]:
