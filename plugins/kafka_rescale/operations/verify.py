@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING
 
 from kafka_rescale.core.acceptance import Acceptances
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PLANS_PER_STORE = 3
+TOLD_SECONDS = 15.0
 STORES_AT_ONCE = 4
 """One store alone leaves cores idle while its jobs are planned and its last tasks end."""
 
@@ -86,7 +87,7 @@ def compare_expansion(
     ends = captured.changelog_ends, journal.green_ends
     with ThreadPoolExecutor(STORES_AT_ONCE) as pool:
         compared = [pool.submit(_store, spark, connection, admin, m, ends, clock_ms) for m in plan.changelogs]
-    stores = tuple(each.result() for each in compared)
+        stores = awaited(compared)
     report = Report(
         application=plan.application,
         blue=plan.blue,
@@ -101,6 +102,18 @@ def compare_expansion(
         inputs=inputs,
     )
     return report.concluded(acceptances)
+
+
+def awaited(compared: Sequence[Future[StoreReport]], seconds: float = TOLD_SECONDS) -> tuple[StoreReport, ...]:
+    """Return the results of comparisons that are at work, and log how many have ended meanwhile.
+
+    :param seconds: between two lines.
+    """
+    began = time.monotonic()
+    while left := wait(compared, timeout=seconds).not_done:
+        done, took = len(compared) - len(left), time.monotonic() - began
+        log.info("%d of %d stores are compared after %.0f s", done, len(compared), took)
+    return tuple(each.result() for each in compared)
 
 
 def _store(
