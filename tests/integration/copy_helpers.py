@@ -27,6 +27,15 @@ class Record:
     headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
+def records(count: int, version: int = 0, size: int = 10) -> list[Record]:
+    """One record per key.
+
+    :param version: tells the values of two calls apart.
+    :param size: bytes of a value, and a few.
+    """
+    return [Record(b"key-%d" % i, b"%d-%d" % (version, i) + b"x" * size) for i in range(count)]
+
+
 def java_murmur2(data: bytes) -> int:
     """A literal transcription of ``Utils.murmur2``, in signed arithmetic's unsigned image."""
     h = (0x9747B28C ^ len(data)) & 0xFFFFFFFF

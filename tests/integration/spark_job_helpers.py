@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from kafka_rescale.core.control_records import JobResult
+from kafka_rescale.core.control_records import JobResult, Lease
 from kafka_rescale.core.journal import Captured, Journal, Phase
 from kafka_rescale.core.plan import Plan
 from kafka_rescale.embedded.jars import ensure_jars
@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 RUN = "shell/test/1"
 SECONDS = 300
 LOCAL = "local[2]"
+FOR_EVER_MS = 10**15
 
 
 class Submitted:
@@ -138,11 +139,12 @@ def submit_verify(
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False)
 
 
-def begin(connection: KafkaConnection, plan: Plan) -> ControlTopic:
-    """The journal of a new expansion."""
+def begin(connection: KafkaConnection, plan: Plan, run: str = RUN) -> ControlTopic:
+    """The lease and the journal of a new expansion."""
     control = ControlTopic(connection, plan.application)
     control.ensure(1)
-    control.update(lambda _: {"journal": Journal(plan=plan)})
+    lease = Lease(owner=run, epoch=1, target=plan.partitions, expires_at_ms=FOR_EVER_MS)
+    control.update(lambda _: {"lease": lease, "journal": Journal(plan=plan)})
     return control
 
 

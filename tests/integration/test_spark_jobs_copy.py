@@ -17,13 +17,13 @@ from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 
 from tests.integration.copy_helpers import (
-    Record,
     assert_copied,
     changelog,
     create,
     per_key,
     plan_of,
     read,
+    records,
     repartition,
     write,
 )
@@ -35,10 +35,6 @@ pytestmark = pytest.mark.integration
 @pytest.fixture
 def connection(broker: EmbeddedBroker) -> KafkaConnection:
     return KafkaConnection(broker.client_config())
-
-
-def records(count: int, version: int = 0, size: int = 10) -> list[Record]:
-    return [Record(b"key-%d" % i, b"%d-%d" % (version, i) + b"x" * size) for i in range(count)]
 
 
 @pytest.mark.parametrize("master", [(), (1,), (1, 1)], ids=["local", "one worker", "two workers"], indirect=True)
@@ -140,27 +136,6 @@ def test_the_next_attempt_moves_its_own_range_of_records_in_flight(
     assert per_key(found) == per_key(left)
 
 
-def test_a_rollback_stops_the_job(connection: KafkaConnection, unique: str, tmp_path: Path) -> None:
-    state = changelog(unique, "key-value", 2, 4)
-    plan = plan_of(unique, state)
-    create(connection, plan)
-    control = begin(connection, plan)
-    with submitted(connection, tmp_path, "catch_up", plan) as job:
-        wait_for(control, "catch_up", "ready")
-        advance(control, Phase.ROLLED_BACK)
-        assert job.result() == 0, job.text()
-    assert control.read().results["catch_up"].state == "stopped"
-
-
-def test_a_job_without_a_journal_fails_with_the_remedy(
-    connection: KafkaConnection, unique: str, tmp_path: Path
-) -> None:
-    plan = plan_of(unique, changelog(unique, "key-value", 1, 2))
-    with submitted(connection, tmp_path, "restore", plan, "--stage", "1") as job:
-        assert job.result() == 1
-    assert "Trigger the expansion" in job.text()
-
-
 @pytest.mark.parametrize("victim", ["spark-submit", "driver"])
 def test_a_restore_that_was_killed_half_way_is_finished_by_the_next(
     connection: KafkaConnection, unique: str, tmp_path: Path, victim: str
@@ -187,15 +162,3 @@ def test_a_restore_that_was_killed_half_way_is_finished_by_the_next(
     found = read(connection, state.target)
     assert sum(len(r) for r in found.values()) == 150_000
     assert_copied(connection, state)
-
-
-def test_an_older_attempt_ends_as_superseded(connection: KafkaConnection, unique: str, tmp_path: Path) -> None:
-    state = changelog(unique, "key-value", 2, 4)
-    plan = plan_of(unique, state)
-    create(connection, plan)
-    control = begin(connection, plan)
-    with submitted(connection, tmp_path, "catch_up", plan, attempt=1) as older:
-        wait_for(control, "catch_up", "ready", 1)
-        with submitted(connection, tmp_path, "catch_up", plan, attempt=2):
-            wait_for(control, "catch_up", "ready", 2)
-            assert older.result() == 3, older.text()

@@ -59,7 +59,7 @@ def test_a_stage_is_restored(
     state = changelog(application, "timestamped-key-value", 4, 8)
     plan = plan_of(application, state)
     create(connection, plan)
-    control = begin(connection, plan)
+    control = begin(connection, plan, "expand_x/1")
     write(connection, state, [Record(b"key-%d" % n, b"%d" % n) for n in range(2_000)])
     file = tmp_path / "kafka.json"
     file.write_text(json.dumps(dict(connection.config)))

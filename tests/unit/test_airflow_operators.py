@@ -34,6 +34,9 @@ from tests.support.application_files import write_application
 WORDS = {"found": "a", "expected": "b", "remedy": "c"}
 
 
+BEFORE = ("stage_1.restore", "stage_1.expand", "prewarm")
+
+
 def approval() -> OptionalApprovalOperator:
     return OptionalApprovalOperator(task_id="t", enabled_by="approve_plan", subject="?", body="-")
 
@@ -50,11 +53,11 @@ def test_an_approval_that_was_asked_for_waits_for_a_person(monkeypatch: pytest.M
 
 
 def asked_in_a_run(results: dict[str, Any]) -> Callable[[], OptionalApprovalOperator]:
-    """Ask behind two jobs that have left these results; gives the task."""
+    """Ask behind tasks that have left these results; gives the task."""
     with DAG("expand_orders", schedule=None):
         task = approval()
-        [EmptyOperator(task_id=job) for job in ("stage_1.restore", "stage_1.expand")] >> task
-    pull = {job: results.get(job) for job in ("stage_1.restore", "stage_1.expand")}
+        [EmptyOperator(task_id=job) for job in BEFORE] >> task
+    pull = {job: results.get(job) for job in BEFORE}
     ti = SimpleNamespace(id="1", dag_id="expand_orders", xcom_pull=lambda task_ids: pull[task_ids])
     context: Any = {"params": {"approve_plan": True}, "task_instance": ti, "ti": ti}
 
@@ -74,6 +77,24 @@ def test_who_approves_sees_what_was_copied_and_the_way_to_the_page(monkeypatch: 
     assert "| stage_1.restore | done | 12,345 | 12,000 | 2.0 | 3.5 |" in shown["body"]
     assert "stage_1.expand" not in shown["body"]
     assert "(/plugin/kafka-rescale/kafka-rescale/?application=orders)" in shown["body"]
+
+
+@pytest.mark.parametrize(
+    ("result", "told"),
+    [
+        ({"restore": 12.34, "stop": 1.0}, "green restored its stores for 12.3 s ahead of the pause"),
+        ({}, "green restores all of its stores within the pause"),
+        (None, "green restores all of its stores within the pause"),
+    ],
+)
+def test_who_approves_sees_whether_the_pause_grows_with_the_state(
+    result: dict[str, float] | None, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: dict[str, Any] = {}
+    monkeypatch.setattr("airflow.providers.standard.operators.hitl.upsert_hitl_detail", shown.update)
+    with pytest.raises(TaskAwaitingInput):
+        asked_in_a_run({"prewarm": result})()
+    assert told in shown["body"]
 
 
 def test_a_run_may_limit_the_pause_otherwise_than_the_file(tmp_path: Path) -> None:

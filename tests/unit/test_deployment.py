@@ -117,6 +117,16 @@ def test_every_program_that_can_not_be_run_is_named(home: Path) -> None:
     assert [f"{each}" for each in unusable] == found(situation(deployment=Deployment(unusable)))
 
 
+def test_a_missing_program_and_a_wrong_status_are_told_at_once() -> None:
+    given = of_file(
+        lifecycle={**SHELL, "stop": "./absent.sh {application_id}", "status": "false {application_id}"}
+    )
+    assert [f.what for f in said(given).unusable] == [
+        "lifecycle command stop of shop",
+        "lifecycle status of shop",
+    ]
+
+
 def test_an_application_that_is_held_as_producer_is_looked_at() -> None:
     upstream = application("up", lifecycle={**SHELL, "stop": "./absent.sh {application_id}"})
     [line] = said(situation(), upstream=(upstream,)).unusable

@@ -19,6 +19,7 @@ from kafka_rescale.airflow.operators.approval import OptionalApprovalOperator
 from kafka_rescale.airflow.operators.closing import FinishOperator, RollBackOperator
 from kafka_rescale.airflow.operators.pausing import CutoverOperator, StartOperator, StopOperator
 from kafka_rescale.airflow.operators.spark_submit import RescaleSparkSubmitOperator
+from kafka_rescale.airflow.runs import PREWARM_TASK
 from kafka_rescale.airflow.sensors.lag_gate import LagGateSensor
 from kafka_rescale.airflow.sensors.pause_alert import PauseAlertSensor
 from kafka_rescale.core.acls import Role
@@ -96,7 +97,7 @@ class ExpansionTasks:
 
     def prewarm(self) -> PrewarmOperator:
         """Restore green's stores ahead of the pause."""
-        return PrewarmOperator(task_id="prewarm", application_file=self.file)
+        return PrewarmOperator(task_id=PREWARM_TASK, application_file=self.file)
 
     def gate_all(self) -> LagGateSensor:
         """Wait until all copies are near at the same time, beside a ``catch_up`` that is ready."""

@@ -111,8 +111,8 @@ def look(connection: KafkaConnection, gate: Gate) -> Reading:
 
 def _before_lags(state: ControlState, gate: Gate) -> Reading | None:
     lease, journal = state.lease, state.journal
-    if lease is None or journal is None or lease.released or lease.owner != gate.owner:
-        held = "nobody" if lease is None or lease.released else lease.owner
+    if lease is None or journal is None or lease.holder != gate.owner:
+        held = (lease and lease.holder) or "nobody"
         return Reading(GateReason.LEASE_LOST, detail=f"the lease is held by {held}, not by {gate.owner}")
     if journal.phase in {Phase.ROLLING_BACK, Phase.ROLLED_BACK}:
         return Reading(GateReason.LEASE_LOST, detail=f"phase {journal.told}")

@@ -19,6 +19,7 @@ log = logging.getLogger(__name__)
 FINISHED_STATES = frozenset({"success", "failed"})
 PREFLIGHT_TASK = "preflight"
 PLAN_TASK = "plan"
+PREWARM_TASK = "prewarm"
 PLAN_TABLE_KEY = "table"
 ID_VARIABLE = "kafka_rescale_airflow_id"
 

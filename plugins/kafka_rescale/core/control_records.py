@@ -50,6 +50,11 @@ class Lease(Value):
     released: bool = False
     airflow: str = ""
 
+    @property
+    def holder(self) -> str:
+        """Who holds it now; empty if it was given back."""
+        return "" if self.released else self.owner
+
 
 class PastGeneration(Value):
     """A generation that has run.

@@ -70,6 +70,22 @@ def moved(before: PartitionOffsets, after: PartitionOffsets) -> tuple[str, ...]:
     return tuple(topic for topic in before if after.get(topic) != before[topic])
 
 
+def outlook(prewarmed: Mapping[str, float] | None) -> str:
+    """Return one sentence on the pause to come, for who approves it.
+
+    :param prewarmed: seconds per part of the pre-warming; None if there was none.
+    """
+    if prewarmed and "restore" in prewarmed:
+        return (
+            f"Pre-warmed: green restored its stores for {prewarmed['restore']:.1f} s ahead of the pause, "
+            "which they are no part of."
+        )
+    return (
+        "Not pre-warmed: green restores all of its stores within the pause, which grows with the state; the log "
+        "of `prewarm` says why."
+    )
+
+
 def remark(timings: Mapping[str, float], prewarmed: Mapping[str, float]) -> str:
     """Return one sentence on what pre-warming has saved in a pause, or would have; empty before the pause's end.
 

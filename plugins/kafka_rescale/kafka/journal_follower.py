@@ -1,4 +1,4 @@
-"""Following the journal at little cost, for a job that waits for its next phase."""
+"""Following the journal and the lease at little cost, for a job that waits for a change of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from types import TracebackType
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
-from kafka_rescale.core.control_records import Concern
+from kafka_rescale.core.control_records import Concern, Lease
 from kafka_rescale.core.errors import Outage
 from kafka_rescale.core.journal import Journal
 from kafka_rescale.kafka.connection import KafkaConnection
@@ -25,8 +25,10 @@ class JournalFollower:
     """
 
     def __init__(self, connection: KafkaConnection, application: str) -> None:
-        self._key = f"{application}/{Concern.JOURNAL}".encode()
+        self._journal_key = f"{application}/{Concern.JOURNAL}".encode()
+        self._lease_key = f"{application}/{Concern.LEASE}".encode()
         self._journal: Journal | None = None
+        self._lease: Lease | None = None
         self._at_end = False
         self._consumer = Consumer(connection.client(**SETTINGS))
         self._consumer.assign([TopicPartition(TOPIC, 0, 0)])
@@ -55,14 +57,23 @@ class JournalFollower:
         while message := self._consumer.poll(0):
             error = message.error()
             if error is None:
-                if message.key() == self._key:
-                    value = message.value()
-                    self._journal = None if value is None else Journal.model_validate_json(value)
+                self._take(message.key(), message.value())
             elif error.code() == KafkaError._PARTITION_EOF:
                 self._at_end = True
             elif error.code() not in TRANSIENT | UNKNOWN_OUTCOME:
                 raise typed(error, f"topic {TOPIC!r}")
         return self._journal
+
+    def holder(self) -> str:
+        """Return who holds the lease, from what has arrived, without waiting; empty if nobody does."""
+        self.latest()
+        return self._lease.holder if self._lease else ""
+
+    def _take(self, key: str | bytes | None, value: bytes | None) -> None:
+        if key == self._journal_key:
+            self._journal = None if value is None else Journal.model_validate_json(value)
+        elif key == self._lease_key:
+            self._lease = None if value is None else Lease.model_validate_json(value)
 
     def __enter__(self) -> JournalFollower:
         return self

@@ -76,10 +76,10 @@ def require_owner(state: ControlState, application: str, owner: str) -> Lease:
     :raises Fenced: it isn't theirs, or not any more.
     """
     held = state.lease
-    if held is None or held.released or held.owner != owner:
+    if held is None or held.holder != owner:
         raise Fenced(
             f"lease of {application}",
-            found="nobody holding it" if held is None or held.released else f"{held.owner} holding it",
+            found=f"{(held and held.holder) or 'nobody'} holding it",
             expected=f"{owner} holding it",
             remedy="Stop here: take the lease again before changing anything.",
         )

@@ -38,9 +38,18 @@ def deployment_of(situation: Situation, admin: ClusterAdmin, upstream: Iterable[
     blue = running_instance(application, situation.control.generations)
     unusable = [*_of_lifecycle(application, blue), *_of_producers(application, upstream)]
     in_progress = journal is not None and journal.in_progress
-    if unusable or in_progress or isinstance(application.lifecycle, ManualLifecycle):
+    if in_progress or not _can_answer(application, blue):
         return Deployment(tuple(unusable))
-    return _answers(situation, lifecycle_of(application, lambda _: False), admin, blue)
+    answers = _answers(situation, lifecycle_of(application, lambda _: False), admin, blue)
+    return replace(answers, unusable=(*unusable, *answers.unusable))
+
+
+def _can_answer(application: Application, instance: Instance) -> bool:
+    """Whether somebody can be asked: what hinders the other commands is told together with the answer."""
+    spec = application.lifecycle
+    if isinstance(spec, ShellLifecycle):
+        return not hindrance(command_line(spec.status, instance))
+    return not isinstance(spec, ManualLifecycle) and not any(_of_lifecycle(application, instance))
 
 
 def _of_lifecycle(application: Application, instance: Instance) -> Iterator[Finding]:

@@ -177,10 +177,10 @@ class Job:
         while not wait([running], timeout=seconds).done:
             try:
                 beat()
+                if until():
+                    return None
             except Outage as outage:
                 log.warning("no report: %s", outage)
-            if until():
-                return None
         try:
             return running.result()
         except Exception as failure:

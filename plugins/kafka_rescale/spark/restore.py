@@ -21,7 +21,7 @@ def restore(job: Job) -> None:
     job.report(progress, lambda _: "running")
     context = job.spark().sparkContext
     lists = context.parallelize([[unit] for unit in units], len(units))
-    begun = job.run_reported(lambda: lists.mapPartitions(task).collect(), progress)
+    begun = stage.run(job, lambda: lists.mapPartitions(task).collect())
     refused = [line for each in begun for line in each.refused]
     for line in refused:
         say(line)

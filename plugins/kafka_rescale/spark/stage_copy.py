@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
+from kafka_rescale.core.errors import Fenced
 from kafka_rescale.core.journal import Phase
 from kafka_rescale.core.plan import Plan
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_progress import CopyProgress
 from kafka_rescale.kafka.copy_reset import restart_stale
 from kafka_rescale.kafka.copy_units import CopyUnit, units_of
+from kafka_rescale.kafka.journal_follower import JournalFollower
 from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.spark.copy_tasks import CopyToEnds
 from kafka_rescale.spark.job import Job, say
 from kafka_rescale.spark.snapshot_seed import candidates_for
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -34,8 +39,13 @@ class StageCopy:
         """Return the copies of the job's stage, stale ones emptied; or None, and the job's result is written.
 
         :raises InvalidInput: the plan has no such stage.
+        :raises Fenced: the run has lost the lease.
         """
         journal = job.journal()
+        with JournalFollower(job.connection, job.arguments.application) as follower:
+            follower.first()
+            if not _has_lease(job, follower):
+                raise _lost(job, follower)
         plan = journal.plan
         moves = plan.stage(job.arguments.stage or 0).changelogs
         job.put("running")
@@ -59,3 +69,38 @@ class StageCopy:
             say(line)
         ends = self.progress.ends()
         return CopyToEnds(self.connection, self.plan, ends, asked_ms, seeds=found.by_source)
+
+    def run(self, job: Job, action: Callable[[], T]) -> T:
+        """Run a Spark action on these copies and report it, for as long as the run that wants them has the lease.
+
+        A copy of terabytes would go on for hours after a person has rolled back, perhaps to spare the brokers.
+
+        :raises Fenced: the run has lost the lease; what is copied stays.
+        :raises RescaleError: what a task raised.
+        """
+        with JournalFollower(job.connection, job.arguments.application) as follower:
+            follower.first()
+            done = job.run_beside(
+                action,
+                lambda: job.report(self.progress, lambda _: "running"),
+                until=lambda: not _has_lease(job, follower),
+            )
+            if done is None:
+                lost = _lost(job, follower)
+                # This attempt has left results before: if a newer run has, too, it is not overwritten.
+                job.put("failed", detail=f"{type(lost).__name__}: {lost}")
+                raise lost
+        return done
+
+
+def _has_lease(job: Job, follower: JournalFollower) -> bool:
+    return follower.holder() == job.arguments.run
+
+
+def _lost(job: Job, follower: JournalFollower) -> Fenced:
+    return Fenced(
+        f"{job.key} of {job.arguments.run}",
+        found=f"the lease held by {follower.holder() or 'nobody'}",
+        expected="it to be held by this run: the expansion was rolled back, or another run has taken over",
+        remedy="Nothing to do here. What is copied stays; trigger the expansion again to go on with it.",
+    )

@@ -60,6 +60,6 @@ def _round(job: Job, stage: StageCopy) -> Snapshot:
     task = stage.task()
     spread = spark.sparkContext.parallelize(lists, len(lists))
     began = time.monotonic()
-    job.run_reported(lambda: spread.mapPartitions(task).collect(), stage.progress)
+    stage.run(job, lambda: spread.mapPartitions(task).collect())
     say(f"{job.key}: a round of {time.monotonic() - began:.1f} s")
     return stage.progress.read()

@@ -11,6 +11,8 @@ from airflow.sdk import Context
 from kafka_rescale.airflow.markdown import copied_markdown
 from kafka_rescale.airflow.page_link import ApplicationPageLink
 from kafka_rescale.airflow.retries import APPROVAL_RETRY_POLICY
+from kafka_rescale.airflow.runs import PREWARM_TASK
+from kafka_rescale.core.prewarming import outlook
 
 COPYING = frozenset({"restore", "warm_up", "rehearse"})
 
@@ -22,7 +24,7 @@ class OptionalApprovalOperator(ApprovalOperator):
     A rejection, or no answer in time, fails the task, so that the run fails and is rolled back: rejecting an
     approval that merely skipped would leave the run a success.
 
-    What was copied until then, and the way to the page, are added to the text.
+    What was copied until then, what the pause will have in it, and the way to the page, are added to the text.
 
     :param enabled_by: name of the DAG's boolean param that asks for the approval
     :param response_timeout: how long to wait for the answer
@@ -44,13 +46,19 @@ class OptionalApprovalOperator(ApprovalOperator):
         if not context["params"][self.enabled_by]:
             self.log.info("Not asked: param %s is off.", self.enabled_by)
             return None
-        self.body = "\n\n".join(filter(None, (self.body, self._copied(context), self._page(context))))
+        found = self._copied(context), self._outlook(context), self._page(context)
+        self.body = "\n\n".join(filter(None, (self.body, *found)))
         return super().execute(context)
 
     def _copied(self, context: Context) -> str:
         jobs = sorted(t for t in self.get_flat_relative_ids(upstream=True) if t.rpartition(".")[2] in COPYING)
         results = {job: context["ti"].xcom_pull(task_ids=job) for job in jobs}
         return copied_markdown({job: result for job, result in results.items() if result})
+
+    def _outlook(self, context: Context) -> str:
+        if PREWARM_TASK not in self.get_flat_relative_ids(upstream=True):
+            return ""
+        return outlook(context["ti"].xcom_pull(task_ids=PREWARM_TASK))
 
     def _page(self, context: Context) -> str:
         link = ApplicationPageLink()
