@@ -15,10 +15,9 @@ from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.broker_security import BrokerSecurity
 from kafka_rescale.embedded.expansion import Expansion
 from kafka_rescale.embedded.processes import wait_until
-from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.waiting import now_ms
-from kafka_rescale.operations import in_place
 from kafka_rescale.operations.begin import begin
+from kafka_rescale.operations.cutover import run_cutover
 from kafka_rescale.operations.load import topology_of
 from kafka_rescale.operations.permissions import permitted_state
 from kafka_rescale.operations.preflight import preflight
@@ -100,12 +99,13 @@ def grow(expansion: Expansion, given: Secured) -> None:
     )
     assert found.plan is not None, found.messages
     begin(application, admin, found.plan, owner=owner, now_ms=now_ms(), owner_is_finished=lambda _: True)
-    run(expansion, "rehearse", given.connections[Role.COPY])
-    in_place.stop(application, admin, owner=owner)
     for stage in found.plan.stages:
         expand_stage(application, admin, owner=owner, stage=stage.index)
-    run(expansion, "move", given.connections[Role.COPY])
-    in_place.start(application, admin, owner=owner)
+    expansion.connection = given.connections[Role.COPY]
+    expansion.job("rehearse")
+    moving = expansion.submit("move")
+    run_cutover(application, admin, owner=owner)
+    assert moving.wait(expansion.patience) == 0, expansion.log_of("move")
     expansion.connection = given.connections[Role.VERIFY]
     report = expansion.verify()
     assert report["passed"], report
@@ -114,9 +114,3 @@ def grow(expansion: Expansion, given: Secured) -> None:
     state = expansion.state()
     assert state.generations is not None
     assert state.generations.partitions == GROWN
-
-
-def run(expansion: Expansion, job: str, connection: KafkaConnection) -> None:
-    """Submit a Spark job that logs in as its role."""
-    expansion.connection = connection
-    expansion.job(job)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.copy_marks import copy_consumer, read_positions
 from kafka_rescale.kafka.copy_units import units_of
 from kafka_rescale.kafka.range_reader import read_ranges
-from kafka_rescale.operations import in_place
+from kafka_rescale.operations.cutover import run_cutover
 from kafka_rescale.operations.retire import retire
 from kafka_rescale.operations.stages import expand_stage
 
@@ -118,8 +119,10 @@ def test_a_stopped_application_grows_too_and_with_a_static_partitioner_nothing_i
                 before = sum(ordered.sent.values())
                 wait_until(lambda: sum(ordered.sent.values()) > before + 500, timeout=120, what="a backlog")
                 expansion.begin()
+                job = expansion.submit("move")
                 with pytest.raises(Outage, match="start it until it has processed them"):
-                    in_place.stop(expansion.application, expansion.connection, owner=expansion.owner)
+                    run_cutover(expansion.application, expansion.connection, owner=expansion.owner)
+                assert job.wait(60) == 0, "a job whose attempt was rolled back ends"
                 assert ordered.run("status", NAME) == STOPPED, "it was not this that had stopped it"
                 assert journal_of(expansion).phase is Phase.ROLLED_BACK
                 (move,) = journal_of(expansion).plan.changelogs
@@ -192,15 +195,17 @@ def grow(expansion: Expansion, *, killed: bool) -> None:
     if not killed:
         expansion.run()
         return
-    expansion.begin()
+    plan = expansion.begin()
+    for stage in plan.stages:
+        expand_stage(expansion.application, expansion.connection, owner=expansion.owner, stage=stage.index)
     expansion.job("rehearse")
-    in_place.stop(expansion.application, expansion.connection, owner=expansion.owner)
-    expand_stage(expansion.application, expansion.connection, owner=expansion.owner, stage=1)
     submitted = expansion.submit("move")
-    wait_until(lambda: "move/1" in expansion.state().results, timeout=120, what="the move to be at work")
-    kill_session(submitted.pid)
-    expansion.job("move")
-    in_place.start(expansion.application, expansion.connection, owner=expansion.owner)
+    with ThreadPoolExecutor(max_workers=1) as beside:
+        done = beside.submit(run_cutover, expansion.application, expansion.connection, owner=expansion.owner)
+        wait_until(lambda: "move/1" in expansion.state().results, timeout=120, what="the move to be at work")
+        kill_session(submitted.pid)
+        expansion.job("move")
+        done.result()
     report = expansion.verify()
     assert report["passed"], report
     expansion.finish()

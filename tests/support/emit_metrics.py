@@ -19,7 +19,7 @@ from airflow.observability.metrics import stats_utils as core_utils
 from airflow.sdk.observability import stats as sdk_stats
 from airflow.sdk.observability.metrics import stats_utils as sdk_utils
 from kafka_rescale.airflow.gate import GateReason, Reading
-from kafka_rescale.airflow.operators.pausing import CutoverOperator
+from kafka_rescale.airflow.operators.cutover import CutoverOperator
 from kafka_rescale.airflow.operators.watch import WatchOperator
 from kafka_rescale.airflow.triggers.lag_gate import LagGateTrigger
 from kafka_rescale.airflow.triggers.pause_alert import PauseAlertTrigger

@@ -15,7 +15,7 @@ from airflow.sdk.exceptions import AirflowSkipException, TaskAwaitingInput
 from kafka_rescale.airflow.operators import admin, closing
 from kafka_rescale.airflow.operators.approval import OptionalApprovalOperator
 from kafka_rescale.airflow.operators.base import RescaleOperator
-from kafka_rescale.airflow.operators.pausing import CutoverOperator
+from kafka_rescale.airflow.operators.cutover import CutoverOperator
 from kafka_rescale.airflow.retries import RETRY_POLICY
 from kafka_rescale.airflow.runs import owner_of
 from kafka_rescale.core.errors import (

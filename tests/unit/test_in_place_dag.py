@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
@@ -37,18 +38,25 @@ def dag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DAG:
     return bag.dags["expand_orders-app"]
 
 
-def test_everything_is_one_chain_from_the_most_downstream_stage_upstream(dag: DAG) -> None:
-    until = ["preflight", "plan", "approve_plan", "rehearse", "approve_cutover", "stop"]
-    chain = [*until, *(f"{stage}.expand" for stage in STAGES), "move", "start", "verify"]
-    for before, after in zip(chain, [*chain[1:], "callback"], strict=True):
+def test_everything_before_is_one_chain_from_the_most_downstream_stage_upstream(dag: DAG) -> None:
+    stages = [f"{stage}.expand" for stage in STAGES]
+    chain = ["preflight", "plan", "approve_plan", *stages, "rehearse", "approve_cutover"]
+    for before, after in pairwise(chain):
         assert dag.get_task(after).upstream_task_ids == {before}
-    assert set(dag.task_ids) == {*chain, "callback", "roll_back"}
+    assert set(dag.task_ids) == {*chain, "move", "cutover", "verify", "callback", "roll_back"}
+
+
+def test_the_application_is_down_within_one_task_beside_a_job_that_is_up(dag: DAG) -> None:
+    for beside in ("move", "cutover"):
+        assert dag.get_task(beside).upstream_task_ids == {"approve_cutover"}
+    assert dag.get_task("verify").upstream_task_ids == {"move", "cutover"}
+    assert dag.get_task("callback").upstream_task_ids == {"verify"}
 
 
 def test_a_run_that_fails_before_the_point_of_no_return_is_rolled_back(dag: DAG) -> None:
     roll_back_task = dag.get_task("roll_back")
     assert roll_back_task.trigger_rule == "one_failed"
-    assert roll_back_task.upstream_task_ids == {"rehearse", "approve_cutover", "stop"}
+    assert roll_back_task.upstream_task_ids == {"rehearse", "approve_cutover", "cutover", "move"}
     assert {task.task_id for task in dag.tasks if not task.downstream_task_ids} == {"callback", "roll_back"}
 
 

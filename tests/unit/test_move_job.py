@@ -1,7 +1,9 @@
-"""The job that moves what moves in place: all stages in their order, and only while the application is stopped."""
+"""The job that moves what moves in place: up before the stop, then stage by stage, never under a running one."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -18,50 +20,97 @@ from tests.support.plans import in_place_plan, plan_for
 
 PLAN = in_place_plan()
 STOPPED = Journal(plan=PLAN, phase=Phase.PROMOTED, captured=Captured(committed={}, changelog_ends={}))
+WARMING = Journal(plan=PLAN)
+SLOTS = 3
+
+
+class Spark:
+    """Counts the workers that are kept from ending."""
+
+    def __init__(self) -> None:
+        self.sparkContext, self.breaths = self, 0
+
+    def parallelize(self, items: range, count: int) -> Spark:
+        assert len(items) == count == SLOTS
+        self.breaths += 1
+        return self
+
+    def mapPartitions(self, _: Any) -> Spark:  # noqa: N802
+        return self
+
+    def collect(self) -> list[int]:
+        return []
 
 
 @dataclass
 class FakeJob:
-    """Keeps its results; of a part, the stage is its key."""
+    """Keeps its results; of a part, the stage is its key.
 
-    given: Journal
+    :param told: journals, as they come one after the other.
+    """
+
+    told: list[Journal]
     key: str = "move"
     connection: Any = None
     results: list[tuple[str, str, int]] = field(default_factory=list)
-    sessions: int = 0
+    details: list[str] = field(default_factory=list)
+    session: Spark = field(default_factory=Spark)
 
     def journal(self) -> Journal:
-        return self.given
+        return self.told[0]
 
-    def put(self, state: str, snapshot: Snapshot | None = None) -> None:
+    def put(self, state: str, snapshot: Snapshot | None = None, detail: str = "") -> None:
         self.results.append((self.key, state, len(snapshot.partitions) if snapshot else 0))
+        self.details.append(detail)
 
     def part(self, stage: int) -> Any:
         return SimpleNamespace(key=f"move/{stage}", put=self.put)
 
-    def spark(self) -> Any:
-        self.sessions += 1
-        return SimpleNamespace(sparkContext=None)
+    def spark(self) -> Spark:
+        return self.session
+
+    def parallelism(self, _: Any) -> int:
+        return SLOTS
+
+
+class World:
+    """The application's group, and its topics, which have their new counts unless told otherwise."""
+
+    def __init__(self) -> None:
+        self.state = "Empty"
+        self.counts: Iterator[int] = iter(())
+
+    def describe_group(self, group: str) -> GroupDescription:
+        return GroupDescription(group, self.state, {"Empty": (), "Stable": ("m",)}[self.state])
+
+    def end_offsets(self, wanted: dict[str, int]) -> dict[str, dict[int, int]]:
+        count = next(self.counts, None)
+        return {topic: dict.fromkeys(range(count or n), 0) for topic, n in wanted.items()}
 
 
 @pytest.fixture(autouse=True)
-def group(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """The state of the application's group."""
-    found = {"state": "Empty"}
-    members = {"Empty": (), "Stable": ("m",)}
-    admin = SimpleNamespace(describe_group=lambda g: GroupDescription(g, found["state"], members[found["state"]]))
-    monkeypatch.setattr(module, "ClusterAdmin", lambda _: admin)
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    found = World()
+    monkeypatch.setattr(module, "ClusterAdmin", lambda _: found)
+    monkeypatch.setattr(module, "POLL_SECONDS", 0.0)
+    monkeypatch.setattr(module, "BEAT_SECONDS", -1.0)
     return found
 
 
-def run(given: Journal, monkeypatch: pytest.MonkeyPatch) -> tuple[FakeJob, list[tuple[str, list[str]]]]:
-    job, moved = FakeJob(given), []
+def run(told: list[Journal], monkeypatch: pytest.MonkeyPatch) -> tuple[FakeJob, list[tuple[str, list[str]]]]:
+    job, moved = FakeJob(told), []
+    coming = iter(told)
+
+    def latest() -> Journal:
+        return next(coming, told[-1])
 
     def move_one(part: Any, _: Any, __: Journal, ___: Captured, moves: Any) -> Snapshot:
         moved.append((part.key, [m.source for m in moves]))
         progress = (PartitionProgress(topic=m.source, partition=0, position=1, end=1) for m in moves)
         return Snapshot(tuple(progress), 0, 1.5)
 
+    follower = SimpleNamespace(first=lambda: told[0], latest=latest)
+    monkeypatch.setattr(module, "JournalFollower", lambda *_: nullcontext(follower))
     monkeypatch.setattr(module, "_move", move_one)
     fake: Any = job
     module.move(fake)
@@ -69,34 +118,53 @@ def run(given: Journal, monkeypatch: pytest.MonkeyPatch) -> tuple[FakeJob, list[
 
 
 def test_one_session_moves_every_stage_in_its_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    job, moved = run(STOPPED, monkeypatch)
+    job, moved = run([STOPPED], monkeypatch)
     stages = [(f"move/{s.index}", [m.source for m in s.growing]) for s in PLAN.stages if s.growing]
     assert moved == stages
     assert len(stages) == 2
-    assert job.sessions == 1
     assert job.results == [("move", "running", 0), ("move", "done", len(PLAN.moves))]
+    assert job.details[-1] == "attempt 1"
+
+
+def test_it_is_ready_before_the_stop_and_its_workers_are_up_all_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    quiescing = STOPPED.model_copy(update={"phase": Phase.QUIESCING})
+    job, moved = run([WARMING, WARMING, quiescing, STOPPED], monkeypatch)
+    assert [state for _, state, _ in job.results] == ["running", "ready", "ready", "running", "done"]
+    assert job.session.breaths == 3
+    assert len(moved) == 2
+
+
+def test_it_begins_when_all_topics_have_grown(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.counts = iter([4, 4])
+    job, moved = run([STOPPED], monkeypatch)
+    assert [state for _, state, _ in job.results] == ["running", "running", "running", "done"]
+    assert len(moved) == 2
 
 
 @pytest.mark.parametrize("changes", [{"phase": Phase.STARTED}, {"green_ends": {"t": {0: 1}}}])
 def test_what_is_done_is_not_done_again(changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    job, moved = run(STOPPED.model_copy(update=changes), monkeypatch)
-    assert (moved, job.sessions, job.results[-1]) == ([], 0, ("move", "done", 0))
+    job, moved = run([STOPPED.model_copy(update=changes)], monkeypatch)
+    assert (moved, job.session.breaths, job.results[-1]) == ([], 0, ("move", "done", 0))
 
 
 @pytest.mark.parametrize(
-    "changes", [{"phase": Phase.WARMING}, {"captured": None}, {"plan": plan_for("orders-app")}]
+    "changes",
+    [{"phase": Phase.ROLLING_BACK}, {"phase": Phase.ROLLED_BACK}, {"attempt": 2}, {"plan": plan_for("other")}],
 )
-def test_without_a_stop_for_it_nothing_is_moved(changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UnsafeState, match="an application that has been stopped for it"):
-        run(STOPPED.model_copy(update=changes), monkeypatch)
+def test_it_ends_when_its_attempt_is_over(changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    job, moved = run([WARMING, WARMING.model_copy(update=changes)], monkeypatch)
+    assert (moved, job.results[-1]) == ([], ("move", "stopped", 0))
 
 
-def test_under_a_running_application_nothing_is_moved(
-    group: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    group["state"] = "Stable"
+def test_a_next_generation_is_none_of_its_business(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UnsafeState, match="expected an expansion in place"):
+        run([STOPPED.model_copy(update={"plan": plan_for("orders-app")})], monkeypatch)
+
+
+def test_under_a_running_application_nothing_is_moved(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.state = "Stable"
     with pytest.raises(UnsafeState, match="while its topics are being re-partitioned"):
-        run(STOPPED, monkeypatch)
+        run([STOPPED], monkeypatch)
 
 
 def test_the_readings_of_all_stages_are_one() -> None:

@@ -163,10 +163,10 @@ def test_a_long_pause_is_told_with_the_way_that_its_phase_leaves(
     assert way in told(file)[0]["text"]
 
 
-def test_in_place_the_pause_is_watched_beside_the_stop(applications: Path, file: Path) -> None:
+def test_in_place_the_pause_is_watched_beside_the_cutover(applications: Path, file: Path) -> None:
     write_application(applications, mode="in_place", notifications=[declared(file)], pause_alert_seconds=60)
     dag = build_dags(expansion_dag, "expand")[f"expand_{APPLICATION}"]
-    assert dag.get_task("pause_alert").upstream_task_ids == dag.get_task("stop").upstream_task_ids
+    assert dag.get_task("pause_alert").upstream_task_ids == dag.get_task("cutover").upstream_task_ids
 
 
 def test_an_error_of_the_watch_is_one_of_autoscaling(watch: DAG, file: Path) -> None:

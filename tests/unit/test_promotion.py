@@ -10,9 +10,9 @@ from kafka_rescale.core.errors import Outage, UnsafeState
 from kafka_rescale.core.journal import Phase
 from kafka_rescale.operations import growing, in_place, quiesce, rollback, start_green
 from kafka_rescale.operations.cutover import producers as held
+from kafka_rescale.operations.cutover import run_cutover
 from kafka_rescale.operations.rescale import Rescale
 from kafka_rescale.operations.rollback import roll_back
-from kafka_rescale.operations.stages import expand_stage
 
 from tests.support.growing_world import AFTER, NAME, OWNER, GrowingWorld
 from tests.support.plans import in_place_application
@@ -26,14 +26,15 @@ def world(monkeypatch: pytest.MonkeyPatch) -> GrowingWorld:
     found = GrowingWorld()
     monkeypatch.setattr(Rescale, "open", lambda *_: found.rescale)
     monkeypatch.setattr(in_place, "fence", lambda *_: None)
+    monkeypatch.setattr(start_green, "watch_first_output", lambda *_: {"restore": 0.0})
     monkeypatch.setattr(growing, "rehearse_unit", lambda *_: None)
     for module in (in_place, quiesce):
         monkeypatch.setattr(module, "wait_until_complete", lambda *_, **__: None)
     return found
 
 
-def stop() -> None:
-    in_place.stop(APPLICATION, CONNECTION, owner=OWNER)
+def cut_over() -> None:
+    run_cutover(APPLICATION, CONNECTION, owner=OWNER)
 
 
 def _starts(world: GrowingWorld) -> None:
@@ -65,7 +66,7 @@ def test_what_has_changed_since_blue_was_proven_gone_is_not_promoted(
 
     monkeypatch.setattr(growing, "rehearse_unit", change_once)
     with pytest.raises(UnsafeState) as refused:
-        stop()
+        cut_over()
     assert refused.value.found == found
     assert world.journal.phase is Phase.ROLLED_BACK
     assert world.running
@@ -78,7 +79,7 @@ def test_an_input_that_has_grown_further_than_planned_is_refused_while_there_is_
     world.ends["orders"] |= dict.fromkeys(range(4, AFTER), 0)
     monkeypatch.setattr(world, "_start", _starts_whatever_the_counts(world))
     with pytest.raises(UnsafeState, match=r"found 9 partitions; expected 4 as .*, or 8"):
-        stop()
+        cut_over()
     assert world.journal.phase is Phase.ROLLED_BACK
 
 
@@ -90,7 +91,7 @@ def test_an_input_that_has_grown_no_further_than_planned_is_no_obstacle(
     world: GrowingWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(growing, "rehearse_unit", lambda *_: world.ends["orders"].update({4: 0, 5: 0}))
-    stop()
+    cut_over()
     assert world.journal.is_promoted
 
 
@@ -112,7 +113,7 @@ class TestStopFails:
 
     def test_producers_go_on_and_blue_is_started(self, world: GrowingWorld, done: list[str]) -> None:
         with pytest.raises(Outage, match="command `stop`"):
-            stop()
+            cut_over()
         assert done == ["hold", "release"]
         assert world.running
         assert world.journal.phase is Phase.ROLLED_BACK
@@ -125,7 +126,7 @@ class TestStopFails:
 
         monkeypatch.setattr(held, "release", fails)
         with pytest.raises(Outage, match="of producers"):
-            stop()
+            cut_over()
         assert done == ["hold"]
         assert world.running
         # To be repeated: nobody is told that all is as it was.
@@ -145,7 +146,7 @@ def test_who_stops_blue_after_another_has_rolled_back_starts_it_again(
     monkeypatch.setattr(held, "release", released.append)
     monkeypatch.setattr(world, "_stop", stops_late)
     with pytest.raises(UnsafeState, match="because: a person"):
-        stop()
+        cut_over()
     assert world.running
     # By the rollback, and by the one that has held them beside it.
     assert len(released) == 2
@@ -179,14 +180,10 @@ def test_nobody_waits_in_a_rollback_for_what_did_not_run_before(
 
 def test_green_that_does_not_come_up_is_no_success(world: GrowingWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(start_green, "watch_first_output", lambda *_: {})
-    stop()
-    for stage in world.plan.stages:
-        expand_stage(APPLICATION, CONNECTION, owner=OWNER, stage=stage.index)
-        world.move(stage.index)
     with monkeypatch.context() as failing:
         failing.setattr(world, "_start", lambda _: None)
         with pytest.raises(Outage, match="NOBODY PROCESSES THEM"):
-            in_place.start(APPLICATION, CONNECTION, owner=OWNER)
+            cut_over()
         assert world.journal.phase is Phase.PROMOTED
-    in_place.start(APPLICATION, CONNECTION, owner=OWNER)
+    cut_over()
     assert world.journal.phase is Phase.STARTED

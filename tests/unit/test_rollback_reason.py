@@ -52,7 +52,7 @@ def unanswered(world: GrowingWorld, monkeypatch: pytest.MonkeyPatch) -> GrowingW
 
     monkeypatch.setattr(cutover, "assert_promotable", no_answer)
     with pytest.raises(Outage):
-        in_place.stop(APPLICATION, CONNECTION, owner=OWNER)
+        cutover.run_cutover(APPLICATION, CONNECTION, owner=OWNER)
     assert world.journal.phase is Phase.ROLLED_BACK
     return world
 
@@ -60,7 +60,7 @@ def unanswered(world: GrowingWorld, monkeypatch: pytest.MonkeyPatch) -> GrowingW
 def test_a_cutover_that_failed_leaves_why_and_its_retry_says_it(unanswered: GrowingWorld) -> None:
     assert unanswered.journal.rollback_reason == CAUSE
     with pytest.raises(UnsafeState) as again:
-        in_place.stop(APPLICATION, CONNECTION, owner=OWNER)
+        cutover.run_cutover(APPLICATION, CONNECTION, owner=OWNER)
     assert again.value.found == f"rolled_back, because: {CAUSE}"
 
 

@@ -17,7 +17,7 @@ from kafka_rescale.airflow.operators.admin import (
 )
 from kafka_rescale.airflow.operators.approval import OptionalApprovalOperator
 from kafka_rescale.airflow.operators.closing import FinishOperator, RollBackOperator
-from kafka_rescale.airflow.operators.pausing import CutoverOperator, StartOperator, StopOperator
+from kafka_rescale.airflow.operators.cutover import CutoverOperator
 from kafka_rescale.airflow.operators.spark_submit import RescaleSparkSubmitOperator
 from kafka_rescale.airflow.runs import PREWARM_TASK
 from kafka_rescale.airflow.sensors.lag_gate import LagGateSensor
@@ -121,16 +121,8 @@ class ExpansionTasks:
             body=PLAN_TABLE,
         )
 
-    def stop(self) -> StopOperator:
-        """Stop the application to grow in place; the point of no return."""
-        return StopOperator(task_id="stop", application_file=self.file, max_pause_seconds=MAX_PAUSE)
-
-    def start(self) -> StartOperator:
-        """Start the application that has grown in place."""
-        return StartOperator(task_id="start", application_file=self.file)
-
     def cutover(self) -> CutoverOperator:
-        """Stop, carry over, promote, start."""
+        """Stop, carry over, promote, start; in place, stop, grow, move, start."""
         return CutoverOperator(task_id="cutover", application_file=self.file, max_pause_seconds=MAX_PAUSE)
 
     def pause_alert(self) -> list[PauseAlertSensor]:

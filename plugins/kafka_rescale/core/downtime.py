@@ -17,6 +17,7 @@ PARTS: dict[str, str] = {
     "rehearse": "what moves is checked",
     "delta": "last delta copied",
     "promote": "promotion",
+    "expand": "its own topics grow",
     "move": "what moves is copied",
     "grow": "inputs grow",
     "offsets": "start offsets committed",

@@ -24,7 +24,6 @@ from kafka_rescale.embedded.processes import end_with_parent
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.kafka.waiting import now_ms
-from kafka_rescale.operations import in_place
 from kafka_rescale.operations.begin import begin
 from kafka_rescale.operations.cutover import run_cutover
 from kafka_rescale.operations.finish import finish
@@ -104,13 +103,13 @@ class Expansion:
         """Run the cutover with its catch_up beside it, and a bridge that goes on after it if there is one."""
         return self.cut_over_beside(self.submit("catch_up"))
 
-    def cut_over_beside(self, catch_up: subprocess.Popen[bytes]) -> dict[str, float]:
-        """Run the cutover beside a catch_up that has been submitted."""
+    def cut_over_beside(self, beside: subprocess.Popen[bytes], job: str = "catch_up") -> dict[str, float]:
+        """Run the cutover beside a job that has been submitted."""
         journal = self.state().journal
         assert journal is not None
         self.bridge = self.submit("bridge") if journal.plan.bridges else None
         timings = run_cutover(self.application, self.connection, owner=self.owner)
-        assert catch_up.wait(120) == 0, self.log_of("catch_up")
+        assert beside.wait(120) == 0, self.log_of(job)
         return timings
 
     def verify(self) -> dict[str, Any]:
@@ -123,13 +122,11 @@ class Expansion:
         return finish(self.application, self.connection, owner=self.owner)
 
     def grow(self, plan: Plan) -> dict[str, float]:
-        """Stop the application, let its own topics grow, move what moves, and start it."""
-        self.job("rehearse")
-        in_place.stop(self.application, self.connection, owner=self.owner)
+        """Grow the outputs, rehearse, and let the application's own topics grow in a cutover beside its move."""
         for stage in plan.stages:
             expand_stage(self.application, self.connection, owner=self.owner, stage=stage.index)
-        self.job("move")
-        return in_place.start(self.application, self.connection, owner=self.owner)
+        self.job("rehearse")
+        return self.cut_over_beside(self.submit("move"), "move")
 
     def build_beside(self, plan: Plan) -> dict[str, float]:
         """Build the next generation beside the running one, and cut over to it."""

@@ -117,7 +117,7 @@ def _assert_apart(move: Move) -> None:
             f"topic {move.source!r}",
             found="a topic that grows in place, which a copy wants to empty",
             expected="a successor that nobody has but the copy",
-            remedy="Use the steps of an expansion in place: `rehearse`, `stop`, `expand`, `move`, `start`.",
+            remedy="Use the steps of an expansion in place: `rehearse`, `move`, `cutover`.",
         )
 
 

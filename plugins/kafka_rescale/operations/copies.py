@@ -1,4 +1,4 @@
-"""What a cutover has to know of the copies beside it: whether they are near, and have the last delta."""
+"""What a cutover has to know of the jobs beside it: whether they are ready, and have copied the rest."""
 
 from __future__ import annotations
 
@@ -17,9 +17,15 @@ READY_SECONDS = 600.0
 def await_copies(rescale: Rescale, plan: Plan) -> None:
     """Wait until the running ``catch_up`` job, and a bridge if there is one, say that they are ready.
 
+    In place it is the ``move`` job: a driver that only started after the stop would be most of the pause.
+
     :raises UnsafeState: somebody uses already what green is going to have.
     :raises Outage: a job doesn't say so in time.
     """
+    if plan.is_in_place:
+        if any(stage.growing for stage in plan.stages):
+            _await_ready(rescale, "move", "be up", "Look at the log of the move task.")
+        return
     _assert_green_is_cold(rescale, plan)
     assert_unused(rescale, plan)
     _await_ready(rescale, "catch_up", "say that it is near the ends", "Look at the log of the catch_up task.")
@@ -28,9 +34,14 @@ def await_copies(rescale: Rescale, plan: Plan) -> None:
         _await_ready(rescale, "bridge", "be up", remedy)
 
 
-def is_copied(rescale: Rescale, journal: Journal) -> bool:
-    """Return whether ``catch_up`` has copied all that this attempt at the cutover has captured."""
-    result = _result(rescale, "catch_up")
+def results_of(rescale: Rescale, job: str) -> dict[str, JobResult]:
+    """Return what a job has left so far, ``<job>/<stage>`` for its parts."""
+    results = rescale.control.read().results
+    return {key: result for key, result in results.items() if key.partition("/")[0] == job}
+
+
+def is_copied(result: JobResult | None, journal: Journal) -> bool:
+    """Return whether a job has copied all that this attempt at the cutover has captured."""
     return result is not None and (result.state, result.detail) == ("done", f"attempt {journal.attempt}")
 
 
@@ -46,16 +57,12 @@ def _assert_green_is_cold(rescale: Rescale, plan: Plan) -> None:
 
 
 def _await_ready(rescale: Rescale, job: str, what: str, remedy: str) -> None:
-    first = _result(rescale, job)
+    first = results_of(rescale, job).get(job)
     first_beat = 0 if first is None else first.as_of_ms
 
     def beats() -> bool:
         # A heartbeat must have moved: a record left by a job that has died says `ready` for ever.
-        result = _result(rescale, job)
+        result = results_of(rescale, job).get(job)
         return result is not None and result.state == "ready" and result.as_of_ms not in {0, first_beat}
 
     wait_until(beats, seconds=READY_SECONDS, what=f"the {job} job to {what}", remedy=remedy)
-
-
-def _result(rescale: Rescale, job: str) -> JobResult | None:
-    return rescale.control.read().results.get(job)

@@ -1,12 +1,13 @@
 """The cutover: one resumable function over the journal's phases.
 
-1. ``WARMING``: wait until the running ``catch_up`` job (and a bridge, if there is one) says ready; protect green's
-   records from compaction.
+1. ``WARMING``: wait until the running ``catch_up`` job (and a bridge, if there is one) says ready, in place the
+   ``move`` job; protect green's records from compaction.
 2. ``QUIESCING``: hold the producers of paused inputs, drain, stop blue, prove it gone, capture what it left.
-3. ``QUIESCED``: ``catch_up`` copies the last delta and the in-flight records; wait for it.
+3. ``QUIESCED``: ``catch_up`` copies the last delta and the in-flight records; wait for it. In place, what the
+   rehearsal has not seen is looked at.
 4. ``CAUGHT_UP`` → ``PROMOTED``: the point of no return, one transaction.
-5. ``PROMOTED``: grow the inputs, give green its offsets, start it, release the producers. A bridge goes on by
-   itself from here.
+5. ``PROMOTED``: in place its own topics grow, and ``move`` moves what moves. Grow the inputs, give green its
+   offsets, start it, release the producers. A bridge goes on by itself from here.
 
 Inputs are grown only after promotion: a grown input can't shrink, and blue would die on it, so a failure between
 growth and promotion could not be rolled back.
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 import logging
 
-from kafka_rescale.core.application import Application
+from kafka_rescale.core.application import Application, Mode
 from kafka_rescale.core.control_records import Concern
 from kafka_rescale.core.errors import Outage, RescaleError, UnsafeState
 from kafka_rescale.core.generations import promoted_generations
@@ -25,8 +26,9 @@ from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.waiting import now_ms, wait_until
 from kafka_rescale.operations import producers, quiesce
 from kafka_rescale.operations.compaction import hold_compaction
-from kafka_rescale.operations.copies import await_copies, is_copied
+from kafka_rescale.operations.copies import await_copies, is_copied, results_of
 from kafka_rescale.operations.growing import assert_movable
+from kafka_rescale.operations.in_place import grown
 from kafka_rescale.operations.input_positions import await_positions
 from kafka_rescale.operations.promotion import assert_promotable, green_offsets
 from kafka_rescale.operations.rescale import Rescale, blue
@@ -38,25 +40,17 @@ log = logging.getLogger(__name__)
 
 
 def run_cutover(application: Application, connection: KafkaConnection, *, owner: str) -> dict[str, float]:
-    """Cut over from blue to green, or go on with a cutover that was interrupted.
+    """Cut over from blue to green, or in place to more partitions, or go on with a cutover that was interrupted.
 
     A failure before promotion rolls back at once, so that blue is down no longer than needed.
 
     :param owner: the run that holds the lease.
     :returns: seconds per part of the downtime.
+    :raises UnsafeState: the expansion in progress was begun in another mode than the declared one.
     :raises RescaleError: what went wrong; blue runs again unless the promotion had happened.
     """
-    return promoted(application, connection, owner=owner, in_place=False).after_promotion()
-
-
-def promoted(application: Application, connection: KafkaConnection, *, owner: str, in_place: bool) -> Cutover:
-    """Return a cutover that has got as far as the promotion, or has been rolled back if that failed.
-
-    :param in_place: the mode that the caller is for.
-    :raises UnsafeState: the expansion in progress was begun in the other mode.
-    """
     cutover = Cutover(Rescale.open(application, connection, owner))
-    cutover.assert_mode(in_place)
+    cutover.assert_mode()
     try:
         cutover.until_promoted()
     except RescaleError as error:
@@ -65,7 +59,7 @@ def promoted(application: Application, connection: KafkaConnection, *, owner: st
         if done.was_done_before:
             cutover.let_go()
         raise
-    return cutover
+    return cutover.after_promotion()
 
 
 class Cutover:
@@ -76,14 +70,14 @@ class Cutover:
         self._timings = Timings({})
         self._has_held = self._has_stopped = False
 
-    def assert_mode(self, in_place: bool) -> None:
-        """Refuse an expansion that was begun in the other mode."""
+    def assert_mode(self) -> None:
+        """Refuse an expansion that was begun in another mode than the declared one."""
         plan = self._rescale.journal().plan
-        if plan.is_in_place != in_place:
+        if plan.is_in_place != (self._rescale.application.mode is Mode.IN_PLACE):
             raise UnsafeState(
                 f"expansion of {plan.application}",
                 found=f"one that was begun with mode {'in_place' if plan.is_in_place else 'blue_green'}",
-                expected="the other mode, which this step belongs to",
+                expected="the other one, which the application file declares by now",
                 remedy="Declare the mode that it was begun with, and trigger again; or roll it back.",
             )
 
@@ -124,12 +118,14 @@ class Cutover:
         """Run everything after the promotion; only forward, so every step is retried until it succeeds."""
         journal = self._rescale.journal()
         if journal.phase is Phase.PROMOTED:
-            journal = start_green(self._rescale, journal, Timings({**journal.timings, **self._timings}))
+            timings = Timings({**journal.timings, **self._timings})
+            if journal.plan.is_in_place:
+                journal = grown(self._rescale, journal, timings)
+            journal = start_green(self._rescale, journal, timings)
         return dict(journal.timings)
 
     def _prepare(self, journal: Journal) -> Journal:
-        if not journal.plan.is_in_place:
-            await_copies(self._rescale, journal.plan)
+        await_copies(self._rescale, journal.plan)
         await_positions(self._rescale, journal.plan)
         # Verify compares green below the offsets captured at promotion; a record there must not be compacted
         # away by a newer one that green writes afterwards. Undone when verify has passed.
@@ -163,7 +159,7 @@ class Cutover:
             return self._rescale.advance(Phase.CAUGHT_UP, timings=dict(self._timings))
         with self._timings.part("delta"):
             wait_until(
-                lambda: is_copied(self._rescale, journal),
+                lambda: is_copied(results_of(self._rescale, "catch_up").get("catch_up"), journal),
                 seconds=self._seconds_left(journal),
                 what="the catch_up job to copy the last delta",
                 remedy="Look at the log of the catch_up task; blue has been started again.",

@@ -5,8 +5,9 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.core.journal import Journal, Phase
+from kafka_rescale.core.journal import Journal
 from kafka_rescale.core.plan import Plan
+from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.copy_units import CopyUnit, units_of
 from kafka_rescale.kafka.rehearsal import rehearse_unit
 from kafka_rescale.operations.rescale import Rescale, green
@@ -14,26 +15,24 @@ from kafka_rescale.operations.rescale import Rescale, green
 LOOKING_THREADS = 8
 
 
-def assert_may_grow(rescale: Rescale, journal: Journal) -> None:
-    """Check that the application was stopped for its growth, and has not been started by anybody since.
+def assert_still_stopped(rescale: Rescale, journal: Journal) -> None:
+    """Check that nobody has started the application since it was stopped for its growth.
 
-    :raises UnsafeState: it wasn't, or it has.
+    :raises UnsafeState: it runs: it would die of the growth, or has read what is being moved.
     """
-    plan = journal.plan
-    if not journal.is_promoted:
+    if rescale.is_alive(green(journal.plan)):
         raise UnsafeState(
-            f"expansion of {plan.application}",
-            found=f"phase {journal.told}",
-            expected="an application that has been stopped for its growth",
-            remedy="Run the stop task first: a running application dies when its internal topics grow.",
-        )
-    if journal.phase is Phase.PROMOTED and not journal.green_ends and rescale.is_alive(green(plan)):
-        raise UnsafeState(
-            f"application {plan.green}",
+            f"application {journal.plan.green}",
             found="a running instance, while its topics are being re-partitioned",
-            expected="none from `stop` to `start`",
+            expected="none until the cutover starts it",
             remedy="Stop it, and whatever has started it; then clear this task.",
         )
+
+
+def grow_own_topics(admin: ClusterAdmin, plan: Plan) -> None:
+    """Grow the internal topics to the plan's counts, stage by stage; idempotent."""
+    for stage in plan.stages:
+        admin.grow_topics({m.source: m.target_partitions for m in stage.moves if m.is_in_place})
 
 
 def assert_movable(rescale: Rescale, journal: Journal) -> None:
@@ -87,7 +86,7 @@ def _has_run(plan: Plan, found: str) -> UnsafeState:
     return UnsafeState(
         f"application {plan.green}",
         found=found,
-        expected="nobody to start it from `stop` to `start`",
+        expected="nobody to start it before the cutover does",
         remedy="Stop it. What it has processed since may be processed again: look at its output, set its offsets "
         "back, and clear this task.",
     )

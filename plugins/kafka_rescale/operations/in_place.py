@@ -1,58 +1,74 @@
-"""Growing an application's own topics while it is stopped: the steps beside those of a next generation.
+"""Growing an application's own topics between its stop and its start, within one cutover.
 
-1. ``stop``: hold the producers of paused inputs, drain, stop, prove it gone, capture what it left; promote. From
-   here on only forward: a topic that has grown can't shrink.
-2. ``expand`` per stage, the most downstream first, grows its topics; one ``move`` job copies what moves and leaves
-   tombstones where it was, and writes the records in flight again, in the same order of stages.
-3. ``start``: grow the inputs, set the group's offsets, start, release the producers.
+1. Its internal topics grow, the most downstream stage first. They can't shrink again: the promotion has come
+   before, and there is only forward.
+2. The ``move`` job, which has been ready since before the stop, copies what moves, leaves tombstones where it was,
+   and writes the records in flight again.
+3. What it has done is proven, and noted together with where the application is to start.
 """
 
 from __future__ import annotations
 
-from kafka_rescale.core.application import Application
-from kafka_rescale.core.errors import UnsafeState
+import time
+from collections.abc import Mapping
+
+from kafka_rescale.core.errors import Outage, UnsafeState
 from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.core.start_offsets import carried_starts, input_starts
-from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_reset import fence
 from kafka_rescale.kafka.transactions import wait_until_complete
-from kafka_rescale.operations.cutover import Cutover, promoted
-from kafka_rescale.operations.growing import assert_may_grow, assert_untouched
+from kafka_rescale.operations.copies import is_copied, results_of
+from kafka_rescale.operations.growing import assert_still_stopped, assert_untouched, grow_own_topics
 from kafka_rescale.operations.rescale import Rescale
+from kafka_rescale.operations.timings import Timings
+
+SILENT_SECONDS = 300.0
+"""A job that has died is begun again by Airflow within seconds; a person may have to clear it."""
+POLL_SECONDS = 0.1
 
 
-def stop(application: Application, connection: KafkaConnection, *, owner: str) -> dict[str, float]:
-    """Stop the application for its growth, or go on with a stop that was interrupted.
+def grown(rescale: Rescale, journal: Journal, timings: Timings) -> Journal:
+    """Grow its topics and have everything moved; may be killed at any instruction and called again.
 
-    :param owner: the run that holds the lease.
-    :returns: seconds per part of the downtime so far.
-    :raises RescaleError: what went wrong; the application runs again, if it was this that had stopped it.
-    """
-    promoted(application, connection, owner=owner, in_place=True)
-    return dict(Rescale.open(application, connection, owner).journal().timings)
-
-
-def start(application: Application, connection: KafkaConnection, *, owner: str) -> dict[str, float]:
-    """Start the application that has grown; may be killed at any instruction and called again.
-
-    :param owner: the run that holds the lease.
-    :returns: seconds per part of the downtime.
+    :param journal: in phase ``PROMOTED``.
+    :param timings: the parts so far; those of this are added.
+    :returns: the journal with the ends of its topics, and the offsets to start from.
+    :raises Outage: the job that moves has not been heard of for long.
     :raises UnsafeState: something has not been moved, or the application has run meanwhile.
     """
-    rescale = Rescale.open(application, connection, owner)
-    cutover = Cutover(rescale)
-    cutover.assert_mode(in_place=True)
-    journal = rescale.journal()
-    assert_may_grow(rescale, journal)
-    if not journal.green_ends:
-        _settle(rescale, journal)
-    return cutover.after_promotion()
+    if journal.green_ends:
+        return journal
+    assert_still_stopped(rescale, journal)
+    with timings.part("expand"):
+        grow_own_topics(rescale.admin, journal.plan)
+    with timings.part("move"):
+        if any(stage.growing for stage in journal.plan.stages):
+            _await_moved(rescale, journal)
+        return _settled(rescale, journal, timings)
 
 
-def _settle(rescale: Rescale, journal: Journal) -> None:
+def _await_moved(rescale: Rescale, journal: Journal) -> None:
+    """Wait for as long as it takes: only silence is a failure."""
+    heard, since = results_of(rescale, "move"), time.monotonic()
+    while not is_copied(heard.get("move"), journal):
+        if time.monotonic() - since > SILENT_SECONDS:
+            state = heard["move"].state if "move" in heard else "no result"
+            raise Outage(
+                f"move job of {journal.plan.application}",
+                found=f"nothing of it for {SILENT_SECONDS:.0f} s ({state})",
+                expected="a job that moves what moves: the application is down until then",
+                remedy="CLEAR THE MOVE TASK NOW, then this one; its log says why it has failed.",
+            )
+        time.sleep(POLL_SECONDS)
+        if (now := results_of(rescale, "move")) != heard:
+            heard, since = now, time.monotonic()
+
+
+def _settled(rescale: Rescale, journal: Journal, timings: Mapping[str, float]) -> Journal:
     """Note where everything ends and where the application is to start: once, before it can write again."""
     plan, admin = journal.plan, rescale.admin
     assert journal.captured is not None
+    assert_still_stopped(rescale, journal)
     assert_untouched(rescale, journal)
     # A worker of a killed attempt may still be alive: what it has not committed by now is never to be seen.
     fence(rescale.connection, plan, plan.moves)
@@ -61,7 +77,12 @@ def _settle(rescale: Rescale, journal: Journal) -> None:
     wait_until_complete(admin, targets)
     starts = input_starts(plan.inputs, journal.captured.committed)
     carried = carried_starts(plan.repartitions, journal.captured)
-    rescale.advance(Phase.PROMOTED, green_ends=admin.end_offsets(targets), green_start={**starts, **carried})
+    return rescale.advance(
+        Phase.PROMOTED,
+        green_ends=admin.end_offsets(targets),
+        green_start={**starts, **carried},
+        timings=dict(timings),
+    )
 
 
 def _assert_moved(rescale: Rescale, journal: Journal) -> None:
@@ -79,5 +100,5 @@ def _assert_moved(rescale: Rescale, journal: Journal) -> None:
             f"expansion of {journal.plan.application}",
             found=f"records that have not been moved, in {', '.join(left)}",
             expected="every partition moved to its end",
-            remedy="Clear the move task.",
+            remedy="Clear the move task, then this one.",
         )

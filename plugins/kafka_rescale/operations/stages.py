@@ -11,27 +11,24 @@ from kafka_rescale.core.plan import Plan, Stage
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.operations.compaction import without_held
-from kafka_rescale.operations.growing import assert_may_grow
 from kafka_rescale.operations.rescale import Rescale
 
 
 def expand_stage(application: Application, connection: KafkaConnection, *, owner: str, stage: int) -> list[str]:
     """Grow a stage's outputs and create green's topics, its new inputs among them, with blue's own configs.
 
-    In place, its internal topics grow. Idempotent: only the difference is acted upon, and nothing any more once
-    green owns the inputs: what its topics are then is its own affair.
+    In place only the outputs: its own topics grow when it has been stopped. Idempotent: only the difference is
+    acted upon, and nothing any more once green owns the inputs: what its topics are then is its own affair.
 
     :param owner: the run that holds the lease.
     :param stage: counting from 1 at the most downstream.
     :returns: what was changed, one line each.
     :raises Fenced: another run has taken over.
-    :raises UnsafeState: a green topic exists with another count; in place, the application has not been stopped.
+    :raises UnsafeState: a green topic exists with another count.
     """
     rescale = Rescale.open(application, connection, owner)
     journal = rescale.journal()
-    if journal.plan.is_in_place:
-        assert_may_grow(rescale, journal)
-    elif journal.is_promoted:
+    if journal.is_promoted:
         return []
     return _expand(rescale.admin, journal, journal.plan.stage(stage))
 
@@ -48,7 +45,6 @@ def _expand(admin: ClusterAdmin, journal: Journal, stage: Stage) -> list[str]:
                 remedy="Plan again: the application's topology may have changed since.",
             )
     growing = {g.topic: g.target for g in stage.grow_outputs}
-    growing |= {m.source: m.target_partitions for m in moves if m.is_in_place}
     grown = admin.grow_topics(growing)
     changes = [f"grew {topic} from {earlier} to {growing[topic]}" for topic, earlier in grown.items()]
     for move in (m for m in moves if not m.is_in_place):

@@ -1,21 +1,24 @@
 """In place: what moves goes to its new partitions, with a tombstone where it was; stage by stage in one job.
 
-The application is down meanwhile, and starting a driver costs more than most moves: there is one for all stages.
+The application is down meanwhile, and starting a driver and its workers costs more than most moves: they are up
+before it is stopped, and wait for the journal's word.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.journal import Captured, Journal, Phase
-from kafka_rescale.core.plan import Move
+from kafka_rescale.core.plan import Move, Plan
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.copy_progress import CopyProgress, Snapshot
 from kafka_rescale.kafka.copy_reset import fence
 from kafka_rescale.kafka.copy_units import units_of
 from kafka_rescale.kafka.in_flight import prove, starts_and_ends
+from kafka_rescale.kafka.journal_follower import JournalFollower
 from kafka_rescale.kafka.transactions import wait_until_complete
 from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.spark.copy_tasks import CopyToEnds
@@ -24,26 +27,88 @@ from kafka_rescale.spark.job import Job, say
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
+BEAT_SECONDS = 2.0
+POLL_SECONDS = 0.05
+BREATH_SECONDS = 0.05
+
 
 def move(job: Job) -> None:
-    """Move keys of all stores and the records in flight, the most downstream stage first.
+    """Be ready before the application is stopped; then move keys of all stages and the records in flight.
 
-    Every stage leaves a result of its own, ``move/<stage>``. An attempt that follows a killed one finds the stages
-    that are done by their positions, and goes on where it was.
+    The most downstream stage first; every one leaves a result of its own, ``move/<stage>``. An attempt that
+    follows a killed one finds the stages that are done by their positions, and goes on where it was.
 
-    :raises UnsafeState: the application has not been stopped for it, or runs.
+    :raises UnsafeState: the application runs although its topics are growing.
     """
     journal = job.journal()
-    captured = _captured(job, journal)
+    _require_in_place(journal)
     job.put("running")
-    if journal.phase is not Phase.PROMOTED or journal.green_ends:
-        say(f"{job.key}: nothing to move in phase {journal.phase}")
-        job.put("done")
+    with JournalFollower(job.connection, journal.plan.application) as follower:
+        follower.first()
+        due = _Waiting(job, journal, follower).until_due()
+    if due is None or due.captured is None:
+        job.put("stopped", detail=_attempt(journal))
+        say(f"{job.key}: stopped, the attempt was rolled back")
         return
+    if due.phase is not Phase.PROMOTED or due.green_ends:
+        say(f"{job.key}: nothing to move in phase {due.phase}")
+        job.put("done", detail=_attempt(due))
+        return
+    _require_stopped(job, due.plan)
     context = job.spark().sparkContext
-    stages = [stage for stage in journal.plan.stages if stage.growing]
-    moved = [_move(job.part(s.index), context, journal, captured, s.growing) for s in stages]
-    job.put("done", Snapshot.of_all(moved))
+    stages = [stage for stage in due.plan.stages if stage.growing]
+    moved = [_move(job.part(s.index), context, due, due.captured, s.growing) for s in stages]
+    job.put("done", Snapshot.of_all(moved), detail=_attempt(due))
+
+
+class _Waiting:
+    """Waits beside the cutover, with workers that are up."""
+
+    def __init__(self, job: Job, journal: Journal, follower: JournalFollower) -> None:
+        self._job, self._begun, self._follower = job, journal, follower
+        self._admin = ClusterAdmin(job.connection)
+        self._beaten, self._slots = 0.0, 0
+
+    def until_due(self) -> Journal | None:
+        """Return the journal once the topics have grown, or nothing is left to be done; None after a rollback."""
+        while (journal := self._latest()) is not None:
+            if journal.is_promoted and (journal.phase is not Phase.PROMOTED or self._have_grown(journal.plan)):
+                return journal
+            if time.monotonic() - self._beaten > BEAT_SECONDS:
+                self._beat(journal)
+            time.sleep(POLL_SECONDS)
+        return None
+
+    def _latest(self) -> Journal | None:
+        journal = self._follower.latest()
+        if journal is None or journal.plan.fingerprint != self._begun.plan.fingerprint:
+            return None
+        over = journal.phase in {Phase.ROLLING_BACK, Phase.ROLLED_BACK} or journal.attempt != self._begun.attempt
+        return None if over else journal
+
+    def _have_grown(self, plan: Plan) -> bool:
+        wanted = {m.target: m.target_partitions for m in plan.moves if m.grows}
+        found = self._admin.end_offsets(wanted)
+        return all(len(found[topic]) >= count for topic, count in wanted.items())
+
+    def _beat(self, journal: Journal) -> None:
+        """Keep a worker per slot from ending, which an idle one does, and say so."""
+        spark = self._job.spark()
+        self._slots = self._slots or self._job.parallelism(spark)
+        spark.sparkContext.parallelize(range(self._slots), self._slots).mapPartitions(_breathe).collect()
+        state = "ready" if journal.phase is Phase.WARMING else "running"
+        self._job.put(state, Snapshot((), now_ms(), 0.0))
+        self._beaten = time.monotonic()
+
+
+def _breathe(_: Iterable[int]) -> Iterator[int]:
+    """Be in a worker, which has imported this module by then, for long enough that every slot needs one."""
+    time.sleep(BREATH_SECONDS)
+    yield 0
+
+
+def _attempt(journal: Journal) -> str:
+    return f"attempt {journal.attempt}"
 
 
 def _move(
@@ -75,20 +140,21 @@ def _move(
     return snapshot
 
 
-def _captured(job: Job, journal: Journal) -> Captured:
-    plan = journal.plan
-    if not plan.is_in_place or not journal.is_promoted or journal.captured is None:
+def _require_in_place(journal: Journal) -> None:
+    if not journal.plan.is_in_place:
         raise UnsafeState(
-            f"expansion of {plan.application}",
-            found=f"phase {journal.phase}, mode {'in_place' if plan.is_in_place else 'blue_green'}",
-            expected="an expansion in place, of an application that has been stopped for it",
-            remedy="Trigger the expansion again: its tasks come in an order.",
+            f"expansion of {journal.plan.application}",
+            found=f"one with mode blue_green, in phase {journal.phase}",
+            expected="an expansion in place",
+            remedy="Trigger the expansion again: its tasks belong together.",
         )
-    if journal.phase is Phase.PROMOTED and ClusterAdmin(job.connection).describe_group(plan.green).is_live:
+
+
+def _require_stopped(job: Job, plan: Plan) -> None:
+    if ClusterAdmin(job.connection).describe_group(plan.green).is_live:
         raise UnsafeState(
             f"group {plan.green}",
             found="members, while its topics are being re-partitioned",
             expected="a stopped application",
             remedy="Stop it, and whatever has started it; then run this again.",
         )
-    return journal.captured
