@@ -138,8 +138,19 @@ def _copy(of: Patterns) -> Permissions:
     yield later, (READ,)
     if of.in_place:
         yield first, (DESCRIBE,)
+    if of.application.snapshots is not None:
+        yield from _snapshot(of)
     yield of.copies, (WRITE,)
     yield of.of_job("result/", prefixed=True), (WRITE,)
+
+
+def _snapshot(of: Patterns) -> Permissions:
+    """Yield what the jobs that take snapshots need besides: they may be the first that leave anything behind."""
+    yield Pattern(Resource.TOPIC, CONTROL_TOPIC), (Operation.CREATE,)
+    # A day is complete when the application has processed what its inputs held by then.
+    for _, topic in of.inputs():
+        yield topic, (READ, Operation.DESCRIBE_CONFIGS)
+    yield of.groups[0], (DESCRIBE,)
 
 
 def _admin(of: Patterns) -> Permissions:

@@ -1,0 +1,87 @@
+"""Snapshots with exactly the documented ACLs, on a broker that authorizes; preflight names each that only they need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from kafka_rescale.core.acls import Acl, Role
+from kafka_rescale.core.errors import PreflightRefused
+from kafka_rescale.core.needed_acls import needed_acls
+from kafka_rescale.core.snapshot_day import SnapshotDay
+from kafka_rescale.core.snapshot_request import request_of
+from kafka_rescale.embedded.processes import wait_until
+from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.operations.permissions import permitted_state
+from kafka_rescale.spark import snapshot_tasks
+from kafka_rescale.spark.exit_codes import DONE
+from kafka_rescale.spark.snapshot import snapshot
+
+from tests.support.inline_jobs import run_job
+from tests.support.secured import REPARTITION, Secured, secured
+from tests.support.small_application import KEYS
+
+pytestmark = pytest.mark.integration
+
+YESTERDAY = SnapshotDay((datetime.now(UTC) - timedelta(days=1)).date())
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    """The shop, whose file asks for snapshots, with exactly the documented ACLs."""
+    directory = tmp_path_factory.mktemp("secured")
+    with secured(directory, snapshots={"location": str(directory / "snapshots")}) as given:
+        given.grant(given.acls)
+        yield given
+
+
+def only_for_snapshots(shop: Secured) -> list[Acl]:
+    without = shop.application.model_copy(update={"snapshots": None})
+    return [acl for acl in shop.acls if acl not in needed_acls(without, shop.topology)]
+
+
+def taken(shop: Secured, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Take the snapshot of yesterday; returns the exit code."""
+    monkeypatch.setattr(snapshot_tasks, "exit_with_parent", lambda: None)
+    request: Any = request_of(shop.application, shop.topology, YESTERDAY)
+    return run_job(shop.connections[Role.COPY], "shop", "snapshot_shop/run-1", 1, request, snapshot)
+
+
+def test_a_snapshot_is_taken_before_anything_has_ever_been_rescaled(
+    shop: Secured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner = ClusterAdmin(KafkaConnection(shop.broker.internal_config))
+    owner.commit("shop", owner.end_offsets(["orders", "customers", "payments", REPARTITION]))
+    assert taken(shop, monkeypatch) == DONE
+    result = ControlTopic(shop.connections[Role.PLAN], "shop").read().results[f"snapshot/{YESTERDAY}"]
+    assert result.state == "done"
+    assert shop.application.snapshots is not None
+    day = pq.read_table(f"{shop.application.snapshots.location}/shop/per-customer/date={YESTERDAY}")
+    assert sorted(day["key"].to_pylist()) == sorted(KEYS)
+
+
+def test_preflight_names_each_that_only_snapshots_need(shop: Secured) -> None:
+    extra = only_for_snapshots(shop)
+    assert {acl.role for acl in extra} == {Role.COPY}
+    for acl in extra:
+        shop.revoke(acl)
+        try:
+            missing = f"(role copy): found no {acl.operation} on {acl.pattern};"
+            wait_until(lambda missing=missing: missing in refused(shop), timeout=20, what=missing)  # type: ignore[misc]
+        finally:
+            shop.grant([acl])
+
+
+def refused(shop: Secured) -> str:
+    """What preflight finds missing for the copies."""
+    connections = {role: shop.connections[role] for role in (Role.PLAN, Role.COPY)}
+    try:
+        permitted_state(shop.application, shop.topology, connections)
+    except PreflightRefused as refusal:
+        return "\n".join(map(str, refusal.findings))
+    return ""
