@@ -1,4 +1,4 @@
-"""Snapshots with exactly the documented ACLs, on a broker that authorizes; preflight names each that only they need."""
+"""Snapshots with exactly the documented ACLs, on a broker that authorizes; preflight names each of theirs."""
 
 from __future__ import annotations
 
