@@ -172,6 +172,9 @@ def _admin(of: Patterns) -> Permissions:
         yield group, (READ,)
     yield of.controller, (WRITE,)
     yield of.copies, (WRITE,)
+    if not of.in_place:
+        # What the watch remembers is written beside lease and journal, so that neither fences the other.
+        yield of.of_job("result/watch"), (WRITE,)
 
 
 def _verify(of: Patterns) -> Permissions:

@@ -1,4 +1,4 @@
-"""Snapshots with exactly the documented ACLs, on a broker that authorizes; preflight names each of theirs."""
+"""Snapshots and the watch with exactly the documented ACLs, on a broker that authorizes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from kafka_rescale.core.acls import Acl, Role
+from kafka_rescale.core.autoscaling import RunState
 from kafka_rescale.core.errors import PreflightRefused
 from kafka_rescale.core.needed_acls import needed_acls
 from kafka_rescale.core.snapshot_day import SnapshotDay
@@ -17,13 +18,15 @@ from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.operations.permissions import permitted_state
+from kafka_rescale.operations.watch import watch
 from kafka_rescale.spark import snapshot_tasks
 from kafka_rescale.spark.exit_codes import DONE
 from kafka_rescale.spark.snapshot import snapshot
 
 from tests.support.inline_jobs import run_job
-from tests.support.secured import REPARTITION, Secured, secured
+from tests.support.secured import AFTER, REPARTITION, Secured, secured
 from tests.support.small_application import KEYS
 
 pytestmark = pytest.mark.integration
@@ -75,6 +78,25 @@ def test_preflight_names_each_that_only_snapshots_need(shop: Secured) -> None:
             wait_until(lambda missing=missing: missing in refused(shop), timeout=20, what=missing)  # type: ignore[misc]
         finally:
             shop.grant([acl])
+
+
+def test_the_watch_sees_a_growth_and_remembers_what_it_has_decided(shop: Secured) -> None:
+    ClusterAdmin(KafkaConnection(shop.broker.internal_config)).grow_topic("customers", AFTER)
+    found = watch(
+        shop.application.model_copy(update={"autoscaling_enabled": True}),
+        shop.topology,
+        shop.connections[Role.ADMIN],
+        by="watch_shop/1",
+        attempt=1,
+        run_state=lambda _: RunState.ABSENT,
+        now_ms=now_ms(),
+    )
+    remembered = ControlTopic(shop.connections[Role.PLAN], "shop").read()
+    assert remembered.autoscaling == found.decision.record
+    assert (remembered.results["watch"].run, remembered.results["watch"].state) == (
+        "watch_shop/1",
+        found.decision.outcome,
+    )
 
 
 def refused(shop: Secured) -> str:
