@@ -20,10 +20,12 @@ from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.operations.permissions import permitted_state
+from kafka_rescale.operations.sizing import advise
 from kafka_rescale.operations.watch import watch
 from kafka_rescale.spark import snapshot_tasks
 from kafka_rescale.spark.exit_codes import DONE
 from kafka_rescale.spark.snapshot import snapshot
+from kafka_rescale.web.kafka_source import KafkaSource
 
 from tests.support.inline_jobs import run_job
 from tests.support.secured import AFTER, REPARTITION, Secured, secured
@@ -97,6 +99,16 @@ def test_the_watch_sees_a_growth_and_remembers_what_it_has_decided(shop: Secured
         "watch_shop/1",
         found.decision.outcome,
     )
+
+
+def test_whoever_may_plan_is_told_which_count_would_serve_and_sees_the_page(
+    shop: Secured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connection = shop.connections[Role.PLAN]
+    assert advise(shop.application, shop.topology, connection, seconds=1, threads=2)
+    monkeypatch.setenv("KAFKA_RESCALE_APPLICATIONS", str(shop.file.parent))
+    page = KafkaSource(lambda _: connection).page("shop")
+    assert page.summary.application == "shop"
 
 
 def refused(shop: Secured) -> str:
