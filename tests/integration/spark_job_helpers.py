@@ -97,7 +97,7 @@ def submitted(
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "PYSPARK_PYTHON": sys.executable,
     }
-    for foreign in ("PYTHONPATH", *(["PYSPARK_PYTHON"] if master != LOCAL else [])):
+    for foreign in ("PYTHONPATH", *([] if master.startswith("local[") else ["PYSPARK_PYTHON"])):
         environment.pop(foreign, None)
     if path is not None:
         environment["PYTHONPATH"] = path

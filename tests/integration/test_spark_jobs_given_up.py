@@ -38,14 +38,15 @@ def test_a_rollback_stops_the_job(connection: KafkaConnection, unique: str, tmp_
 
 def test_a_restore_ends_when_a_person_rolls_back(connection: KafkaConnection, unique: str, tmp_path: Path) -> None:
     """Of terabytes it would go on for hours, and who has rolled back wants the brokers for themselves."""
-    state = changelog(unique, "key-value", 4, 8)
+    # One partition after the other, so that much is left when the first has been copied.
+    state = changelog(unique, "key-value", 16, 32)
     plan = plan_of(unique, state)
     create(connection, plan)
     control = begin(connection, plan)
     write(connection, state, records(150_000, size=500))
     admin = ClusterAdmin(connection)
 
-    with submitted(connection, tmp_path, "restore", plan, "--stage", "1") as job:
+    with submitted(connection, tmp_path, "restore", plan, "--stage", "1", master="local[1]") as job:
         wait_until(
             lambda: admin.committed(plan.copy_group).get(state.source), timeout=SECONDS, what="a partition's copy"
         )
