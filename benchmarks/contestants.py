@@ -10,7 +10,7 @@ from confluent_kafka import Producer
 from kafka_rescale.core.plan import Plan, Stage
 from kafka_rescale.embedded.expansion import ROOT, Expansion
 from kafka_rescale.embedded.processes import wait_until
-from kafka_rescale.kafka import journal_store
+from kafka_rescale.kafka import journal_store, lease
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
@@ -21,7 +21,7 @@ from kafka_rescale.kafka.waiting import now_ms
 from benchmarks.copied_topic import changelog_move, read_all
 from benchmarks.sizes import AFTER, BEFORE
 
-JOB_SECONDS = 600
+JOB_SECONDS, LEASE_MS = 600, 3_600_000
 
 
 @dataclass(frozen=True)
@@ -105,11 +105,12 @@ def restore_job(connection: KafkaConnection, plan: Plan, directory: Path) -> Tim
     """The same copy as the restore task runs it: a spark-submit with a process per core."""
     admin, move = ClusterAdmin(connection), plan.moves[0]
     control = ControlTopic(connection, plan.application)
-    control.ensure(1)
-    journal_store.begin(control, plan, "benchmark", now_ms())
     file = ROOT / "applications" / "flights.yaml"
     servers, renamed = connection.config["bootstrap.servers"], {"application_id": plan.application}
     expansion = Expansion.of_file(file, servers, directory / plan.application, renamed)
+    control.ensure(1)
+    lease.acquire(control, expansion.owner, plan.partitions, now_ms(), LEASE_MS, lambda _: True)
+    journal_store.begin(control, plan, expansion.owner, now_ms())
     ends = admin.end_offsets([move.source])[move.source]
     began = time.monotonic()
     job = expansion.submit("restore", 1)
