@@ -171,12 +171,10 @@ class Cutover:
         plan = journal.plan
         with self._timings.part("promote"):
             # In place, green's ends and start are known only when everything has been moved.
-            begins = {} if plan.is_in_place else self._rescale.admin.begin_offsets(m.target for m in plan.moves)
-            known = (
-                {}
-                if plan.is_in_place
-                else green_offsets(self._rescale, journal, begins, self._seconds_left(journal))
-            )
+            begins, known = {}, {}
+            if not plan.is_in_place:
+                begins = self._rescale.admin.begin_offsets(m.target for m in plan.moves)
+                known = green_offsets(self._rescale, journal, begins, self._seconds_left(journal))
             assert_promotable(self._rescale, journal)
             return self._rescale.advance(
                 Phase.PROMOTED,
