@@ -18,7 +18,8 @@ from kafka_rescale.kafka.grown_ends import Holds
 from kafka_rescale.operations import processors
 from kafka_rescale.spark import stream_task
 
-from tests.support.growing import T0, Growing
+from tests.support.growing import Growing
+from tests.support.growing_load import T0
 from tests.support.inline_jobs import run_all
 
 pytestmark = pytest.mark.integration

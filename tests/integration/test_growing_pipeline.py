@@ -5,10 +5,7 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from confluent_kafka import TopicPartition
@@ -29,9 +26,11 @@ from kafka_rescale.spark.stream_task import run_task
 
 from tests.integration.spark_job_helpers import ROOT, submitted
 from tests.support.folding_pipeline import STORE
-from tests.support.growing import INITIAL, Growing, produce, write
+from tests.support.growing import INITIAL, Growing
+from tests.support.growing_control import both, live_and_control, moved_between, same_results
+from tests.support.growing_load import under_load, write
 from tests.support.inline_jobs import requests
-from tests.support.killed import SECONDS, killed_call, lines_of, processes
+from tests.support.killed import SECONDS, killed_call, lines_of
 
 pytestmark = pytest.mark.integration
 
@@ -39,35 +38,6 @@ pytestmark = pytest.mark.integration
 @pytest.fixture
 def connection(broker: EmbeddedBroker) -> KafkaConnection:
     return KafkaConnection(broker.client_config())
-
-
-def same_results(live: Growing, control: Growing, processors: int) -> None:
-    """Compare with an application that has never grown: every output by key, and all state where it belongs."""
-    outputs, expected = live.outputs(), control.outputs()
-    assert outputs.keys() == expected.keys()
-    assert {key for key in expected if outputs[key] != expected[key]} == set(), "lost, doubled or reordered"
-    hashing, state = LinearHashing(INITIAL), live.state()
-    assert {k: v for its in state.values() for k, v in its.items()} == {
-        k: v for its in control.state().values() for k, v in its.items()
-    }
-    homes = [{hashing.partition(key, processors) for key in state[p]} for p in range(processors)]
-    assert homes == [{p} for p in range(processors)]
-
-
-def live_and_control(
-    connection: KafkaConnection, unique: str, directory: Path, **of_live: Any
-) -> tuple[Growing, Growing]:
-    """An application that is going to grow, and one that never does."""
-    live = Growing(connection, unique, directory / "live", inline=True, **of_live)
-    control = Growing(connection, f"{unique}c", directory / "control", inline=True)
-    live.create()
-    control.create()
-    return live, control
-
-
-def moved_between(live: Growing, existing: set[int]) -> set[bytes]:
-    """Keys that have been in the changelogs of several of the processors that existed before."""
-    return {key for key, its in live.ever_in().items() if len(its & existing) > 1}
 
 
 def test_partitions_grow_then_processors_and_nothing_moves_between_existing_ones(
@@ -140,11 +110,6 @@ def grown(connection: KafkaConnection, unique: str, tmp_path: Path) -> tuple[Gro
     both(live, control, 8, range(400, 500))
     live.run()
     return live, control
-
-
-def both(live: Growing, control: Growing, known: int, numbers: range) -> None:
-    write(live.connection, live.topic, known, numbers)
-    write(control.connection, control.topic, 2, numbers)
 
 
 def test_processors_are_added_to_a_pipeline_that_writes_more_than_the_acceptable_lag_in_every_run(
@@ -329,27 +294,6 @@ def by_spark(live: Growing, run: str, directory: Path) -> None:
         name = application.application_id
         with submitted(live.connection, directory, job, name, *arguments, path=str(ROOT)) as submission:
             assert submission.result() == 0, submission.text()
-
-
-@contextmanager
-def under_load(connection: KafkaConnection, topics: tuple[str, str]) -> Iterator[list[int]]:
-    """Two producers at work; afterwards, how many records they have sent to each topic."""
-    stop, sent = processes.Event(), [processes.Value("i", 0) for _ in range(2)]
-    at_work = [
-        processes.Process(target=produce, args=(connection, topics, name, stop, count), daemon=True)
-        for name, count in zip("ab", sent, strict=True)
-    ]
-    for process in at_work:
-        process.start()
-    counted: list[int] = []
-    try:
-        yield counted
-    finally:
-        stop.set()
-        for process in at_work:
-            process.join(SECONDS)
-    assert [process.exitcode for process in at_work] == [0, 0]
-    counted += [count.value for count in sent]
 
 
 def test_partitions_and_processors_grow_under_load_while_processes_are_killed(

@@ -120,11 +120,16 @@ def test_a_day_that_was_taken_in_time_stays_when_it_could_not_be_built_any_more(
     assert world.totals(DAYS[1]) == world.expected(DAYS[1])
 
 
-def test_a_day_is_not_taken_before_the_application_has_processed_it(world: SnapshotWorld) -> None:
+def test_a_day_is_not_taken_before_the_application_has_processed_it(
+    world: SnapshotWorld, capsys: pytest.CaptureFixture[str]
+) -> None:
     world.create(orders_of_days(2))
     world.commit(behind=30)
     with pytest.raises(Outage, match="records of that day that it has not processed"):
         world.take(DAYS[0], max_wait_seconds=1)
+    assert f"waiting for {world.application} to process older records, the first in {world.input}-0 at" in (
+        capsys.readouterr().out
+    )
     world.commit(behind=2)
     world.take(DAYS[0], max_wait_seconds=1)
     assert world.totals(DAYS[0]) == world.expected(DAYS[0])

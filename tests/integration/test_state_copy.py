@@ -17,7 +17,8 @@ from kafka_rescale.kafka.task_producer import TaskProducer
 from kafka_rescale.operations.processors import expand_processors
 from kafka_rescale.spark.process_work import expansion_of
 
-from tests.support.growing import INITIAL, T0, Growing, write
+from tests.support.growing import INITIAL, Growing
+from tests.support.growing_load import T0, write
 
 pytestmark = pytest.mark.integration
 DAY_MS = 24 * 3600 * 1000

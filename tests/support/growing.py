@@ -1,4 +1,4 @@
-"""A pipeline that is run, grown and killed: its runs, a process per thread, and the producers of its input."""
+"""A pipeline that is run, grown and killed: its runs, with a process per thread."""
 
 from __future__ import annotations
 
@@ -7,14 +7,11 @@ import os
 import random
 import signal
 import threading
-import time
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Producer
-from kafka_rescale.core.linear_hashing import LinearHashing
 from kafka_rescale.core.pipeline_application import PipelineApplication
 from kafka_rescale.core.pipelines import pipeline_named
 from kafka_rescale.core.processing.processors_record import ProcessorCounts
@@ -37,7 +34,6 @@ from tests.support.killed import SECONDS
 from tests.support.saved_state import saved_rows
 
 INITIAL = 2
-T0 = 1_700_000_000_000
 Job = tuple[Request, Body]
 
 
@@ -67,21 +63,24 @@ class Growing:
 
     @property
     def application(self) -> PipelineApplication:
-        declared = {self.topic: INITIAL} if self.linear else {}
+        return PipelineApplication.model_validate(self.declared)
+
+    @property
+    def declared(self) -> dict[str, Any]:
+        """What its application file says."""
+        linear = {self.topic: INITIAL} if self.linear else {}
         clients = [{"client.id": name, "state.dir": str(self.state_dir / name)} for name in self.clients]
         places = {"clients": clients} if clients else {"state.dir": str(self.state_dir)}
-        return PipelineApplication.model_validate(
-            {
-                "application_id": f"{self.topic}-app",
-                "runtime": "spark",
-                "pipeline": f"tests.support.folding_pipeline:of_{self.topic}",
-                "num.stream.threads": 1 if clients else 2,
-                **places,
-                "linear_hashing": declared,
-                "partition.growth.settle.ms": self.settle_ms,
-                "acceptable.recovery.lag": self.acceptable_lag,
-            }
-        )
+        return {
+            "application_id": f"{self.topic}-app",
+            "runtime": "spark",
+            "pipeline": f"tests.support.folding_pipeline:of_{self.topic}",
+            "num.stream.threads": 1 if clients else 2,
+            **places,
+            "linear_hashing": linear,
+            "partition.growth.settle.ms": self.settle_ms,
+            "acceptable.recovery.lag": self.acceptable_lag,
+        }
 
     @property
     def admin(self) -> ClusterAdmin:
@@ -235,53 +234,3 @@ class Growing:
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "chance": None}
-
-
-def write(connection: KafkaConnection, topic: str, partitions: int, numbers: range) -> None:
-    """Write numbered records of 60 keys, some of each of 8 partitions, as a producer that knows of so many."""
-    # Idempotent: a partition that has no leader yet is tried again, and records in flight must not overtake.
-    producer = Producer(connection.client(**{"linger.ms": 5, "enable.idempotence": True}))
-    hashing = LinearHashing(INITIAL)
-    for number in numbers:
-        key = b"d%d" % (number % 60)
-        at = T0 + 10 * number + (number * 7919) % 3_000
-        producer.produce(topic, b"%d" % number, key, hashing.partition(key, partitions), timestamp=at)
-    assert producer.flush(30) == 0
-
-
-def produce(
-    connection: KafkaConnection,
-    topics: tuple[str, str],
-    name: str,
-    stop: Any,
-    sent: Any,
-    max_age: float = 0.5,
-    per_second: int = 400,
-) -> None:
-    """Write the same records to two topics, until told to stop: times go back and forth, keys recur.
-
-    Keys are placed by linear hashing over the partitions that the producer knows of, which it asks for once in
-    ``max_age`` seconds; what was sent before is acknowledged before it uses new ones (KIP-253).
-    """
-    producer = Producer(connection.client(**{"linger.ms": 5, "enable.idempotence": True}))
-    chance, number, asked = random.Random(name), 0, 0.0
-    hashing, counts = LinearHashing(INITIAL), dict.fromkeys(topics, 0)
-    while not stop.is_set():
-        if time.monotonic() - asked > max_age:
-            for topic in topics:
-                known = len(producer.list_topics(topic, 10).topics[topic].partitions)
-                if known != counts[topic]:
-                    assert producer.flush(30) == 0
-                    counts[topic] = known
-            asked = time.monotonic()
-        for _ in range(20):
-            key, value = b"%s%d" % (name.encode(), chance.randrange(60)), b"%d" % number
-            timestamp = T0 + 10 * number + chance.randrange(-5_000, 5_000) + 10_000
-            for topic in topics:
-                partition = hashing.partition(key, counts[topic])
-                producer.produce(topic, value, key, partition, timestamp=timestamp)
-            number += 1
-        producer.poll(0)
-        time.sleep(20 / per_second)
-    assert producer.flush(30) == 0
-    sent.value = number

@@ -1,4 +1,4 @@
-"""Killing a process with everything it has started."""
+"""Killing processes: one with everything it has started, or those of a command."""
 
 from __future__ import annotations
 
@@ -26,3 +26,23 @@ def kill_session(pid: int) -> None:
     for member in sessions_of(pid):
         with suppress(ProcessLookupError):
             os.kill(member, signal.SIGKILL)
+
+
+def processes_with(*words: str) -> list[int]:
+    """Return the processes whose command line has all the words."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            with suppress(OSError):
+                line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                if all(word in line for word in words):
+                    found.append(int(entry.name))
+    return found
+
+
+def killed(pids: list[int]) -> bool:
+    """SIGKILL them and return whether there was any."""
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    return bool(pids)

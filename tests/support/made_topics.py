@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.transactions import wait_until_complete
 
 from tests.support.small_application import records, topic_configs
 
@@ -28,6 +31,8 @@ def make_topics(client: dict[str, str], name: str) -> None:
                 topic, b"value", record.key, partition=record.partition, timestamp=record.timestamp_ms
             )
     producer.commit_transaction(30)
+    # A commit returns before the markers are written: until then the ends are those before it.
+    wait_until_complete(ClusterAdmin(KafkaConnection(client)), list(topic_configs(name)))
     sources = [f"{name}-orders", f"{name}-customers", f"{name}-by-customer-repartition"]
     commit(client, name, ends(client, sources))
 

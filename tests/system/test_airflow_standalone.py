@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
 from kafka_rescale.core.journal import Captured, Journal, Phase
+from kafka_rescale.core.plan import Plan
 from kafka_rescale.core.planning import build_plan
+from kafka_rescale.core.verification_report import Report
 from kafka_rescale.embedded.airflow_api import AirflowApiError
-from kafka_rescale.embedded.airflow_client import AirflowClient
-from kafka_rescale.embedded.airflow_standalone import AirflowStandalone
-from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.operations.load import topology_of
 
-from tests.support.made_topics import commit, ends, make_topics
-from tests.support.recorded_notices import declared, told
-from tests.support.small_application import KEYS, application, topic_configs, write
-from tests.support.small_application import declared as small
-from tests.support.statsd_server import StatsdServer
+from tests.support.airflow_runs import assert_success
+from tests.support.made_topics import commit, ends
+from tests.support.page_contents import complete
+from tests.support.recorded_notices import told
+from tests.support.small_application import KEYS, application, topic_configs
+from tests.support.standalone_world import (
+    BRIDGED,
+    CHAINED,
+    GATED,
+    NO_SPARK,
+    NOT_SCALED,
+    NOTIFIED,
+    PLAIN,
+    SCALED,
+    SCHEDULED,
+    World,
+    repartitioned,
+    standalone_world,
+)
 
-ROOT = Path(__file__).resolve().parents[2]
-PLAIN, GATED, SCHEDULED, NO_SPARK, BRIDGED = "plain", "gated", "scheduled", "sparkless", "bridged"
-SCALED, NOT_SCALED = "scaled", "not-scaled"
-NOTIFIED = "notified"
 REAL_RUN = {"dry_run": False, "approve_plan": True}
 LIMIT = 300
 CUSTOMERS = f"{BRIDGED}-customers"
@@ -37,63 +42,10 @@ CUSTOMERS = f"{BRIDGED}-customers"
 pytestmark = pytest.mark.system
 
 
-def repartitioned(name: str) -> dict[str, Any]:
-    """What an application file declares whose customers come from producers that can't be held."""
-    customers = {"topic": f"{name}-customers", "policy": "repartitioned", "isolation_level": "read_committed"}
-    return {
-        "inputs": [{"topic": f"{name}-orders", "policy": "unkeyed"}, {**customers, "silent_seconds": 3}],
-        "lifecycle": {
-            **small(name)["lifecycle"],
-            "start": f"true {{application_id}} {{input:{name}-customers}}",
-        },
-    }
-
-
-@dataclass
-class World:
-    """One broker and one Airflow for all tests of this file, each of which has an application of its own."""
-
-    client: dict[str, str]
-    airflow: AirflowClient
-    told: Path
-    stats: StatsdServer
-
-    def control(self, application: str) -> ControlTopic:
-        return ControlTopic(KafkaConnection(self.client), application)
-
-
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    directory = tmp_path_factory.mktemp("world")
-    applications = directory / "applications"
-    applications.mkdir()
-    write(applications, PLAIN)
-    write(applications, GATED)
-    write(applications, SCHEDULED, schedule="@yearly")
-    write(applications, NO_SPARK, spark_conn_id="spark_that_is_missing")
-    write(applications, BRIDGED, **repartitioned(BRIDGED))
-    autoscaling = {"partition.autoscaling.enabled": True, "autoscaling_bounds": {"approval_above": 4}}
-    write(applications, SCALED, **repartitioned(SCALED), **autoscaling)
-    write(applications, NOT_SCALED)
-    told_file = directory / "told.jsonl"
-    write(applications, NOTIFIED, notifications=[declared(told_file)], pause_alert_seconds=1)
-    dags = directory / "dags"
-    shutil.copytree(ROOT / "dags", dags)
-    for probe in ("gate_probe.py", "pause_probe.py"):
-        shutil.copy(ROOT / "tests/support/dags" / probe, dags)
-    with EmbeddedBroker(directory / "broker", heap="512m") as broker, StatsdServer() as stats:
-        client = broker.client_config()
-        for name in (PLAIN, GATED, SCHEDULED, NO_SPARK, BRIDGED, SCALED, NOT_SCALED, NOTIFIED):
-            make_topics(client, name)
-        connections = {
-            "kafka_default": {"conn_type": "kafka", "extra": client},
-            "spark_default": {"conn_type": "spark", "host": "local[1]"},
-        }
-        # The notifier is found beside the tests.
-        path = f"{ROOT / 'plugins'}:{ROOT}"
-        env = {"KAFKA_RESCALE_APPLICATIONS": str(applications), "PYTHONPATH": path, **stats.settings()}
-        with AirflowStandalone(directory / "airflow", dags=dags, connections=connections, env=env) as airflow:
-            yield World(client, airflow.client, told_file, stats)
+    with standalone_world(tmp_path_factory.mktemp("world")) as made:
+        yield made
 
 
 def test_every_dag_is_parsed_without_an_error(world: World) -> None:
@@ -198,11 +150,16 @@ def test_the_gate_waits_in_the_triggerer_until_the_last_partition_has_come(world
     assert world.airflow.wait_for_run(dag, run, timeout=LIMIT) == "success"
 
 
+def planned(name: str, **changes: Any) -> Plan:
+    """The plan of its first expansion, from 4 partitions to 8."""
+    declared = application(name, **changes)
+    counts = dict.fromkeys(topic_configs(name), 4)
+    return build_plan(declared, topology_of(declared), blue=name, generation=2, current=counts, target=8)
+
+
 def test_a_bridge_carries_on_ends_by_itself_and_then_has_nothing_to_do(world: World) -> None:
     """Its DAG runs by its schedule too; whichever run comes first does the work."""
-    declared = application(BRIDGED, **repartitioned(BRIDGED))
-    counts = dict.fromkeys(topic_configs(BRIDGED), 4)
-    plan = build_plan(declared, topology_of(declared), blue=BRIDGED, generation=2, current=counts, target=8)
+    plan = planned(BRIDGED, **repartitioned(BRIDGED))
     admin = ClusterAdmin(KafkaConnection(world.client))
     admin.ensure_topic(f"{CUSTOMERS}-p8", 8, 1, {})
     fence = Captured(committed={CUSTOMERS: dict.fromkeys(range(4), 0)})
@@ -292,6 +249,43 @@ def test_notifiers_are_told_while_a_cutover_hangs_and_when_it_is_rolled_back(wor
     assert wait_for("rolled_back")["run"] == f"rollback_{NOTIFIED}/{rollback}"
     assert "found a rollback" in wait_for("failed")["text"]
     assert world.airflow.wait_for_run(dag, run, timeout=LIMIT) == "failed"
+
+
+def test_a_chain_shows_the_plans_of_its_members_and_changes_nothing(world: World) -> None:
+    member, chain = f"expand_{CHAINED}", "expand_chain_line"
+    world.airflow.pause(member, False)
+    run = world.airflow.trigger(chain, {"target": 8, "dry_run": True})
+    assert_success(world.airflow, chain, run, LIMIT)
+    states = world.airflow.task_states(member, f"{run}__chained")
+    assert {task for task, state in states.items() if state == "success"} == {"preflight", "plan"}
+    assert world.control(CHAINED).read().lease is None
+
+
+def test_a_snapshot_holds_every_key_of_every_store(world: World) -> None:
+    dag = f"snapshot_{CHAINED}"
+    world.airflow.pause(dag, False)
+    world.airflow.wait(lambda: world.airflow.runs(dag), "the run of its schedule", LIMIT)
+    (run,) = world.airflow.runs(dag)
+    assert_success(world.airflow, dag, run, LIMIT)
+    world.airflow.pause(dag)
+    assert world.airflow.xcom(dag, run, "snapshot")["records"] == 4 * len(KEYS)
+
+
+def test_what_verify_has_found_is_accepted_in_the_name_of_whoever_has_triggered_it(world: World) -> None:
+    dag = f"accept_{CHAINED}"
+    refused = world.airflow.trigger(dag, {"findings": ["totals@0123456789ab"], "reason": "none"})
+    assert world.airflow.wait_for_run(dag, refused, timeout=LIMIT) == "failed"
+    assert "no expansion" in world.airflow.log(dag, refused, "accept")
+
+    plan, found = planned(CHAINED), Report.model_validate(complete("orders", passed=False).control.report)
+    report = found.model_copy(update={"plan": plan.fingerprint})
+    control = world.control(CHAINED)
+    control.update(lambda _: {"journal": Journal(plan=plan, phase=Phase.STARTED), "report": report})
+    run = world.airflow.trigger(dag, {"findings": list(report.compared), "reason": "the test says so"})
+    assert_success(world.airflow, dag, run, LIMIT)
+    accepted = control.read().acceptances
+    assert report.concluded(accepted).passed
+    assert {f"({dag}/{run})" in each.by for each in accepted.accepted} == {True}
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 from kafka_rescale.core.journal import Phase
-from kafka_rescale.embedded.airflow_standalone import AirflowStandalone
 from kafka_rescale.embedded.demo import ROOT, Options, await_live, environment
 from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
+
+from tests.support.airflow_runs import assert_success
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]
 EXPAND, FIRST = "expand_flights", "autoscaling__1__to_8"
@@ -40,8 +41,7 @@ def test_growing_an_input_ends_in_a_verified_expansion(tmp_path: Path) -> None:
         ClusterAdmin(connection).grow_topic("flights", 8)
 
         airflow.client.wait(lambda: FIRST in airflow.client.runs(EXPAND), "the growth to be noticed", NOTICED)
-        state = airflow.client.wait_for_run(EXPAND, FIRST, timeout=EXPANDED)
-        assert state == "success", failed(airflow)
+        assert_success(airflow.client, EXPAND, FIRST, EXPANDED)
         control = ControlTopic(connection, "flights").read()
         assert control.journal is not None
         assert control.journal.phase is Phase.COMPLETE
@@ -63,10 +63,3 @@ def scaled(directory: Path) -> Path:
     file = directory / "flights.yaml"
     file.write_text(f"{file.read_text()}\npartition.autoscaling.enabled: true\n")
     return directory
-
-
-def failed(airflow: AirflowStandalone) -> str:
-    """What the tasks that failed have said last."""
-    states = airflow.client.task_states(EXPAND, FIRST)
-    tasks = [task for task, state in states.items() if state == "failed"]
-    return "\n".join(f"{task}:\n{airflow.client.log(EXPAND, FIRST, task)[-3000:]}" for task in tasks)

@@ -5,8 +5,6 @@ Slow: run by `make test-crash`. A run that fails is triggered again, as a person
 
 from __future__ import annotations
 
-import os
-import signal
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -20,30 +18,12 @@ from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
 
+from tests.support.kills import killed, processes_with
+
 pytestmark = [pytest.mark.system, pytest.mark.slow]
 EXPAND = "expand_flights"
 RUNS, RUN_SECONDS = 12, 1500
 Kill = Callable[[str, dict[str, object]], bool]
-
-
-def processes_with(*words: str) -> list[int]:
-    """Return the processes whose command line has all the words."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and int(entry.name) != os.getpid():
-            with suppress(OSError):
-                line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-                if all(word in line for word in words):
-                    found.append(int(entry.name))
-    return found
-
-
-def killed(pids: list[int]) -> bool:
-    """SIGKILL them and return whether there was any."""
-    for pid in pids:
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-    return bool(pids)
 
 
 def kill_worker(task_id: str, task: dict[str, object]) -> bool:

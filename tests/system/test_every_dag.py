@@ -15,6 +15,7 @@ from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
 
+from tests.support.airflow_runs import assert_success
 from tests.support.ordered import NAME, OLD
 from tests.support.ordered_in_place import OrderedInPlace
 
@@ -73,7 +74,7 @@ def expanded(world: World) -> str:
     run_id = airflow.client.trigger(EXPAND, {"dry_run": False, "approve_plan": True, "approve_cutover": True})
     for task in ("approve_plan", "approve_cutover"):
         approve(airflow, EXPAND, run_id, task)
-    assert_success(airflow, EXPAND, run_id)
+    assert_success(airflow.client, EXPAND, run_id, RUN_SECONDS)
     return run_id
 
 
@@ -82,14 +83,6 @@ def approve(airflow: AirflowStandalone, dag_id: str, run_id: str, task: str) -> 
     airflow.client.wait_for_task(dag_id, run_id, task, states={"awaiting_input", "deferred"}, timeout=RUN_SECONDS)
     assert airflow.client.hitl(dag_id, run_id, task)["body"]
     airflow.client.approve(dag_id, run_id, task)
-
-
-def assert_success(airflow: AirflowStandalone, dag_id: str, run_id: str) -> None:
-    """Wait for the end of a run; the logs of failed tasks are the message."""
-    state = airflow.client.wait_for_run(dag_id, run_id, timeout=RUN_SECONDS)
-    states = airflow.client.task_states(dag_id, run_id)
-    failed = [f"{t}:\n{airflow.client.log(dag_id, run_id, t)[-3000:]}" for t, s in states.items() if s == "failed"]
-    assert state == "success", "\n".join(failed)
 
 
 def test_a_run_after_success_is_a_no_op_that_says_so(world: World, expanded: str) -> None:
@@ -141,7 +134,7 @@ def test_an_application_grows_in_place_and_processes_every_record_once_and_in_or
             wait_until(lambda: len(ordered.seen) == len(ordered.sent) > 300, timeout=120, what="every key")
             run_id = airflow.client.trigger(GROW, {"dry_run": False, "approve_cutover": True})
             approve(airflow, GROW, run_id, "approve_cutover")
-            assert_success(airflow, GROW, run_id)
+            assert_success(airflow.client, GROW, run_id, RUN_SECONDS)
             ordered.stop_sending()
             wait_until(lambda: ordered.is_all_seen, timeout=120, what="the last output")
     finally:

@@ -34,6 +34,7 @@ from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.operations.load import load_application, topology_of
 
+from tests.support.airflow_runs import failures
 from tests.support.canary import Watch, key_material, shown_in_files, watching
 from tests.support.live_expansion import FILE, lifecycle_of
 from tests.support.secured import CANARY, binding
@@ -183,9 +184,7 @@ def expanded(world: World) -> Expanded:
 
 def test_with_exactly_the_documented_permissions_it_is_verified(expanded: Expanded) -> None:
     client, run_id = expanded.world.airflow.client, expanded.run_id
-    failed = [t for t, s in client.task_states(EXPAND, run_id).items() if s == "failed"]
-    logs = "\n".join(f"{t}:\n{client.log(EXPAND, run_id, t)[-3000:]}" for t in failed)
-    assert expanded.state == "success", logs
+    assert expanded.state == "success", failures(client, EXPAND, run_id)
     assert expanded.world.issuer.given
     stack = expanded.world.stack
     assert stack.run("status", GREEN) == 0

@@ -16,6 +16,7 @@ from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
 
+from tests.support.airflow_runs import failures
 from tests.support.application_files import write_application
 from tests.support.snapshot_world import FIRST, STORE, SnapshotWorld, orders_of_days
 
@@ -127,4 +128,4 @@ def runs(airflow: AirflowStandalone) -> dict[str, str]:
 
 def _failures(airflow: AirflowStandalone) -> str:
     failed = [run for run, state in runs(airflow).items() if state == "failed"]
-    return "\n".join(airflow.client.log(DAG, run, "snapshot")[-3000:] for run in failed[:1])
+    return "\n".join(failures(airflow.client, DAG, run) for run in failed[:1])

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from kafka_rescale.embedded.airflow_standalone import AirflowStandalone
 
+from tests.support.airflow_runs import assert_success
 from tests.support.live_expansion import live_application
 from tests.support.spark_cluster import spark_cluster
 
@@ -25,9 +26,7 @@ def test_a_live_application_is_expanded_by_the_workers_of_a_cluster(tmp_path: Pa
         with AirflowStandalone(tmp_path / "airflow", connections=connections, env=stack.environment) as airflow:
             client = airflow.client
             run = client.trigger(EXPAND, {"target": 8, "dry_run": False, "approve_cutover": False})
-            state = client.wait_for_run(EXPAND, run, timeout=RUN_SECONDS)
-            failed = [task for task, found in client.task_states(EXPAND, run).items() if found == "failed"]
-            assert state == "success", "\n".join(client.log(EXPAND, run, task)[-3000:] for task in failed)
+            assert_success(client, EXPAND, run, RUN_SECONDS)
         stack.finish_replay()
         stack.await_equal(GREEN)
         assert expansion.state().report["passed"]

@@ -23,6 +23,13 @@ class AirflowApiError(RuntimeError):
         self.status = status
         super().__init__(f"HTTP {status}: {text}")
 
+    @property
+    def is_of_a_locked_database(self) -> bool:
+        """Whether it may pass: what the request had begun was taken back."""
+        if self.status == HTTPStatus.INTERNAL_SERVER_ERROR:
+            return "Database error" in str(self)
+        return self.status == HTTPStatus.SERVICE_UNAVAILABLE
+
 
 class AirflowApi:
     """The API of one Airflow.
@@ -38,7 +45,7 @@ class AirflowApi:
     def request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """Return the JSON answer of one request below ``/api/v2``; a token is fetched when needed.
 
-        A busy SQLite answers 503 and changes nothing, so that is tried again, as is a reading without an answer.
+        A SQLite that is locked changes nothing, so that is tried again, as is a reading without an answer.
 
         :raises AirflowApiError: the answer is an error.
         """
@@ -46,7 +53,7 @@ class AirflowApi:
             try:
                 return self._with_token(method, path, body)
             except AirflowApiError as error:
-                if error.status != HTTPStatus.SERVICE_UNAVAILABLE:
+                if not error.is_of_a_locked_database:
                     raise
             except TimeoutError:
                 if method != "GET":

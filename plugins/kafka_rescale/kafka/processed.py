@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 
 from kafka_rescale.core.errors import Outage
 from kafka_rescale.core.journal import PartitionOffsets
@@ -12,10 +13,17 @@ from kafka_rescale.kafka.range_reader import read_ranges
 from kafka_rescale.kafka.waiting import poll_until
 
 LONGEST_PAUSE = 2.0
+TOLD_EVERY_SECONDS = 20.0
 
 
 def await_processed(
-    connection: KafkaConnection, group: str, topics: Sequence[str], until_ms: int, *, seconds: float
+    connection: KafkaConnection,
+    group: str,
+    topics: Sequence[str],
+    until_ms: int,
+    *,
+    seconds: float,
+    tell: Callable[[str], None],
 ) -> None:
     """Return when nothing older than ``until_ms`` waits in these topics.
 
@@ -25,13 +33,14 @@ def await_processed(
     :param group: ``application.id`` of the generation that reads them.
     :param topics: the most upstream first.
     :param seconds: how long to wait in all; nothing is asked if it is 0.
+    :param tell: is told what is waited for, now and then.
     :raises Outage: older records still wait.
     """
     if not seconds:
         return
     admin = ClusterAdmin(connection)
     for topic in topics:
-        _await_topic(connection, admin, group, topic, until_ms, seconds)
+        _await_topic(connection, admin, group, topic, until_ms, seconds, tell)
 
 
 def left_over(connection: KafkaConnection, stopped_at: PartitionOffsets, until_ms: int) -> list[str]:
@@ -49,24 +58,38 @@ def left_over(connection: KafkaConnection, stopped_at: PartitionOffsets, until_m
 
 
 def _await_topic(
-    connection: KafkaConnection, admin: ClusterAdmin, group: str, topic: str, until_ms: int, seconds: float
+    connection: KafkaConnection,
+    admin: ClusterAdmin,
+    group: str,
+    topic: str,
+    until_ms: int,
+    seconds: float,
+    tell: Callable[[str], None],
 ) -> None:
     ends = admin.end_offsets([topic]).get(topic, {})
     begins = admin.begin_offsets([topic]).get(topic, {})
     waiting: dict[int, int] = {}
+    told_at = -TOLD_EVERY_SECONDS
+
+    def first() -> str:
+        partition, offset = next(iter(waiting.items()))
+        return f"{topic}-{partition} at {offset}"
 
     def processed() -> bool:
         committed = admin.committed(group, {topic: len(ends)}).get(topic, {})
         ranges = {p: (max(committed.get(p, 0), begins.get(p, 0)), end) for p, end in ends.items()}
         waiting.clear()
         waiting.update(_older(connection, topic, {p: r for p, r in ranges.items() if r[0] < r[1]}, until_ms))
+        nonlocal told_at
+        if waiting and time.monotonic() - told_at >= TOLD_EVERY_SECONDS:
+            told_at = time.monotonic()
+            tell(f"waiting for {group} to process older records, the first in {first()}: {seconds:.0f} s at most")
         return not waiting
 
     def outage() -> Outage:
-        partition, offset = next(iter(waiting.items()))
         return Outage(
             f"application {group}",
-            found=f"records of that day that it has not processed, the first in {topic}-{partition} at {offset}",
+            found=f"records of that day that it has not processed, the first in {first()}",
             expected="everything of the day to be processed before its snapshot is taken",
             remedy="See that it runs and its lag falls; the task is tried again, for `max_wait_seconds`.",
         )

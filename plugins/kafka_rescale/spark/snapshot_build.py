@@ -91,7 +91,9 @@ class SnapshotBuild:
         if source.is_running:
             inputs = [source.inputs.get(i, i) for i in request.inputs]
             topics = [*inputs, *(names.repartition(t) for t in request.repartitions)]
-            await_processed(connection, source.generation, topics, until_ms, seconds=request.max_wait_seconds)
+            await_processed(
+                connection, source.generation, topics, until_ms, seconds=request.max_wait_seconds, tell=say
+            )
         elif left := left_over(connection, source.stopped_at, until_ms):
             raise left_unprocessed(request, source, left, self.known)
 

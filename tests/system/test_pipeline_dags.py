@@ -1,0 +1,172 @@
+"""A pipeline's DAGs on a real Airflow with Spark: it grows under load, threads and clients come and go."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from kafka_rescale.core.processing.record import Processing
+from kafka_rescale.embedded.airflow_standalone import AirflowStandalone
+from kafka_rescale.embedded.broker import EmbeddedBroker
+from kafka_rescale.embedded.processes import wait_until
+from kafka_rescale.kafka.connection import KafkaConnection
+
+from tests.support.airflow_runs import assert_success
+from tests.support.growing import Growing
+from tests.support.growing_control import both, live_and_control, moved_between, same_results
+from tests.support.growing_load import T0, under_load
+from tests.support.kills import killed, processes_with
+
+pytestmark = pytest.mark.system
+
+ROOT = Path(__file__).resolve().parents[2]
+RUN_SECONDS = 600
+EAST, WEST = "east", "west"
+AGAIN = "moves-again"
+
+
+@dataclass
+class World:
+    """A pipeline on two clients, one that never grows, and an Airflow that runs the first.
+
+    :param control: gets the same input, and is run by the test itself.
+    """
+
+    live: Growing
+    control: Growing
+    airflow: AirflowStandalone
+
+    @property
+    def dag(self) -> str:
+        return f"process_{self.live.application.application_id}"
+
+    def run(self, **params: Any) -> str:
+        """One whole run; return its id."""
+        run_id = self.airflow.client.trigger(self.dag, params)
+        assert_success(self.airflow.client, self.dag, run_id, RUN_SECONDS)
+        return run_id
+
+    @property
+    def processing(self) -> Processing:
+        """Who had what in the last run."""
+        found = self.live.control.read().processing
+        assert found is not None
+        return found
+
+    @property
+    def threads(self) -> set[str]:
+        """The names of the stream threads."""
+        return {thread.name for thread in self.processing.threads}
+
+    def assert_same_results(self) -> None:
+        """Whatever has come in since, the live one has made of it what the other makes of it."""
+        self.run()
+        self.control.run()
+        same_results(self.live, self.control, processors=self.live.counts.count)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    directory = tmp_path_factory.mktemp("pipeline")
+    with EmbeddedBroker(directory / "broker", heap="512m") as broker:
+        connection = KafkaConnection(broker.client_config())
+        live, control = live_and_control(
+            connection, "moves", directory, clients=(EAST, WEST), acceptable_lag=10_000, settle_ms=5_000
+        )
+        live.admin.ensure_topic(AGAIN, 2, 1, {"retention.ms": "-1"})
+        declared = live.declared | {
+            "num.standby.replicas": 1,
+            "backfill": {"outputs": {f"{live.topic}-folded": AGAIN}},
+        }
+        applications = directory / "applications"
+        applications.mkdir()
+        (applications / "moves.yaml").write_text(yaml.safe_dump(declared, sort_keys=False))
+        connections = {
+            "kafka_default": {"conn_type": "kafka", "extra": dict(connection.config)},
+            "spark_default": {"conn_type": "spark", "host": "local[1]"},
+        }
+        # The pipeline is found beside the tests.
+        path = f"{ROOT / 'plugins'}:{ROOT}"
+        env = {"KAFKA_RESCALE_APPLICATIONS": str(applications), "PYTHONPATH": path}
+        with AirflowStandalone(directory / "airflow", connections=connections, env=env) as airflow:
+            yield World(live, control, airflow)
+
+
+def kill_drivers(run_id: str) -> None:
+    """SIGKILL those of a run as soon as there is one."""
+    wait_until(
+        lambda: killed(processes_with("spark_jobs/process.py", run_id)), timeout=RUN_SECONDS, what="a driver"
+    )
+
+
+def test_partitions_and_processors_grow_under_load_and_a_driver_is_killed(world: World) -> None:
+    live, client = world.live, world.airflow.client
+    with under_load(live.connection, (live.topic, world.control.topic), per_second=100) as sent:
+        world.run()
+        assert set(live.owners().values()) == {EAST, WEST}
+        live.admin.grow_topic(live.topic, 8)
+        world.run(expand_processors=4)
+        assert (live.counts.initial, live.counts.count, live.counts.expanding_to) == (2, 2, 4)
+        run_id = client.trigger(world.dag)
+        kill_drivers(run_id)
+        assert_success(client, world.dag, run_id, RUN_SECONDS)
+        for _ in range(5):
+            if live.counts.count == 4:
+                break
+            world.run()
+    assert (live.counts.initial, live.counts.count, live.counts.expanding_to) == (2, 4, 0)
+    assert sum(each.failed_stream_threads for each in world.processing.clients) >= 1
+    world.assert_same_results()
+    assert sum(map(len, world.control.outputs().values())) == sum(sent) > 1_000
+    assert moved_between(live, {0, 1}) == set()
+
+
+def test_standbys_are_kept_warm_and_take_over_when_a_client_is_lost(world: World) -> None:
+    live, client = world.live, world.airflow.client
+    keep_warm = f"keep_warm_{live.application.application_id}"
+    run_id = client.trigger(keep_warm)
+    assert_success(client, keep_warm, run_id, RUN_SECONDS)
+    client.pause(keep_warm)
+    for task, owner in live.owners().items():
+        standby = EAST if owner == WEST else WEST
+        number = int(task.removeprefix("0_"))
+        assert live.saved(standby, number) == live.state()[number]
+
+    shutil.rmtree(live.state_dir / EAST)
+    both(live, world.control, 8, range(200))
+    world.assert_same_results()
+    assert set(live.owners().values()) == {WEST}
+    run, results = world.processing.run, live.control.read().results.values()
+    said = [result.detail for result in results if result.run == run]
+    assert said
+    assert all(" 0 restored" in each for each in said), said
+
+
+def test_a_thread_is_added_and_removed_by_the_form(world: World) -> None:
+    before = world.threads
+    world.run(add_stream_thread=WEST)
+    (added,) = world.threads - before
+    assert added.startswith(f"{WEST}-StreamThread-")
+    both(world.live, world.control, 8, range(200, 300))
+    world.assert_same_results()
+    world.run(remove_stream_thread=WEST)
+    assert len(world.threads) == len(before)
+    both(world.live, world.control, 8, range(300, 400))
+    world.assert_same_results()
+
+
+def test_a_past_interval_is_processed_once_more_and_nothing_else_is_touched(world: World) -> None:
+    live = world.live
+    outputs, state = live.outputs(), live.state()
+    start, end = (datetime.fromtimestamp((T0 + ms) / 1_000, UTC) for ms in (2_000, 8_000))
+    world.run(interval_start=start.isoformat(), interval_end=end.isoformat())
+    again = [m for its in live.outputs("again").values() for m in its]
+    assert again
+    assert all(start.timestamp() <= timestamp / 1_000 < end.timestamp() for _, timestamp, _ in again)
+    assert (live.outputs(), live.state()) == (outputs, state)
