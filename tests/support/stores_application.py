@@ -162,8 +162,8 @@ class StoresApplication:
                 for p, end in partitions.items()
             )
 
-        # The ends are asked for first, so each look proves only that what the looks before have proven to be processed
-        # has been handed on: a record may be between two topics while both look processed.
+        # A record may be between two topics while both look processed. The ends are asked for first, so each look
+        # proves one more step of a record's way.
         for _ in range(len(topology.subtopologies) + 1):
             wait_until(done, seconds=seconds, what=f"{application_id} to process its input", remedy="See its log.")
             time.sleep(0.5)
