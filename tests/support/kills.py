@@ -23,9 +23,7 @@ def sessions_of(pid: int) -> list[int]:
 
 def kill_session(pid: int) -> None:
     """SIGKILL all of them, as the end of a machine does."""
-    for member in sessions_of(pid):
-        with suppress(ProcessLookupError):
-            os.kill(member, signal.SIGKILL)
+    killed(sessions_of(pid))
 
 
 def processes_with(*words: str) -> list[int]:

@@ -15,7 +15,7 @@ from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.operations.load import topology_of
 
-from tests.support.airflow_runs import assert_success
+from tests.support.airflow_runs import assert_success, failures
 from tests.support.made_topics import commit, ends
 from tests.support.page_contents import complete
 from tests.support.recorded_notices import told
@@ -275,7 +275,7 @@ def test_what_verify_has_found_is_accepted_in_the_name_of_whoever_has_triggered_
     dag = f"accept_{CHAINED}"
     refused = world.airflow.trigger(dag, {"findings": ["totals@0123456789ab"], "reason": "none"})
     assert world.airflow.wait_for_run(dag, refused, timeout=LIMIT) == "failed"
-    assert "no expansion" in world.airflow.log(dag, refused, "accept")
+    assert "no expansion" in failures(world.airflow, dag, refused)
 
     plan, found = planned(CHAINED), Report.model_validate(complete("orders", passed=False).control.report)
     report = found.model_copy(update={"plan": plan.fingerprint})

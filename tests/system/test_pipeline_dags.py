@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from kafka_rescale.core.processing.record import Processing
 from kafka_rescale.embedded.airflow_standalone import AirflowStandalone
 from kafka_rescale.embedded.broker import EmbeddedBroker
@@ -22,6 +21,7 @@ from tests.support.growing import Growing
 from tests.support.growing_control import both, live_and_control, moved_between, same_results
 from tests.support.growing_load import T0, under_load
 from tests.support.kills import killed, processes_with
+from tests.support.words_pipeline import write_pipeline
 
 pytestmark = pytest.mark.system
 
@@ -85,8 +85,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             "backfill": {"outputs": {f"{live.topic}-folded": AGAIN}},
         }
         applications = directory / "applications"
-        applications.mkdir()
-        (applications / "moves.yaml").write_text(yaml.safe_dump(declared, sort_keys=False))
+        write_pipeline(applications, **{"state.dir": None}, **declared)
         connections = {
             "kafka_default": {"conn_type": "kafka", "extra": dict(connection.config)},
             "spark_default": {"conn_type": "spark", "host": "local[1]"},

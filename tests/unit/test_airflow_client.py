@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from kafka_rescale.embedded.airflow_api import TRIES, AirflowApi, AirflowApiError
 from kafka_rescale.embedded.airflow_client import AirflowClient
 
 
@@ -36,3 +37,41 @@ def test_a_dag_whose_file_is_parsed_after_others_is_triggered_then() -> None:
 def test_a_dag_that_never_appears_is_named() -> None:
     with pytest.raises(TimeoutError, match="DAG expand_stop to be parsed"):
         ParsesLate("expand_shop").await_dag("expand_stop", timeout=0.01)
+
+
+class AnswersLate(AirflowApi):
+    """An API that answers some requests with an error before it answers."""
+
+    def __init__(self, error: AirflowApiError, times: int) -> None:
+        super().__init__("http://nobody", token="t")
+        self._error, self._left = error, times
+        self.asked = 0
+
+    def send(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        self.asked += 1
+        if self.asked <= self._left:
+            raise self._error
+        return "answer"
+
+
+LOCKED = [
+    AirflowApiError(503, "database is locked"),
+    AirflowApiError(500, '{"detail":{"reason":"Database error","statement":"hidden"}}'),
+]
+
+
+@pytest.mark.parametrize("error", LOCKED, ids=lambda error: str(error.status))
+def test_a_locked_database_is_asked_again_but_not_for_ever(error: AirflowApiError) -> None:
+    assert AnswersLate(error, TRIES - 1).request("POST", "/dags/expand_shop/dagRuns") == "answer"
+    locked = AnswersLate(error, TRIES)
+    with pytest.raises(AirflowApiError):
+        locked.request("POST", "/dags/expand_shop/dagRuns")
+    assert locked.asked == TRIES
+
+
+@pytest.mark.parametrize("error", [AirflowApiError(500, "Internal Server Error"), AirflowApiError(409, "exists")])
+def test_any_other_error_is_not_asked_again(error: AirflowApiError) -> None:
+    refused = AnswersLate(error, TRIES)
+    with pytest.raises(AirflowApiError):
+        refused.request("POST", "/dags/expand_shop/dagRuns")
+    assert refused.asked == 1

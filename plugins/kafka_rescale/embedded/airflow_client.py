@@ -91,8 +91,11 @@ class AirflowClient(AirflowApi):
 
     def task_states(self, dag_id: str, run_id: str) -> dict[str, str | None]:
         """Return the state of every task of a run; None before it is scheduled."""
-        tasks = self.request("GET", f"{_run(dag_id, run_id)}/taskInstances?limit=500")["task_instances"]
-        return {task["task_id"]: task["state"] for task in tasks}
+        return {task["task_id"]: task["state"] for task in self.tasks(dag_id, run_id)}
+
+    def tasks(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
+        """Return everything about every task instance of a run, each of a mapped task's among them."""
+        return list(self.request("GET", f"{_run(dag_id, run_id)}/taskInstances?limit=500")["task_instances"])
 
     def task(self, dag_id: str, run_id: str, task_id: str) -> dict[str, Any]:
         """Return everything about a task instance, its ``try_number`` and rendered fields among it."""
@@ -103,10 +106,13 @@ class AirflowClient(AirflowApi):
         path = f"{_run(dag_id, run_id)}/taskInstances/{task_id}/xcomEntries/{key}?deserialize=true"
         return self.request("GET", path)["value"]
 
-    def log(self, dag_id: str, run_id: str, task_id: str, try_number: int | None = None) -> str:
-        """Return the log of a try, the last one by default."""
+    def log(
+        self, dag_id: str, run_id: str, task_id: str, try_number: int | None = None, map_index: int = -1
+    ) -> str:
+        """Return the log of a try, the last one by default; of a mapped task both numbers have to be named."""
         number = try_number or self.task(dag_id, run_id, task_id)["try_number"]
-        path = f"{_run(dag_id, run_id)}/taskInstances/{task_id}/logs/{number}?full_content=true"
+        query = f"full_content=true&map_index={map_index}"
+        path = f"{_run(dag_id, run_id)}/taskInstances/{task_id}/logs/{number}?{query}"
         entries = self.request("GET", path)["content"]
         return "\n".join(e if isinstance(e, str) else json.dumps(e) for e in entries)
 

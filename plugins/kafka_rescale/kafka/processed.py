@@ -76,11 +76,11 @@ def _await_topic(
         return f"{topic}-{partition} at {offset}"
 
     def processed() -> bool:
+        nonlocal told_at
         committed = admin.committed(group, {topic: len(ends)}).get(topic, {})
         ranges = {p: (max(committed.get(p, 0), begins.get(p, 0)), end) for p, end in ends.items()}
         waiting.clear()
         waiting.update(_older(connection, topic, {p: r for p, r in ranges.items() if r[0] < r[1]}, until_ms))
-        nonlocal told_at
         if waiting and time.monotonic() - told_at >= TOLD_EVERY_SECONDS:
             told_at = time.monotonic()
             tell(f"waiting for {group} to process older records, the first in {first()}: {seconds:.0f} s at most")
