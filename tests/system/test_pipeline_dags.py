@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -163,9 +164,13 @@ def test_a_thread_is_added_and_removed_by_the_form(world: World) -> None:
 def test_a_past_interval_is_processed_once_more_and_nothing_else_is_touched(world: World) -> None:
     live = world.live
     outputs, state = live.outputs(), live.state()
-    start, end = (datetime.fromtimestamp((T0 + ms) / 1_000, UTC) for ms in (2_000, 8_000))
-    world.run(interval_start=start.isoformat(), interval_end=end.isoformat())
-    again = [m for its in live.outputs("again").values() for m in its]
-    assert again
-    assert all(start.timestamp() <= timestamp / 1_000 < end.timestamp() for _, timestamp, _ in again)
+    start, end = T0 + 2_000, T0 + 8_000
+    interval_start, interval_end = (datetime.fromtimestamp(ms / 1_000, UTC).isoformat() for ms in (start, end))
+    world.run(interval_start=interval_start, interval_end=interval_end)
+    again = live.outputs("again")
+    assert all(start <= timestamp < end for results in again.values() for _, timestamp, _ in results)
+    # One result for each record of the interval.
+    within = Counter(m.key() for m in live.records(live.topic) if start <= m.timestamp()[1] < end)
+    assert within
+    assert {key: len(results) for key, results in again.items()} == within
     assert (live.outputs(), live.state()) == (outputs, state)
