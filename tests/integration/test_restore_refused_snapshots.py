@@ -7,13 +7,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.log_batches import log_batches
 from kafka_rescale.spark.snapshot_seed import candidates_for
 
 from tests.integration.copy_helpers import read
 from tests.integration.seeded_restore import Restored, SeededRestore
 from tests.support.changelogs import trim
-from tests.support.snapshot_world import FIRST, PARTITIONS, STORE, SnapshotWorld, orders_of_days
+from tests.support.snapshot_world import FIRST, HOUR_MS, PARTITIONS, STORE, Order, SnapshotWorld, orders_of_days
 
 pytestmark = pytest.mark.integration
 
@@ -128,6 +130,34 @@ def test_a_snapshot_is_not_used_where_the_log_behind_it_is_not_whole(
     assert (done.seeded, done.tail) == (0, sum(map(len, read(restore.connection, source).values())))
     assert len(done.refused) == PARTITIONS
     assert all("were removed" in line for line in done.refused)
+
+
+def test_a_snapshot_is_not_used_where_deletions_behind_it_may_go_at_any_time(
+    client: dict[str, str], unique: str, tmp_path: Path
+) -> None:
+    """Log cleaning has seen them once, and found nothing to remove behind the snapshot's position."""
+    world = SnapshotWorld(client, unique, tmp_path / "snapshots")
+    world.create(orders_of_days(1), segment_ms="60000", min_cleanable_dirty_ratio="0.001")
+    world.take(FIRST)
+    names = sorted({order.customer for order in world.orders})
+    world.go_on([Order(name, None, FIRST.end_ms + n) for n, name in enumerate(names)])
+    # The broker closes a segment at the first record that is a minute younger.
+    world.go_on([Order(f"new-{n}", 1, FIRST.end_ms + HOUR_MS + n) for n in range(20)])
+    restore = SeededRestore.of(world)
+    admin, source = ClusterAdmin(restore.connection), restore.move.source
+    ends = admin.end_offsets([source])[source]
+    admin.alter_configs(source, {"min.compaction.lag.ms": "0"})
+
+    def seen_by_the_cleaner() -> bool:
+        logs = [log_batches(restore.connection, source, p, 0, end) for p, end in ends.items()]
+        return all(any(batch.has_delete_horizon for batch in log) for log in logs)
+
+    wait_until(seen_by_the_cleaner, timeout=120, what="the log cleaner")
+    done = restore.run()
+    assert done.seeded == 0
+    assert len(done.refused) == PARTITIONS
+    assert all("may be removed at any time" in line for line in done.refused)
+    restore.assert_equal_to_a_full_copy()
 
 
 def test_of_a_log_that_holds_more_than_its_last_records_there_is_none(

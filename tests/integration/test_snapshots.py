@@ -7,14 +7,17 @@ from pathlib import Path
 import pytest
 from kafka_rescale.core.control_records import Generations, PastGeneration
 from kafka_rescale.core.errors import InvalidInput, Outage, Refused
+from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.core.snapshot_day import DAY_MS, SnapshotDay
 from kafka_rescale.embedded.processes import wait_until
+from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.kafka.log_batches import log_batches
 from kafka_rescale.spark import snapshot_files
 
-from tests.support.changelogs import log_range, record_count, trim
+from tests.support.changelogs import Record, log_range, record_count, trim, write_log
 from tests.support.snapshot_world import FIRST, STORE, SnapshotWorld, orders_of_days
+from tests.unit.test_repartitioned import STOP, plan
 
 pytestmark = pytest.mark.integration
 
@@ -135,6 +138,29 @@ def test_a_day_is_not_taken_before_the_application_has_processed_it(
     assert world.totals(DAYS[0]) == world.expected(DAYS[0])
 
 
+def test_a_day_is_not_taken_before_a_bridge_has_carried_on_what_belongs_to_it(world: SnapshotWorld) -> None:
+    world.create(orders_of_days(2))
+    old = f"{world.application}-old"
+    inputs = [{"topic": old, "policy": "repartitioned", "isolation_level": "read_committed"}]
+    start = f"true {{application_id}} {{input:{old}}}"
+    lifecycle = {"type": "shell", "start": start, "stop": STOP, "status": STOP}
+    of = [{"sources": [old], "stores": ["last"], "sinks": ["totals"]}]
+    declared = plan(1, 2, application_id=world.application, inputs=inputs, lifecycle=lifecycle, subtopologies=of)
+    planned = declared.model_copy(update={"green": world.application})
+    late = Record(b"customer-1", b"1", DAYS[0].end_ms - 1)
+    write_log(world.client, old, 1, [(0, late)], config={"retention.ms": "-1"})
+    connection = world.job(DAYS[0]).connection
+    control = ControlTopic(connection, world.application)
+    running = Generations(running=world.application, generation=1, since_ms=1)
+    journal = Journal(plan=planned, phase=Phase.COMPLETE, pause_started_ms=1)
+    control.update(lambda _: {"generations": running, "journal": journal})
+    with pytest.raises(Outage, match=rf"group {planned.bridge_group}: found records .* the first in {old}-0 at 0"):
+        world.take(DAYS[0], max_wait_seconds=1)
+    ClusterAdmin(connection).commit(planned.bridge_group, {old: {0: 1}})
+    world.take(DAYS[0], max_wait_seconds=1)
+    assert world.totals(DAYS[0]) == world.expected(DAYS[0])
+
+
 def test_a_day_that_is_not_over_is_refused(world: SnapshotWorld) -> None:
     world.create(orders_of_days(1))
     with pytest.raises(InvalidInput, match="a day that is not over"):
@@ -187,7 +213,7 @@ def test_batches_show_what_clients_do_not(world: SnapshotWorld) -> None:
 
 
 def _keep_everything(world: SnapshotWorld) -> None:
-    from kafka_rescale.kafka.admin import ClusterAdmin
-
     admin = ClusterAdmin(world.job(DAYS[0]).connection)
-    admin.alter_configs(world.changelog, {"min.compaction.lag.ms": str(2**62)})
+    # All later days are in one segment, the newest: so nothing of them can have been cleaned.
+    keep = {"min.compaction.lag.ms": str(2**62), "segment.ms": str(2**62)}
+    admin.alter_configs(world.changelog, keep)

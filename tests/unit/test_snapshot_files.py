@@ -128,6 +128,14 @@ class TestRows:
         assert plain.same_rows(STORE)
         assert not plain.same_rows(STORE.model_copy(update={"store_type": "window"}))
 
+    def test_a_window_size_that_is_declared_later_closes_earlier_windows_too(self) -> None:
+        plain = StoreRequest(name="w", store_type="timestamped-window")
+        sized = plain.model_copy(update={"window_size_ms": 1_000})
+        key = b"k" + struct.pack(">qi", 5_000, 0)
+        base = decoded(table_of([Entry(key, b"v", AT_MS, 0)], 0, plain), sized)
+        (row,) = state_after(base, Tail(self.RULE), 0, sized).to_pylist()
+        assert row["window_end"].timestamp() * 1000 == 6_000
+
     def test_bytes_that_do_not_fit_name_their_place(self) -> None:
         with pytest.raises(UnsafeState, match=r"store totals, partition 3, offset 4.*long can't read: 1 bytes"):
             table_of([Entry(b"a", b"x", AT_MS, 4)], 3, STORE)
@@ -167,10 +175,23 @@ class TestBase:
 
     def test_offsets_of_another_topic_or_grace_mean_something_else(self) -> None:
         manifest = self.day(0, 1)
-        assert manifest.describes(manifest.topic, "x", STORE, 0)
-        assert not manifest.describes(manifest.topic, "made anew", STORE, 0)
-        assert not manifest.describes("orders-app-g3-totals-changelog", "x", STORE, 0)
-        assert not manifest.describes(manifest.topic, "x", STORE, 1)
+        rule = SnapshotRule(0)
+        assert manifest.describes(manifest.topic, "x", STORE, rule)
+        assert not manifest.describes(manifest.topic, "made anew", STORE, rule)
+        assert not manifest.describes("orders-app-g3-totals-changelog", "x", STORE, rule)
+        assert not manifest.describes(manifest.topic, "x", STORE, SnapshotRule(0, grace_ms=1))
+
+    @pytest.mark.parametrize("name", ["kept_ms", "versions_ms"])
+    @pytest.mark.parametrize(
+        ("then", "now", "has_all"),
+        [(None, None, True), (10, 10, True), (10, 5, True), (None, 5, True), (5, 10, False), (5, None, False)],
+    )
+    def test_a_day_with_less_history_than_is_wanted_now_is_no_base(
+        self, name: str, then: int | None, now: int | None, has_all: bool
+    ) -> None:
+        manifest = self.day(0, 1).model_copy(update={name: then})
+        rule = replace(SnapshotRule(0), **{name: now})
+        assert manifest.describes(manifest.topic, "x", STORE, rule) is has_all
 
 
 class TestDay:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.control_records import ControlState, Generations
 from kafka_rescale.core.errors import InvalidApplication, InvalidInput, Refused
 from kafka_rescale.core.generations import promoted_generations
@@ -17,6 +18,7 @@ from kafka_rescale.operations.load import load_application, topology_of
 
 from tests.support.application_files import write_application
 from tests.support.plans import in_place_plan
+from tests.unit.test_repartitioned import plan as repartitioned_plan
 
 NAME = "orders-app"
 DAY = SnapshotDay.named("2026-01-05")
@@ -74,6 +76,24 @@ class TestGeneration:
             source_at(ControlState(generations=Generations(running="x", generation=4)), NAME, DAY)
 
 
+class TestBridged:
+    def test_what_a_bridge_carries_on_to_the_running_one_is_known(self) -> None:
+        plan = repartitioned_plan(4, 8)
+        running = Generations(running=plan.green, generation=2, since_ms=1, inputs={"orders": "orders-p8"})
+        journal = Journal(plan=plan, phase=Phase.STARTED, pause_started_ms=1)
+        source = source_at(ControlState(generations=running, journal=journal), NAME, DAY)
+        assert (source.bridged, source.bridge_group) == (("orders",), plan.bridge_group)
+        # Another expansion has begun: it only could because the bridge of the one before had ended.
+        later = journal.model_copy(update={"plan": plan.model_copy(update={"green": "ordered-g3"})})
+        assert source_at(ControlState(generations=running, journal=later), NAME, DAY).bridged == ()
+
+    def test_there_is_none_without_such_an_input(self) -> None:
+        plan = in_place_plan(4, 8)
+        running = Generations(running=plan.green, generation=2, since_ms=1)
+        state = ControlState(generations=running, journal=Journal(plan=plan, phase=Phase.COMPLETE))
+        assert source_at(state, NAME, DAY).bridged == ()
+
+
 class TestRequest:
     def test_it_carries_what_the_job_needs_and_nothing_of_the_lifecycle(self, tmp_path: Path) -> None:
         request = self.request(
@@ -89,6 +109,14 @@ class TestRequest:
     def test_a_prefix_of_the_users_is_part_of_the_names(self, tmp_path: Path) -> None:
         request = self.request(tmp_path, {"location": "/s"}).model_copy(update={"internal_topic_prefix": "shared"})
         assert request.names(f"{NAME}-g2").changelog("x") == "shared-g2-x-changelog"
+
+    def test_who_says_since_when_changelogs_keep_their_records_has_more_days(self, tmp_path: Path) -> None:
+        now_ms, hours = DAY.end_ms + 100 * HOUR_MS, str(48 * HOUR_MS)
+        changelog = TopicDescription("c", 1, 1, configs={"min.compaction.lag.ms": hours})
+        assert self.request(tmp_path, {"location": "/s"}).lagging_ms(changelog, now_ms) is None
+        request = self.request(tmp_path, {"location": "/s", "compaction_lag_since": str(DAY)})
+        assert request.lagging_ms(changelog, now_ms) == now_ms - 48 * HOUR_MS
+        assert request.lagging_ms(changelog, DAY.end_ms) == DAY.minus(1).end_ms
 
     def test_a_file_without_the_section_is_refused(self, tmp_path: Path) -> None:
         application = load_application(write_application(tmp_path))

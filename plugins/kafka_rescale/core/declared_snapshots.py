@@ -46,6 +46,8 @@ class Snapshots(Strict):
     :param grace_minutes: by how much records of one changelog partition may be out of order.
     :param keep_days: days older than this, counted from the newest, are deleted; by default none.
     :param catchup: whether the days since ``start_date`` are made up for when the DAG is switched on.
+    :param compaction_lag_since: day (UTC) since whose beginning the changelogs have had no shorter
+        `min.compaction.lag.ms` than now: more days can be told exactly then.
     :param max_wait_seconds: for the application to have processed what its inputs held at the end of the day.
     """
 
@@ -55,6 +57,7 @@ class Snapshots(Strict):
     keep_days: int | None = Field(default=None, ge=1)
     catchup: bool = False
     start_date: date | None = None
+    compaction_lag_since: date | None = None
     max_wait_seconds: int = Field(default=600, ge=0)
 
     @field_validator("location")

@@ -16,8 +16,10 @@ from kafka_rescale.core.errors import UnsafeState
 # baseOffset, batchLength, partitionLeaderEpoch, magic, crc, attributes, lastOffsetDelta, baseTimestamp,
 # maxTimestamp, producerId, producerEpoch, baseSequence, recordsCount
 _HEADER = struct.Struct(">qiibIhiqqqhii")
+_LENGTH = struct.Struct(">8xi")
 _LENGTH_COUNTS_FROM = 12
 _CONTROL = 0x20
+_DELETE_HORIZON = 0x40
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,9 @@ class Batch:
 
     :param last: offset of its last record, whether or not that is still there.
     :param records: how many are in it.
+    :param has_delete_horizon: log cleaning has set the moment from which on it removes the batch's tombstones
+        (KIP-534).
+    :param opens_segment: whether it is the first of its log segment that is left.
     """
 
     first: int
@@ -33,6 +38,8 @@ class Batch:
     records: int
     max_timestamp_ms: int
     is_control: bool = False
+    has_delete_horizon: bool = False
+    opens_segment: bool = False
 
     @property
     def is_whole(self) -> bool:
@@ -57,5 +64,18 @@ def batches_of(data: bytes) -> Iterator[Batch]:
             )
         if at + _LENGTH_COUNTS_FROM + length > len(data):
             return
-        yield Batch(first, first + delta, count, newest, bool(attributes & _CONTROL))
+        is_control, has_horizon = bool(attributes & _CONTROL), bool(attributes & _DELETE_HORIZON)
+        yield Batch(first, first + delta, count, newest, is_control, has_horizon)
         at += _LENGTH_COUNTS_FROM + length
+
+
+def ends_within_batch(data: bytes) -> bool:
+    """Return whether the last batch of an answer is cut off.
+
+    Brokers answer a fetch from one log segment, up to the size asked for. So an answer without a cut has come to
+    the end of the segment, or of the log.
+    """
+    at = 0
+    while at + _LENGTH_COUNTS_FROM <= len(data):
+        at += _LENGTH_COUNTS_FROM + int(_LENGTH.unpack_from(data, at)[0])
+    return at != len(data)

@@ -1,9 +1,12 @@
 """Whether a log still has what a state of the past needs, and if not, from when on it does.
 
-Log cleaning keeps only the last record of a key among those that it has looked at: all before some offset, which
-brokers don't tell. A state as of an earlier moment may need one that is gone. The first key whose earlier record
-is still there when it comes again bounds that offset from above. What was removed is in order with what is left,
-within the grace of the snapshots; so it is older than the newest record up to there, plus the grace.
+Log cleaning removes a record once its key comes again in what a pass looks at; a state as of a moment between the
+two may need one that is gone. How far a pass has looked is told by nobody, and not by what is left either: it
+replaces group by group of segments, and while it is at work, or after it was cut short, only the first of them
+lack what the later ones supersede. But it never looks at the newest segment. So what was removed is superseded
+before that one begins, and is in order with what is left, within the grace of the snapshots: it is older than the
+newest record up to there, plus the grace. Nor does it look at a segment with a record that is younger than the
+topic's ``min.compaction.lag.ms``; but how long that has been so is known to people only.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kafka_rescale.core.record_batches import Batch
-from kafka_rescale.core.snapshot_rows import Entry, SnapshotRule
+from kafka_rescale.core.snapshot_rows import SnapshotRule
 
 
 @dataclass
@@ -23,21 +26,31 @@ class Coverage:
     :param end: exclusive.
     :param begin: the log start offset; one above ``start`` means that the log's beginning was deleted.
     :param hole_end: the first offset behind everything else that was removed; None if nothing was.
+    :param is_expiring: it has deletions that log cleaning removes from a moment on that it has set already.
     """
 
     start: int
     end: int
     begin: int = 0
     hole_end: int | None = None
+    is_expiring: bool = False
     _position: int = -1
+    _segment: int = -1
+    _last: int = -1
+    _newest_ms: int | None = None
+    _cleanable_ms: int | None = None
 
     def __post_init__(self) -> None:
         self._position = max(self.start, self.begin)
 
     def add(self, batch: Batch) -> None:
         """Look at the next batch."""
-        if batch.last < self._position or batch.first >= self.end:
+        if batch.last < self._position:
             return
+        self._date(batch)
+        if batch.first >= self.end:
+            return
+        self.is_expiring = self.is_expiring or (batch.has_delete_horizon and not batch.is_control)
         if not batch.is_whole:
             self.hole_end = batch.last + 1
         elif batch.first > self._position:
@@ -48,6 +61,29 @@ class Coverage:
         """Note that there are no more batches."""
         if self._position < self.end:
             self.hole_end = self.end
+
+    def _date(self, batch: Batch) -> None:
+        self._segment = batch.first if batch.opens_segment else self._segment
+        if batch.is_control:
+            return
+        self._newest_ms = max(batch.max_timestamp_ms, self._newest_ms or 0)
+        if self._last < self._segment:
+            self._cleanable_ms = self._newest_ms
+        self._last = batch.last
+
+    @property
+    def settled_ms(self) -> int | None:
+        """No removed record, and none that has superseded one, is newer, but for the grace; None is unknown.
+
+        To be asked once it is closed, and if every batch was added to the very end of the log, also those behind
+        the range: a segment that was the newest when the range was chosen may have been cleaned since.
+        """
+        hole_end = self.hole_end or 0
+        if self._last < hole_end:
+            return None
+        # The newest segment has no holes: where one is seen, segments are not what they are taken for.
+        is_newest = self._segment >= hole_end and self._last >= self._segment
+        return self._cleanable_ms if is_newest else self._newest_ms
 
     @property
     def is_headless(self) -> bool:
@@ -69,37 +105,23 @@ def coverage_of(batches: Iterable[Batch], start: int, end: int, begin: int) -> C
     return coverage
 
 
-def exact_from_ms(coverage: Coverage, entries: Iterable[Entry], rule: SnapshotRule) -> int | None:
+def exact_from_ms(
+    coverage: Coverage, first_ms: int | None, rule: SnapshotRule, lagging_ms: int | None = None
+) -> int | None:
     """Return the first moment as of which the state can be told exactly; 0 is ever, None is never.
 
-    :param entries: what is left of the same range, in its order; read only as far as needed.
+    :param coverage: of the whole log; see ``Coverage.settled_ms``.
+    :param first_ms: timestamp of the first record that is left; None if there is none.
     :param rule: its end does not matter.
+    :param lagging_ms: records from then on have always been too young for log cleaning; None if nobody says so.
     """
     if coverage.is_whole:
         return 0
     moments = []
-    first_ms, settled_ms = _settled(entries, coverage.hole_end)
     if coverage.is_headless:
         moments.append(None if first_ms is None or rule.kept_ms is None else first_ms + rule.kept_ms)
     if coverage.hole_end is not None:
-        moments.append(None if settled_ms is None else settled_ms + rule.history_ms)
+        bounds = [bound for bound in (coverage.settled_ms, lagging_ms) if bound is not None]
+        moments.append(min(bounds) + rule.history_ms if bounds else None)
     known = [moment + rule.grace_ms + 1 for moment in moments if moment is not None]
     return max(known) if len(known) == len(moments) else None
-
-
-def _settled(entries: Iterable[Entry], hole_end: int | None) -> tuple[int | None, int | None]:
-    """Return the time of the first record, and the newest time in what may have been cleaned; None is unknown."""
-    seen: set[bytes] = set()
-    first_ms = newest_ms = None
-    has_returned = is_behind = False
-    for entry in entries:
-        first_ms = entry.timestamp_ms if first_ms is None else first_ms
-        if hole_end is None:
-            return first_ms, None
-        newest_ms = max(entry.timestamp_ms, entry.timestamp_ms if newest_ms is None else newest_ms)
-        has_returned = has_returned or entry.key in seen
-        is_behind = is_behind or entry.offset >= hole_end
-        if has_returned and is_behind:
-            return first_ms, newest_ms
-        seen.add(entry.key)
-    return first_ms, newest_ms if is_behind else None

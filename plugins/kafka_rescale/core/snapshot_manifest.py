@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from kafka_rescale.core.snapshot_day import SnapshotDay
 from kafka_rescale.core.snapshot_request import StoreRequest
+from kafka_rescale.core.snapshot_rows import SnapshotRule
 from kafka_rescale.core.values import Value
 
-FORMAT = 1
+FORMAT = 2
 
 
 class PartitionSnapshot(Value):
@@ -29,6 +30,8 @@ class Manifest(Value):
 
     :param generation: ``application.id`` of the generation whose changelog was read.
     :param topic_id: of that changelog; one that was made anew has other offsets.
+    :param kept_ms: the rule that its rows were chosen by; see ``SnapshotRule``.
+    :param versions_ms: likewise.
     """
 
     format: int = FORMAT
@@ -37,6 +40,8 @@ class Manifest(Value):
     date: str
     end_ms: int
     grace_ms: int
+    kept_ms: int | None = None
+    versions_ms: int | None = None
     store: StoreRequest
     topic: str
     topic_id: str
@@ -52,10 +57,16 @@ class Manifest(Value):
         """Rows of all partitions."""
         return sum(p.rows for p in self.partitions)
 
-    def describes(self, topic: str, topic_id: str, store: StoreRequest, grace_ms: int) -> bool:
-        """Return whether its offsets and rows mean the same as a new snapshot's."""
-        same = (self.topic, self.topic_id, self.grace_ms, self.format) == (topic, topic_id, grace_ms, FORMAT)
-        return same and self.store.same_rows(store)
+    def describes(self, topic: str, topic_id: str, store: StoreRequest, rule: SnapshotRule) -> bool:
+        """Return whether its offsets and rows mean the same as a new snapshot's, and it has as much history."""
+        same = (self.topic, self.topic_id, self.grace_ms, self.format) == (topic, topic_id, rule.grace_ms, FORMAT)
+        has_all = _reaches(self.kept_ms, rule.kept_ms) and _reaches(self.versions_ms, rule.versions_ms)
+        return same and has_all and self.store.same_rows(store)
+
+
+def _reaches(kept_ms: int | None, wanted_ms: int | None) -> bool:
+    """Return whether what was kept for so long holds what is wanted; None is everything there ever was."""
+    return kept_ms is None or (wanted_ms is not None and wanted_ms <= kept_ms)
 
 
 def base_for(manifest: Manifest, pinned: Manifest | None) -> bool:

@@ -6,12 +6,14 @@ It travels on a command line, so nothing of the lifecycle is in it.
 from __future__ import annotations
 
 from kafka_rescale.core.application import Application
+from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.generation_names import GenerationNames
 from kafka_rescale.core.serdes import NONE
 from kafka_rescale.core.snapshot_day import SnapshotDay
 from kafka_rescale.core.topology import Topology
 from kafka_rescale.core.values import Value
+from kafka_rescale.core.verification import compaction_lag_ms
 
 MINUTE_MS = 60_000
 
@@ -43,6 +45,7 @@ class SnapshotRequest(Value):
 
     :param inputs: of the application, as its file names them.
     :param repartitions: topics between sub-topologies, the most upstream first.
+    :param compaction_lag_since: ISO date since which changelogs have their compaction lag; empty if not declared.
     :param from_scratch: use no earlier snapshot, and read as far as the log goes now.
     """
 
@@ -56,12 +59,22 @@ class SnapshotRequest(Value):
     stores: tuple[StoreRequest, ...]
     inputs: tuple[str, ...] = ()
     repartitions: tuple[str, ...] = ()
+    compaction_lag_since: str = ""
     from_scratch: bool = False
 
     @property
     def day(self) -> SnapshotDay:
         """The day asked for."""
         return SnapshotDay.named(self.date)
+
+    def lagging_ms(self, topic: TopicDescription, now_ms: int) -> int | None:
+        """Return the moment from which on a changelog's records have always been too young for log cleaning.
+
+        :returns: ms since the epoch; None if nobody says since when the topic has its compaction lag.
+        """
+        if not self.compaction_lag_since:
+            return None
+        return max(SnapshotDay.named(self.compaction_lag_since).minus(1).end_ms, now_ms - compaction_lag_ms(topic))
 
     def names(self, generation: str) -> GenerationNames:
         """Return the topic names of a generation.
@@ -110,6 +123,7 @@ def request_of(
             for store in application.stores
         ),
         inputs=tuple(i.topic for i in application.inputs),
+        compaction_lag_since=str(declared.compaction_lag_since or ""),
         repartitions=tuple(t for s in upstream_first for t in s.sources if t in topology.repartitions),
         from_scratch=from_scratch,
     )

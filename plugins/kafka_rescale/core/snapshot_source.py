@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.control_records import ControlState, Generations
 from kafka_rescale.core.errors import Refused
 from kafka_rescale.core.journal import Journal, PartitionOffsets
 from kafka_rescale.core.snapshot_day import SnapshotDay
@@ -20,6 +20,8 @@ class SnapshotSource:
     :param ends: offsets (exclusive) where they end, where its topics have gone on as another generation's.
     :param stopped_at: of one that doesn't run any more, where it stopped reading its inputs.
     :param inputs: what it reads instead of an input, by the name in the file.
+    :param bridged: topics whose records a bridge carries on to its inputs.
+    :param bridge_group: whose offsets say how far.
     """
 
     generation: str
@@ -28,6 +30,8 @@ class SnapshotSource:
     ends: PartitionOffsets = field(default_factory=dict)
     stopped_at: PartitionOffsets = field(default_factory=dict)
     inputs: dict[str, str] = field(default_factory=dict)
+    bridged: tuple[str, ...] = ()
+    bridge_group: str = ""
 
 
 def source_at(state: ControlState, application: str, day: SnapshotDay) -> SnapshotSource:
@@ -45,7 +49,7 @@ def source_at(state: ControlState, application: str, day: SnapshotDay) -> Snapsh
     since = known.since_ms or _promoted_since(state.journal, known.running)
     is_first = known.generation == 1
     if day.end_ms >= since and (since or is_first):
-        return SnapshotSource(known.running, begins=known.begins, inputs=dict(known.inputs))
+        return _running(known, state.journal)
     for past in known.past:
         if past.since_ms <= day.end_ms < past.until_ms and (past.since_ms or past.generation == 1):
             return SnapshotSource(
@@ -56,6 +60,14 @@ def source_at(state: ControlState, application: str, day: SnapshotDay) -> Snapsh
                 stopped_at=past.committed,
             )
     raise _unknown(application, day, known.running, since)
+
+
+def _running(known: Generations, journal: Journal | None) -> SnapshotSource:
+    source = SnapshotSource(known.running, begins=known.begins, inputs=dict(known.inputs))
+    if journal is None or journal.plan.green != known.running or not journal.plan.bridges:
+        return source
+    bridged = tuple(move.source for move in journal.plan.bridges)
+    return replace(source, bridged=bridged, bridge_group=journal.plan.bridge_group)
 
 
 def _promoted_since(journal: Journal | None, running: str) -> int:

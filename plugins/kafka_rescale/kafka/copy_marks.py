@@ -127,6 +127,8 @@ def copy_consumer(connection: KafkaConnection, group: str, **tuning: object) -> 
         "isolation.level": "read_committed",
         "enable.partition.eof": True,
         "auto.offset.reset": "error",
+        # Each replica is cleaned by itself, and whether a log is whole is asked of its leader.
+        "client.rack": "",
         **tuning,
     }
     return Consumer(connection.client(**settings))

@@ -7,6 +7,7 @@ cleaning has removed. Only the batches tell which. kafka-python encodes and send
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from kafka.errors import KafkaError, OffsetOutOfRangeError, for_code
@@ -14,7 +15,7 @@ from kafka.protocol.consumer import FetchRequest
 from kafka.structs import TopicPartition
 
 from kafka_rescale.core.errors import InvalidInput, Outage
-from kafka_rescale.core.record_batches import Batch, batches_of
+from kafka_rescale.core.record_batches import Batch, batches_of, ends_within_batch
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.group_members import admin_client
 from kafka_rescale.kafka.waiting import poll_until
@@ -22,6 +23,8 @@ from kafka_rescale.kafka.waiting import poll_until
 BYTES = 8 * 1024 * 1024
 WAIT_MS = 500
 SECONDS = 60.0
+END_OF_LOG = 2**63 - 1
+"""Wherever it is by the time everything before it has been seen."""
 _LAST_VERSION_WITH_NAMES = 12
 
 
@@ -30,18 +33,21 @@ def log_batches(connection: KafkaConnection, topic: str, partition: int, start: 
 
     :param start: first offset; where log cleaning has removed it, the next one that is left comes first, and where
         the log begins behind it, there is nothing.
-    :param end: exclusive; not behind the high watermark.
+    :param end: exclusive; not behind the high watermark, or ``END_OF_LOG``.
     :raises Outage: the leader doesn't answer.
     :raises InvalidInput: reading is not allowed.
     """
     at = TopicPartition(topic, partition)
+    is_cut = False
     with admin_client(connection) as client:
         while start < end:
-            found = [b for b in batches_of(_answered(client, at, start)) if b.last >= start]
-            yield from (b for b in found if b.first < end)
+            data = _answered(client, at, start)
+            found = [b for b in batches_of(data) if b.last >= start]
             if not found:
                 return
-            start = found[-1].last + 1
+            found[0] = replace(found[0], opens_segment=not is_cut)
+            yield from (b for b in found if b.first < end)
+            start, is_cut = found[-1].last + 1, ends_within_batch(data)
 
 
 def _answered(client: Any, at: TopicPartition, offset: int) -> bytes:

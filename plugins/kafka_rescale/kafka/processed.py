@@ -30,7 +30,7 @@ def await_processed(
     Each topic is waited for up to the end that it has when those before it are done, so that what one sub-topology
     hands on to the next is waited for as well. A record that is younger ends the waiting for its partition.
 
-    :param group: ``application.id`` of the generation that reads them.
+    :param group: of who reads them: ``application.id`` of the generation, or the group of its bridge.
     :param topics: the most upstream first.
     :param seconds: how long to wait in all; nothing is asked if it is 0.
     :param tell: is told what is waited for, now and then.
@@ -88,10 +88,11 @@ def _await_topic(
 
     def outage() -> Outage:
         return Outage(
-            f"application {group}",
+            f"group {group}",
             found=f"records of that day that it has not processed, the first in {first()}",
             expected="everything of the day to be processed before its snapshot is taken",
-            remedy="See that it runs and its lag falls; the task is tried again, for `max_wait_seconds`.",
+            remedy="See that the application, or its bridge, runs and its lag falls; the task is tried again, for "
+            "`max_wait_seconds`.",
         )
 
     poll_until(processed, seconds=seconds, otherwise=outage, longest_pause=LONGEST_PAUSE)

@@ -20,6 +20,8 @@ _SETTINGS = {
     "isolation.level": "read_committed",
     "auto.offset.reset": "error",
     "fetch.wait.max.ms": 20,
+    # Each replica is cleaned by itself, and what a log still has is asked of its leader.
+    "client.rack": "",
 }
 
 

@@ -13,10 +13,11 @@ from kafka_rescale.core.control_records import Generations
 from kafka_rescale.core.snapshot_day import SnapshotDay
 from kafka_rescale.core.snapshot_manifest import Manifest, base_for
 from kafka_rescale.core.snapshot_request import SnapshotRequest, StoreRequest
-from kafka_rescale.core.snapshot_rows import rule_of
+from kafka_rescale.core.snapshot_rows import SnapshotRule, rule_of
 from kafka_rescale.core.snapshot_source import SnapshotSource
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.processed import await_processed, left_over
+from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.spark.job import Job, say
 from kafka_rescale.spark.snapshot_files import StoreDirectory
 from kafka_rescale.spark.snapshot_partition import PartitionResult, StoreWork, Unit
@@ -91,9 +92,9 @@ class SnapshotBuild:
         if source.is_running:
             inputs = [source.inputs.get(i, i) for i in request.inputs]
             topics = [*inputs, *(names.repartition(t) for t in request.repartitions)]
-            await_processed(
-                connection, source.generation, topics, until_ms, seconds=request.max_wait_seconds, tell=say
-            )
+            # What a bridge has yet to carry on comes into the inputs.
+            for group, read in ((source.bridge_group, source.bridged), (source.generation, topics)):
+                await_processed(connection, group, read, until_ms, seconds=request.max_wait_seconds, tell=say)
         elif left := left_over(connection, source.stopped_at, until_ms):
             raise left_unprocessed(request, source, left, self.known)
 
@@ -103,15 +104,15 @@ class SnapshotBuild:
         request, day = self.request, self.request.day
         directory = self._directory(store)
         ends = {p: min(end, ends.get(p, end)) for p, end in self.source.ends.get(topic.name, ends).items()}
-        pinned = None if request.from_scratch else directory.manifest(day)
-        if pinned is not None and not self._same(pinned, store, topic):
-            pinned = None
         rule = rule_of(
             topic,
             format_of(store.store_type, store.partitioning_key),
             end_ms=day.end_ms,
             grace_ms=request.grace_ms,
         )
+        pinned = None if request.from_scratch else directory.manifest(day)
+        if pinned is not None and not pinned.describes(topic.name, topic.topic_id, store, rule):
+            pinned = None
         return StoreWork(
             directory=directory,
             draft=directory.begin(day, uuid4().hex),
@@ -121,23 +122,26 @@ class SnapshotBuild:
             rule=rule,
             begins=begins,
             ends={**ends, **({p.partition: p.end for p in pinned.partitions} if pinned else {})},
-            log_ends=ends,
+            lagging_ms=request.lagging_ms(topic, now_ms()),
             origins=self.source.begins.get(topic.name, {}),
-            base=None if request.from_scratch else self._base(directory, store, topic, pinned),
+            base=None if request.from_scratch else self._base(directory, store, topic, rule, pinned),
         )
 
     def _base(
-        self, directory: StoreDirectory, store: StoreRequest, topic: TopicDescription, pinned: Manifest | None
+        self,
+        directory: StoreDirectory,
+        store: StoreRequest,
+        topic: TopicDescription,
+        rule: SnapshotRule,
+        pinned: Manifest | None,
     ) -> Manifest | None:
         for day in directory.days():
             if day < self.request.day:
                 found = directory.manifest(day)
-                if found and self._same(found, store, topic) and base_for(found, pinned):
+                fits = found and found.describes(topic.name, topic.topic_id, store, rule)
+                if found and fits and base_for(found, pinned):
                     return found
         return None
-
-    def _same(self, manifest: Manifest, store: StoreRequest, topic: TopicDescription) -> bool:
-        return manifest.describes(topic.name, topic.topic_id, store, self.request.grace_ms)
 
     def _built(self, spark: SparkSession, stores: Mapping[str, StoreWork]) -> list[PartitionResult]:
         units = [(name, p) for name, work in stores.items() for p in work.ends]
@@ -162,6 +166,8 @@ class SnapshotBuild:
             date=request.date,
             end_ms=request.day.end_ms,
             grace_ms=request.grace_ms,
+            kept_ms=work.rule.kept_ms,
+            versions_ms=work.rule.versions_ms,
             store=work.store,
             topic=work.topic,
             topic_id=work.topic_id,

@@ -66,16 +66,14 @@ def table_of(entries: Iterable[Entry], partition: int, store: StoreRequest) -> A
     :raises UnsafeState: bytes that are not of the declared serde.
     """
     rows = list(entries)
-    fmt = format_of(store.store_type, store.partitioning_key)
-    starts, ends = _bounds([r.key for r in rows], fmt, store.window_size_ms)
     columns: dict[str, Any] = {
         "key": [r.key for r in rows],
         "value": [r.value for r in rows],
         "timestamp": [r.timestamp_ms for r in rows],
         "partition": [partition] * len(rows),
         "offset": [r.offset for r in rows],
-        "window_start": starts,
-        "window_end": ends,
+        "window_start": [None] * len(rows),
+        "window_end": [None] * len(rows),
         "headers": [[{"key": k, "value": v} for k, v in r.headers] for r in rows],
     }
     arrays = {name: pa.array(columns[name], kind) for name, kind in RAW}
@@ -87,9 +85,9 @@ def decoded(table: Any, store: StoreRequest) -> Any:
 
     :raises UnsafeState: bytes that are not of the declared serde.
     """
-    raw = table.select([name for name, _ in RAW])
+    fmt = format_of(store.store_type, store.partitioning_key)
+    raw = _with_bounds(table.select([name for name, _ in RAW]), fmt, store.window_size_ms)
     if store.key != NONE:
-        fmt = format_of(store.store_type, store.partitioning_key)
         inner = fmt.partitioning_keys(raw["key"].to_pylist())
         raw = raw.append_column(DECODED_KEY, _decoded_column(inner, store.key, raw, store.name))
     if store.value != NONE:
@@ -138,6 +136,13 @@ def _decode(serde: Serde, item: bytes, store: str, raw: Any, index: int) -> Any:
             expected=f"what the serde {serde.kind} has written",
             remedy="Correct the serde in `snapshots.stores`, or leave it out to get the bytes only.",
         ) from None
+
+
+def _with_bounds(raw: Any, fmt: ChangelogFormat, size_ms: int | None) -> Any:
+    bounds = _bounds(raw["key"].to_pylist(), fmt, size_ms)
+    for name, times in zip(("window_start", "window_end"), bounds, strict=True):
+        raw = raw.set_column(raw.schema.get_field_index(name), name, pa.array(times, _TIME))
+    return raw
 
 
 def _bounds(

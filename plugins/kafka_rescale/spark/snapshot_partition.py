@@ -11,8 +11,9 @@ from kafka_rescale.core.snapshot_exactness import Coverage, coverage_of, exact_f
 from kafka_rescale.core.snapshot_manifest import Manifest, PartitionSnapshot
 from kafka_rescale.core.snapshot_request import StoreRequest
 from kafka_rescale.core.snapshot_rows import Entry, SnapshotRule, Tail
+from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.log_batches import log_batches
+from kafka_rescale.kafka.log_batches import END_OF_LOG, log_batches
 from kafka_rescale.kafka.range_reader import read_ranges
 from kafka_rescale.spark.snapshot_columns import decoded, state_after
 from kafka_rescale.spark.snapshot_files import StoreDirectory
@@ -26,10 +27,10 @@ class StoreWork:
     """One store, ready to be read.
 
     :param draft: where the files go.
+    :param lagging_ms: records from then on have always been too young for log cleaning; None if nobody says so.
     :param origins: where its changelog began to be.
     :param begins: log starts now.
     :param ends: exclusive; where reading stops if the day doesn't end before.
-    :param log_ends: exclusive ends of the log now.
     :param base: an earlier day to begin with.
     """
 
@@ -41,7 +42,7 @@ class StoreWork:
     rule: SnapshotRule
     begins: Mapping[int, int]
     ends: Mapping[int, int]
-    log_ends: Mapping[int, int]
+    lagging_ms: int | None = None
     origins: Mapping[int, int] = field(default_factory=dict)
     base: Manifest | None = None
 
@@ -80,26 +81,34 @@ class PartitionBuild:
         base = self.work.base_of(self.partition)
         tail = None if base is None else self._exact_tail(base.position)
         if tail is None:
-            base, tail = None, self._exact_tail(self._origin)
-        if tail is None:
-            moment = self.exact_from_ms()
-            if moment is None or moment > self.work.rule.end_ms:
+            base, tail = None, self._tail(self._origin)
+            # Looked at after it was read: what cleaning has removed before is seen then, what it removes later
+            # has been read.
+            if not self._is_whole(self._origin, tail) and not self._is_exact():
                 return self._result(None)
-            tail = self._tail(self._origin)
         return self._result(self._written(base, tail))
+
+    def _is_exact(self) -> bool:
+        moment = self.exact_from_ms()
+        return moment is not None and moment <= self.work.rule.end_ms
 
     def exact_from_ms(self) -> int | None:
         """Return the first moment as of which the whole log tells the state exactly; None is never."""
-        end = self.work.log_ends[self.partition]
-        return exact_from_ms(self._coverage(self._origin, end), self._counted(self._origin, end), self.work.rule)
+        end = self._end()
+        first = next(self._entries(self._origin, end), None)
+        coverage = self._coverage(self._origin, end, up_to=END_OF_LOG)
+        first_ms = None if first is None else first.timestamp_ms
+        return exact_from_ms(coverage, first_ms, self.work.rule, self.work.lagging_ms)
 
     def _exact_tail(self, start: int) -> Tail | None:
         """Return what the log has from an offset on, or None if something of it was removed."""
         tail = self._tail(start)
+        return tail if self._is_whole(start, tail) else None
+
+    def _is_whole(self, start: int, tail: Tail) -> bool:
         end = self._end_of(tail)
-        if self._begin <= start and tail.records == end - start:
-            return tail
-        return tail if self._coverage(start, end).is_whole else None
+        counts = self._begin <= start and tail.records == end - start
+        return counts or self._coverage(start, end).is_whole
 
     def _tail(self, start: int) -> Tail:
         tail = Tail(self.work.rule)
@@ -109,19 +118,19 @@ class PartitionBuild:
         self.read += tail.records
         return tail
 
-    def _counted(self, start: int, end: int) -> Iterator[Entry]:
-        for entry in self._entries(start, end):
-            self.read += 1
-            yield entry
-
     def _entries(self, start: int, end: int) -> Iterator[Entry]:
         ranges = {self.partition: (max(start, self._begin), end)}
         for message in read_ranges(self.connection, self.work.topic, ranges):
             yield _entry(message, self.work.topic, self.partition)
 
-    def _coverage(self, start: int, end: int) -> Coverage:
-        batches = log_batches(self.connection, self.work.topic, self.partition, max(start, self._begin), end)
+    def _coverage(self, start: int, end: int, up_to: int | None = None) -> Coverage:
+        begin, up_to = max(start, self._begin), end if up_to is None else up_to
+        batches = log_batches(self.connection, self.work.topic, self.partition, begin, up_to)
         return coverage_of(batches, start, end, self._begin)
+
+    def _end(self) -> int:
+        ends = ClusterAdmin(self.connection).end_offsets([self.work.topic], read_committed=False)
+        return ends[self.work.topic][self.partition]
 
     def _written(self, base: PartitionSnapshot | None, tail: Tail) -> PartitionSnapshot:
         work, end = self.work, self._end_of(tail)

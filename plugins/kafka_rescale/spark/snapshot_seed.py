@@ -152,10 +152,13 @@ def _obstacle(connection: KafkaConnection, source: TopicPartition, seed: Snapsho
     """Return why a copy can't begin with a seed; empty if it can."""
     if seed.position > end:
         return f"its position {seed.position} lies behind the end of the log, {end}"
-    batches = log_batches(connection, *source, seed.position, end)
-    if not coverage_of(batches, seed.position, end, begin=0).is_whole:
+    coverage = coverage_of(log_batches(connection, *source, seed.position, end), seed.position, end, begin=0)
+    if not coverage.is_whole:
         # A deletion may be among what was removed.
         return f"records behind its position {seed.position} were removed"
+    if coverage.is_expiring:
+        # Before the rows of the snapshot are written, which may have what was deleted, and the log is read.
+        return f"deletions behind its position {seed.position} may be removed at any time"
     try:
         seed.table  # noqa: B018
     except InvalidInput as error:
