@@ -15,6 +15,7 @@ import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.Topology;
 import org.apache.kafka.streams.errors.StreamsUncaughtExceptionHandler.StreamThreadExceptionResponse;
 import org.apache.kafka.streams.kstream.Consumed;
+import org.apache.kafka.streams.kstream.EmitStrategy;
 import org.apache.kafka.streams.kstream.Grouped;
 import org.apache.kafka.streams.kstream.JoinWindows;
 import org.apache.kafka.streams.kstream.Joined;
@@ -48,6 +49,7 @@ public final class StoresApplication {
     private static final Duration WINDOW = Duration.ofSeconds(10);
     private static final Duration GRACE = Duration.ofMinutes(30);
     private static final String EMIT_INTERVAL = "__emit.interval.ms.kstreams.outer.join.spurious.results.fix__";
+    private static final String EMIT_FINAL_INTERVAL = "__emit.interval.ms.kstreams.windowed.aggregation__";
 
     private final StreamsBuilder builder = new StreamsBuilder();
     private final int partitions;
@@ -93,6 +95,14 @@ public final class StoresApplication {
             case "foreign-key-left":
                 return tables().leftJoin(table("right", store("right-table")), StoresApplication::foreignKey,
                     (l, r) -> l + "+" + r, TableJoined.as("fk"), store("joined")).toStream();
+            case "final-window":
+                // Closed windows stay in the store: what tells them from those that are to be emitted is beside the offsets.
+                return grouped().windowedBy(TimeWindows.ofSizeAndGrace(WINDOW, GRACE))
+                    .emitStrategy(EmitStrategy.onWindowClose())
+                    .count(Materialized.<String, Long, WindowStore<Bytes, byte[]>>as("counts")
+                        .withRetention(Duration.ofDays(3650)))
+                    .toStream((key, count) -> key.key() + "@" + key.window().start())
+                    .mapValues(count -> Long.toString(count));
             case "suppress-window":
                 return grouped().windowedBy(TimeWindows.ofSizeAndGrace(WINDOW, GRACE))
                     .count(Materialized.as("counts"))
@@ -257,6 +267,7 @@ public final class StoresApplication {
         config.put(StreamsConfig.DEFAULT_KEY_SERDE_CLASS_CONFIG, Serdes.StringSerde.class);
         config.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, Serdes.StringSerde.class);
         config.put(EMIT_INTERVAL, 0L);
+        config.put(EMIT_FINAL_INTERVAL, 0L);
         if (options.get("store").startsWith("foreign-key")) {
             // The join reads the right table through its cache. A row that is there and deleted within one commit interval
             // is joined, and its deletion never handed on: a stale result, in an application that nobody rescales, too.

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Producer
 from kafka_rescale.cli.exit_codes import PASSED, REFUSED
 from kafka_rescale.cli.main import main
-from kafka_rescale.core.errors import InvalidInput, Refused, UnsafeState
+from kafka_rescale.core.errors import InvalidInput, Outage, Refused, UnsafeState
 from kafka_rescale.core.journal import Captured, Journal, Phase
 from kafka_rescale.core.misrouted import InputReport, refuse_misrouted
 from kafka_rescale.core.planning import build_plan
@@ -21,6 +21,7 @@ from kafka_rescale.kafka.misrouted import look_for_misrouted
 from kafka_rescale.operations.accept import accept
 from kafka_rescale.operations.load import topology_of
 from kafka_rescale.operations.promotion import assert_held
+from kafka_rescale.operations.quiesce import drain
 from kafka_rescale.operations.rescale import Rescale
 
 from tests.support.ordered import IGNORANT
@@ -92,6 +93,37 @@ def test_a_producer_that_was_not_held_stops_the_cutover(connection: KafkaConnect
     send(producer, topic, 1)
     with pytest.raises(UnsafeState, match="a record behind the fence"):
         assert_held(rescale, journal)
+
+
+def open_transaction(connection: KafkaConnection, topic: str) -> Producer:
+    """A transaction of a producer that was killed: its coordinator waits for a quarter of an hour."""
+    settings = {"transactional.id": topic, "transaction.timeout.ms": 900_000, "message.timeout.ms": 60_000}
+    producer = Producer(connection.client(**settings))
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(topic, b"v", b"k", 1)
+    assert producer.flush(30) == 0
+    return producer
+
+
+def test_what_an_open_transaction_hides_stops_the_cutover(connection: KafkaConnection, unique: str) -> None:
+    """Readers of committed records see the end of the log in front of it, and what others wrote behind it not."""
+    admin, topic = ClusterAdmin(connection), f"{unique}-customers"
+    admin.ensure_topic(topic, 4, 1, {})
+    send(Producer(connection.client(**IGNORANT)), topic, 20)
+    journal = journal_of(connection, unique, admin.end_offsets([topic])[topic])
+    admin.commit(unique, admin.end_offsets([topic]))
+    rescale = Rescale.open(application(unique), connection, "shell/test")
+    drain(rescale, journal.plan, seconds=30)
+    transaction = open_transaction(connection, topic)
+    send(Producer(connection.client(**IGNORANT)), topic, 20)
+    admin.commit(unique, admin.end_offsets([topic]))
+    with pytest.raises(Outage, match=f"transaction '{topic}' .* on {topic}-1 since offset"):
+        drain(rescale, journal.plan, seconds=1)
+    journal = journal_of(connection, unique, admin.end_offsets([topic])[topic])
+    with pytest.raises(UnsafeState, match=r"an open transaction, .* in partition 1"):
+        assert_held(rescale, journal)
+    transaction.abort_transaction(30)
 
 
 @pytest.fixture

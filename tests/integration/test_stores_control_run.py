@@ -32,7 +32,7 @@ ONLY_THE_LAST = {"foreign-key", "foreign-key-left", "suppress", "headers"}
 
 GUARANTEES = ("exactly_once_v2", "at_least_once")
 COUNTS = ((3, 6), (4, 6), (6, 3))
-MOVABLE = [store for store in STORES if store != "grace"]
+MOVABLE = [store for store in STORES if store not in {"grace", "final-window"}]
 QUICK = ("versioned", 3, 6, "exactly_once_v2")
 CASES = [
     pytest.param(*case, id="{}-{}to{}-{}".format(*case), marks=[] if case == QUICK else [pytest.mark.slow])

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka_rescale.core.changelog_formats import format_of
+from kafka_rescale.core.offset_metadata import OffsetMetadata
 from kafka_rescale.core.partitioners import Murmur2
 from kafka_rescale.core.plan import LeftTable
 from kafka_rescale.core.record_shapes import fits
@@ -36,8 +37,8 @@ PROPERTY = settings(deadline=None, max_examples=60)
 
 
 @pytest.fixture(scope="module")
-def streams() -> Iterator[Streams]:
-    """Calls a method of ``StreamsFormats`` in a JVM with Kafka Streams."""
+def gateway() -> Iterator[JavaGateway]:
+    """A JVM with Kafka Streams."""
     [py4j] = (Path(pyspark.__file__).parent / "jars").glob("py4j-*.jar")
     port, token = launch_gateway(
         classpath=f"{py4j}:{class_path()}",
@@ -47,14 +48,36 @@ def streams() -> Iterator[Streams]:
         enable_auth=True,
     )
     gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token))
+    yield gateway
+    gateway.shutdown()
+
+
+@pytest.fixture(scope="module")
+def jvm(gateway: JavaGateway) -> Any:
+    """Its classes."""
+    return gateway.jvm
+
+
+@pytest.fixture(scope="module")
+def streams(gateway: JavaGateway) -> Streams:
+    """Calls a method of ``StreamsFormats``."""
 
     def call(method: str, *arguments: object) -> Any:
         converter, client = ListConverter(), gateway._gateway_client
         converted = [converter.convert(a, client) if isinstance(a, list) else a for a in arguments]
         return getattr(gateway.jvm.StreamsFormats, method)(*converted)
 
-    yield call
-    gateway.shutdown()
+    return call
+
+
+@PROPERTY
+@given(st.integers(-1, 1 << 62), st.dictionaries(st.text(max_size=9), st.integers(-1, 1 << 62), max_size=4))
+def test_kafka_streams_reads_the_metadata_of_offsets(jvm: Any, partition_time: int, marks: dict[str, int]) -> None:
+    ours = OffsetMetadata(partition_time, marks)
+    theirs = jvm.org.apache.kafka.streams.processor.internals.TopicPartitionMetadata.decode(ours.encode())
+    assert theirs.partitionTime() == partition_time
+    assert {name: theirs.processorMetadata().get(name) for name in marks} == marks
+    assert OffsetMetadata.decode(theirs.encode()) == ours
 
 
 def read(store_type: str, written: Any, value: bytes | None = None, **sample: Any) -> bytes:

@@ -15,6 +15,7 @@ from typing import Any
 from kafka_rescale.core.cluster import GroupDescription, TopicDescription
 from kafka_rescale.core.control_records import ControlState, JobResult, Lease
 from kafka_rescale.core.journal import Journal, PartitionOffsets, Phase
+from kafka_rescale.core.offset_metadata import OffsetTexts
 from kafka_rescale.core.plan import Plan
 from kafka_rescale.operations.rescale import Rescale
 
@@ -42,6 +43,7 @@ class GrowingWorld:
 
     :param ends: of every topic, by partition; their number is the topic's count.
     :param offsets: committed, by group.
+    :param metadata: what the application has committed beside its offsets.
     :param starts: how often the application was started.
     :param dies_at: number of the call at which the process is killed, counting from 1; never if 0.
     :param has_job: whether the job that moves is alive; ``beats`` are its signs of life.
@@ -53,6 +55,7 @@ class GrowingWorld:
     ends: PartitionOffsets = field(default_factory=lambda: _ends(in_place_plan()))
     offsets: dict[str, PartitionOffsets] = field(default_factory=lambda: {NAME: _committed(in_place_plan())})
     configs: dict[str, dict[str, str | None]] = field(default_factory=dict)
+    metadata: dict[str, dict[int, str]] = field(default_factory=dict)
     ends_at_start: PartitionOffsets = field(default_factory=dict)
     starts: int = 0
     dies_at: int = 0
@@ -80,6 +83,7 @@ class GrowingWorld:
             "describe_group": self._group,
             "remove_members": self._remove_members,
             "committed": lambda group, _=None: deepcopy(self.offsets.get(group, {})),
+            "committed_metadata": lambda _: deepcopy(self.metadata),
             "commit": self._commit,
             "end_offsets": lambda topics, **_: {t: dict(self.ends[t]) for t in topics},
             "begin_offsets": lambda topics: {t: dict.fromkeys(self.ends[t], 0) for t in topics},
@@ -167,8 +171,11 @@ class GrowingWorld:
             self.ends[topic] |= dict.fromkeys(range(count, targets[topic]), 0)
         return short
 
-    def _commit(self, group: str, offsets: PartitionOffsets) -> None:
+    def _commit(self, group: str, offsets: PartitionOffsets, metadata: OffsetTexts) -> None:
         assert not self.running
+        self.metadata = {
+            t: {**self.metadata.get(t, {}), **metadata.get(t, {})} for t in {*self.metadata, *metadata}
+        }
         known = self.offsets.setdefault(group, {})
         for topic, of in offsets.items():
             for p, offset in of.items():

@@ -46,6 +46,7 @@ STORES: dict[str, dict[str, str]] = {
         "right-table": "timestamped-key-value",
         "fk-subscription-store": "foreign-key-subscription",
     },
+    "final-window": {"counts": "timestamped-window"},
     "suppress-window": {"counts": "timestamped-window", "suppressed-store": "suppress-window"},
     "suppress-session": {"counts": "session", "suppressed-store": "suppress-session"},
     "suppress": {"counts": "timestamped-key-value", "suppressed-store": "suppress"},

@@ -96,6 +96,15 @@ def assert_held(rescale: Rescale, journal: Journal) -> None:
         fence = journal.captured.committed[grown.topic]
         begins = rescale.admin.begin_offsets([grown.topic])[grown.topic]
         ends = rescale.admin.end_offsets([grown.topic])[grown.topic]
+        last = rescale.admin.end_offsets([grown.topic], read_committed=False)[grown.topic]
+        if hidden := [p for p in last if last[p] != ends.get(p)]:
+            raise UnsafeState(
+                f"input topic {grown.topic!r}",
+                found=f"an open transaction, or one that has only just ended, in partition {hidden[0]}",
+                expected="none before the topic has grown: its producers are held",
+                remedy="A producer outside the reach of `producers: stop` is alive, or died within a transaction: "
+                "stop it too, and wait until its transaction.timeout.ms has passed.",
+            )
         ranges = {p: (max(fence.get(p, 0), begins[p]), end) for p, end in ends.items()}
         late = next(read_ranges(rescale.connection, grown.topic, ranges), None)
         if late is not None:

@@ -18,7 +18,10 @@ def drain(rescale: Rescale, plan: Plan, seconds: float) -> None:
     """Wait until blue has processed every record of the paused inputs.
 
     After the growth an old partition belongs to another set of keys, so nothing may be left in it. Transaction
-    markers at the end of the log are no records and are not waited for.
+    markers at the end of the log are no records and are not waited for; open transactions are, as they hide what
+    lies behind them.
+
+    :raises Outage: a transaction stays open; it is named.
     """
     topics = [i.topic for i in plan.inputs if i.policy is InputPolicy.PAUSED and i.target != i.current]
 
@@ -32,6 +35,7 @@ def drain(rescale: Rescale, plan: Plan, seconds: float) -> None:
         )
 
     if topics:
+        wait_until_complete(rescale.admin, topics, seconds=seconds)
         wait_until(
             drained,
             seconds=seconds,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kafka_rescale.core.journal import Journal, PartitionOffsets, Phase
+from kafka_rescale.core.offset_metadata import start_metadata
 from kafka_rescale.core.plan import Plan
 from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.operations import producers
@@ -52,7 +53,8 @@ def _commit_start(rescale: Rescale, plan: Plan, start: PartitionOffsets) -> None
     wanted = _lacking(rescale, plan, start)
     if wanted:
         rescale.admin.remove_members(plan.green)
-        rescale.admin.commit(plan.green, wanted)
+        metadata = start_metadata(plan, rescale.admin.committed_metadata(plan.blue))
+        rescale.admin.commit(plan.green, wanted, metadata)
 
 
 def _lacking(rescale: Rescale, plan: Plan, start: PartitionOffsets) -> PartitionOffsets:
