@@ -9,6 +9,7 @@ from confluent_kafka.admin import ListOffsetsResultInfo, OffsetSpec
 
 from kafka_rescale.core.errors import Outage, RescaleError, UnsafeState
 from kafka_rescale.core.journal import PartitionOffsets
+from kafka_rescale.core.offset_metadata import OffsetTexts
 from kafka_rescale.kafka.admin_calls import (
     ATTEMPTS,
     REQUEST_SECONDS,
@@ -18,6 +19,7 @@ from kafka_rescale.kafka.admin_calls import (
     value_of,
 )
 from kafka_rescale.kafka.failures import GROUP_IN_USE, TRANSIENT, typed
+from kafka_rescale.kafka.group_metadata import commit_with_metadata, committed_metadata
 from kafka_rescale.kafka.topic_reader import ABSENT, TopicReader
 from kafka_rescale.kafka.waiting import poll_until
 
@@ -60,37 +62,41 @@ class OffsetAdmin(TopicReader):
             committed. Without it brokers leave out a partition whose very first commit is still being completed.
         :raises Outage: a transaction on them stays open.
         """
+        found: list[TopicPartition] = []
+        wanted = [TopicPartition(topic, p) for topic, count in (counts or {}).items() for p in range(count)]
+
+        def stable() -> bool:
+            found[:] = self._committed_once(group, wanted or None)
+            return all(entry.error is None for entry in found)
+
+        def outage() -> RescaleError:
+            entry = next(entry for entry in found if entry.error is not None)
+            return typed(entry.error, f"committed offset of group {group!r} for {entry.topic}-{entry.partition}")
+
+        poll_until(stable, seconds=SETTLE_SECONDS, otherwise=outage)
         offsets: PartitionOffsets = {}
-        for entry in self._committed(group, counts):
-            offsets.setdefault(entry.topic, {})[entry.partition] = entry.offset
+        for entry in found:
+            if entry.offset >= 0:
+                offsets.setdefault(entry.topic, {})[entry.partition] = entry.offset
         return offsets
 
     def committed_metadata(self, group: str) -> dict[str, dict[int, str]]:
         """Return what a group has committed beside its offsets: topic → partition → text.
 
-        :raises Outage: a transaction on them stays open.
+        :raises Outage: the coordinator doesn't answer.
         """
-        texts: dict[str, dict[int, str]] = {}
-        for entry in self._committed(group, None):
-            if entry.metadata:
-                texts.setdefault(entry.topic, {})[entry.partition] = entry.metadata
-        return texts
+        return committed_metadata(self.connection, group)
 
-    def commit(
-        self, group: str, offsets: PartitionOffsets, metadata: Mapping[str, Mapping[int, str]] | None = None
-    ) -> None:
+    def commit(self, group: str, offsets: PartitionOffsets, metadata: OffsetTexts | None = None) -> None:
         """Set the committed offsets of a group without members.
 
         :param offsets: topic → partition → next offset to read; others of the group stay as they are.
         :param metadata: what is kept beside them, where there is something.
         :raises UnsafeState: the group has members, or the brokers refuse a partition.
         """
-        texts = metadata or {}
-        wanted = [
-            TopicPartition(topic, p, offset, metadata=texts.get(topic, {}).get(p, ""))
-            for topic, by_partition in offsets.items()
-            for p, offset in by_partition.items()
-        ]
+        if metadata:
+            offsets = commit_with_metadata(self.connection, group, offsets, metadata)
+        wanted = [TopicPartition(t, p, o) for t, by_partition in offsets.items() for p, o in by_partition.items()]
         if not wanted:
             return
         what = f"offsets of group {group!r}"
@@ -123,21 +129,6 @@ class OffsetAdmin(TopicReader):
             if not is_unknown(answer):
                 break
         value_of(answer, f"group {group!r}")
-
-    def _committed(self, group: str, counts: Mapping[str, int] | None) -> list[TopicPartition]:
-        found: list[TopicPartition] = []
-        wanted = [TopicPartition(topic, p) for topic, count in (counts or {}).items() for p in range(count)]
-
-        def stable() -> bool:
-            found[:] = self._committed_once(group, wanted or None)
-            return all(entry.error is None for entry in found)
-
-        def outage() -> RescaleError:
-            entry = next(entry for entry in found if entry.error is not None)
-            return typed(entry.error, f"committed offset of group {group!r} for {entry.topic}-{entry.partition}")
-
-        poll_until(stable, seconds=SETTLE_SECONDS, otherwise=outage)
-        return [entry for entry in found if entry.offset >= 0]
 
     def _committed_once(self, group: str, wanted: list[TopicPartition] | None) -> list[TopicPartition]:
         # librdkafka 2.16 kills the process when the coordinator answers the request below that it isn't one (yet),
