@@ -83,7 +83,7 @@ class FinishOperator(RescaleOperator):
 
 
 class RetireOperator(RescaleOperator):
-    """Delete the topics and groups of all earlier generations; refused before the expansion is complete."""
+    """Delete the topics and groups of all earlier generations; refused while the running one is not proven."""
 
     ui_color = "#f6c7b6"
 
