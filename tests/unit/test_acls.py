@@ -10,7 +10,7 @@ import pytest
 from kafka_rescale.cli.main import main
 from kafka_rescale.core.acls import Acl, Operation, Pattern, Resource, Role, command, commands, without_needless
 from kafka_rescale.core.application import Application
-from kafka_rescale.core.needed_acls import needed_acls
+from kafka_rescale.core.needed_acls import needed_acls, retirement_acls
 from kafka_rescale.core.plan import Plan
 from kafka_rescale.core.planning import build_plan
 from kafka_rescale.core.preflight_acls import EXAMPLE, Right, acl_findings, examples, missing_acls
@@ -76,14 +76,33 @@ def test_what_a_role_may_do(role: Role, resource: Resource, name: str, operation
     assert allowed(role, resource, name, acls_of()) == operations
 
 
-def test_in_place_nothing_can_be_created_or_deleted() -> None:
-    inputs = [i for i in SHOP["inputs"] if i["policy"] != "repartitioned"]
-    acls = acls_of(mode="in_place", inputs=inputs)
+def test_in_place_no_expansion_creates_or_deletes_anything() -> None:
+    acls = acls_of(mode="in_place", inputs=IN_PLACE)
     internal = "shop-per-customer-changelog"
     assert allowed(Role.COPY, TOPIC, internal, acls) == {"Read", "Write", "DescribeConfigs"}
     assert allowed(Role.ADMIN, TOPIC, internal, acls) == {"Read", "Alter", "AlterConfigs"}
     assert allowed(Role.COPY, GROUP, "shop", acls) == {"Describe"}
     assert not [a for a in acls if a.operation is Operation.DELETE]
+
+
+def test_in_place_only_retiring_earlier_generations_deletes_something() -> None:
+    """A file that says ``in_place`` today may have said ``blue_green`` before."""
+    internal, groups = Pattern(TOPIC, "shop-", prefixed=True), Pattern(GROUP, "shop-", prefixed=True)
+    patterns = (Pattern(GROUP, "shop"), groups, internal)
+    assert retiring(mode="in_place", inputs=IN_PLACE) == tuple(
+        Acl(Role.ADMIN, pattern, Operation.DELETE) for pattern in patterns
+    )
+    # Building a generation beside another one takes as much anyway.
+    assert retiring() == ()
+
+
+def retiring(**changes: Any) -> tuple[Acl, ...]:
+    """What the shop needs only to retire earlier generations."""
+    application = Application.model_validate({**SHOP, **changes})
+    return retirement_acls(application, topology_of(application))
+
+
+IN_PLACE = [i for i in SHOP["inputs"] if i["policy"] != "repartitioned"]
 
 
 def test_no_role_needs_anything_of_other_applications() -> None:
@@ -209,6 +228,24 @@ class TestCommand:
             "operation": "Write",
         } in printed["acls"]
         assert all(line.startswith("kafka-acls.sh --bootstrap-server k:9 --add ") for line in printed["commands"])
+
+    def test_in_place_it_prints_apart_what_only_retire_needs(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        file = str(write_application(tmp_path, mode="in_place"))
+        assert main(["acls", file]) == 0
+        shown = capsys.readouterr().out
+        title = "Only for retire_orders-app, while a generation of before the growth is left"
+        assert title in shown
+        *_, last = shown.strip().splitlines()
+        assert " --operation Delete --topic orders-app- " in last
+        assert main(["acls", file, "--json"]) == 0
+        printed = json.loads(capsys.readouterr().out)
+        assert "Delete" not in {acl["operation"] for acl in printed["acls"]}
+        assert {acl["operation"] for acl in printed["retire"]["acls"]} == {"Delete"}
+        assert printed["retire"]["commands"] == shown.strip().splitlines()[-3:]
+        assert main(["acls", str(write_application(tmp_path)), "--json"]) == 0
+        assert "retire" not in json.loads(capsys.readouterr().out)
 
 
 class TestConnections:

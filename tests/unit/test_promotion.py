@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from kafka_rescale.core.errors import Outage, UnsafeState
-from kafka_rescale.core.journal import Phase
+from kafka_rescale.core.control_records import Lease
+from kafka_rescale.core.errors import Fenced, Outage, UnsafeState
+from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.operations import growing, in_place, quiesce, rollback, start_green
 from kafka_rescale.operations.cutover import producers as held
 from kafka_rescale.operations.cutover import run_cutover
 from kafka_rescale.operations.rescale import Rescale
 from kafka_rescale.operations.rollback import roll_back
 
+from tests.support.gate_world import Killed
 from tests.support.growing_world import AFTER, NAME, OWNER, GrowingWorld
 from tests.support.plans import in_place_application
 
 APPLICATION, NOBODY = in_place_application(), None
 CONNECTION: Any = NOBODY
+PERSON = "rollback_orders-app/manual"
 
 
 @pytest.fixture
@@ -133,23 +138,55 @@ class TestStopFails:
         assert world.journal.phase is Phase.ROLLING_BACK
 
 
+@pytest.mark.parametrize(
+    ("owner", "is_over"),
+    [(OWNER, True), (PERSON, True), (PERSON, False)],
+    ids=["by its own run", "by a person", "a person is about to"],
+)
 def test_who_stops_blue_after_another_has_rolled_back_starts_it_again(
-    world: GrowingWorld, monkeypatch: pytest.MonkeyPatch
+    world: GrowingWorld, monkeypatch: pytest.MonkeyPatch, owner: str, is_over: bool
 ) -> None:
     def stops_late(_: Any) -> None:
         monkeypatch.setattr(world, "_stop", lambda _: setattr(world, "running", False))
-        assert roll_back(APPLICATION, CONNECTION, owner=OWNER, reason="a person").is_done
+        with nullcontext() if is_over else pytest.raises(Killed):
+            roll_back(APPLICATION, CONNECTION, owner=owner, reason="a person", take_over=owner == PERSON)
         assert world.running
         world.running = False
+
+    def dies(*_: Any) -> None:
+        raise Killed
+
+    released: list[Any] = []
+    monkeypatch.setattr(Rescale, "open", lambda _, __, owner: replace(world.rescale, owner=owner))
+    monkeypatch.setattr(held, "release", released.append)
+    monkeypatch.setattr(world, "_stop", stops_late)
+    if not is_over:
+        monkeypatch.setattr(rollback, "release_compaction", dies)
+    with pytest.raises((UnsafeState, Fenced)):
+        cut_over()
+    assert world.running
+    assert world.journal.rollback_reason == "a person"
+    # By the rollback, and by the one that has held them beside it.
+    assert len(released) == 2
+
+
+@pytest.mark.parametrize("phase", [Phase.QUIESCING, Phase.PROMOTED, Phase.COMPLETE])
+def test_who_stops_blue_late_starts_it_nowhere_beside_an_attempt_that_needs_it_down(
+    world: GrowingWorld, monkeypatch: pytest.MonkeyPatch, phase: Phase
+) -> None:
+    def stops_late(_: Any) -> None:
+        world.running = False
+        lease = Lease(owner="expand_orders-app/another", epoch=2, target=8, expires_at_ms=2**62)
+        begun = Journal(plan=world.plan, phase=phase, attempt=2, owner=lease.owner)
+        world.state = world.state.model_copy(update={"journal": begun, "lease": lease})
 
     released: list[Any] = []
     monkeypatch.setattr(held, "release", released.append)
     monkeypatch.setattr(world, "_stop", stops_late)
-    with pytest.raises(UnsafeState, match="because: a person"):
+    with pytest.raises(Fenced):
         cut_over()
-    assert world.running
-    # By the rollback, and by the one that has held them beside it.
-    assert len(released) == 2
+    assert not world.running
+    assert released == []
 
 
 def test_a_stop_asked_for_after_the_snapshot_of_the_journal_is_undone(world: GrowingWorld) -> None:

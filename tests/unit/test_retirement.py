@@ -107,6 +107,57 @@ def test_what_was_left_is_known_over_several_promotions_and_so_is_what_was_retir
     assert promoted_generations(Journal(plan=PLANS[1]), retired).retired == ("earlier",)
 
 
+class TestNextOneRolledBack:
+    """What was proven long ago can go, also where there was no room for the next generation."""
+
+    @pytest.fixture(params=["blue_green", "in_place"])
+    def state(self, request: pytest.FixtureRequest) -> ControlState:
+        growth = plan_of(in_place_application(), 3, blue=SECOND)
+        plan = growth if request.param == "in_place" else PLANS[1]
+        attempt = Journal(plan=plan, phase=Phase.ROLLED_BACK, rollback_reason="the disks are full")
+        return after(PLANS[0]).model_copy(update={"journal": attempt})
+
+    def test_those_before_the_running_one_go_and_its_copies_stay(
+        self, state: ControlState, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        world = World(state)
+        assert retire(world, monkeypatch, dry_run=True) == {NAME: internal_topics(NAME)}
+        assert retire(world, monkeypatch) == {NAME: internal_topics(NAME)}
+        assert world.topics == EXISTING - set(internal_topics(NAME))
+        # A new run goes on with the copies where their groups say that they are.
+        assert world.deleted_groups == [NAME, f"{NAME}-rescale-2", f"{NAME}-in-place-2"]
+        assert world.state.journal == state.journal
+        assert world.state.generations is not None
+        assert (world.state.generations.retired, world.state.generations.left) == ((NAME,), {})
+
+    def test_what_runs_is_not_named_whatever_it_is_called_today(self, state: ControlState) -> None:
+        """Generated indexes shift when a program changes: what runs is what the attempt was to copy."""
+        assert state.journal is not None
+        plan = state.journal.plan
+        move = plan.moves[0].model_copy(update={"source": f"{NAME}-shifted-changelog"})
+        stage = plan.stages[0].model_copy(update={"moves": (move,)})
+        journal = state.journal.model_copy(update={"plan": plan.model_copy(update={"stages": (stage,)})})
+        shifted = with_generations(state, left={NAME: (move.source, *internal_topics(NAME))})
+        assert found(shifted.model_copy(update={"journal": journal}), EXISTING | {move.source}) == {
+            NAME: internal_topics(NAME)
+        }
+
+    def test_while_one_of_them_runs_nothing_is_deleted(
+        self, state: ControlState, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        world = World(state, alive=NAME)
+        with pytest.raises(Refused, match=f"application {NAME}: found a running instance"):
+            retire(world, monkeypatch)
+        assert world.topics == EXISTING
+
+
+def test_after_the_first_attempt_of_all_was_rolled_back_there_is_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(ControlState(journal=Journal(plan=PLANS[0], phase=Phase.ROLLED_BACK)))
+    with pytest.raises(Refused, match="found phase rolled_back"):
+        retire(world, monkeypatch)
+    assert (world.topics, world.deleted_groups) == (EXISTING, [])
+
+
 class World:
     """Topics and groups that can be deleted, until the process dies."""
 

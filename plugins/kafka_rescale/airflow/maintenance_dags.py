@@ -31,7 +31,8 @@ that failed.
 RETIRE_DOC = """
 Deletes the internal topics and groups of all generations of `{application_id}` before the running one, for good.
 
-Possible only after an expansion that is complete: verified, and finished. A dry run names them.
+Possible when the running one was verified and its expansion finished, and none has begun since but one that was
+rolled back: the copies of that stay for the next attempt. A dry run names what would go.
 """
 
 

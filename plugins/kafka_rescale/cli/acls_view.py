@@ -7,28 +7,46 @@ from collections.abc import Mapping, Sequence
 from kafka_rescale.cli.output import Document, Rows
 from kafka_rescale.core.acls import Acl, Operation, Pattern, Role, commands
 
+HEADER = ("role", "principal", "resource", "pattern", "name", "operations")
 
-def acls_view(acls: Sequence[Acl], principals: Mapping[Role, str], servers: str) -> Document:
+
+def acls_view(
+    acls: Sequence[Acl],
+    principals: Mapping[Role, str],
+    servers: str,
+    to_retire: Sequence[Acl] = (),
+    application_id: str = "",
+) -> Document:
     """Show permissions.
 
     :param principals: of every role.
     :param servers: ``bootstrap.servers``, for the commands.
+    :param to_retire: those that only ``retire`` needs, to be given for as long as it has something to delete.
+    :param application_id: of the application.
     """
+    data: dict[str, object] = _data(acls, principals, servers)
+    tables = [Rows("Permissions", HEADER, _rows(acls, principals))]
+    closing = commands(acls, principals, servers)
+    if to_retire:
+        title = f"Only for retire_{application_id}, while a generation of before the growth is left"
+        data["retire"] = _data(to_retire, principals, servers)
+        tables.append(Rows(title, HEADER, _rows(to_retire, principals)))
+        closing += ["", f"# {title}", *commands(to_retire, principals, servers)]
+    return Document(data, tables=tables, closing="\n".join(closing))
+
+
+def _rows(acls: Sequence[Acl], principals: Mapping[Role, str]) -> list[tuple[str, ...]]:
     by_pattern: dict[tuple[Role, Pattern], list[Operation]] = {}
     for acl in acls:
         by_pattern.setdefault((acl.role, acl.pattern), []).append(acl.operation)
-    rows = [
-        (
-            role,
-            principals[role],
-            p.resource,
-            p.kind,
-            p.name,
-            ", ".join(operations),
-        )
+    return [
+        (role, principals[role], p.resource, p.kind, p.name, ", ".join(operations))
         for (role, p), operations in by_pattern.items()
     ]
-    data = [
+
+
+def _data(acls: Sequence[Acl], principals: Mapping[Role, str], servers: str) -> dict[str, object]:
+    told = [
         {
             "role": a.role,
             "principal": principals[a.role],
@@ -39,7 +57,4 @@ def acls_view(acls: Sequence[Acl], principals: Mapping[Role, str], servers: str)
         }
         for a in acls
     ]
-    lines = commands(acls, principals, servers)
-    header = ("role", "principal", "resource", "pattern", "name", "operations")
-    tables = (Rows("Permissions", header, rows),)
-    return Document({"acls": data, "commands": lines}, tables=tables, closing="\n".join(lines))
+    return {"acls": told, "commands": commands(acls, principals, servers)}

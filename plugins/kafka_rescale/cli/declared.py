@@ -12,7 +12,7 @@ from kafka_rescale.cli.output import Document
 from kafka_rescale.core.acls import Acl, Role
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.errors import Finding
-from kafka_rescale.core.needed_acls import needed_acls
+from kafka_rescale.core.needed_acls import needed_acls, retirement_acls
 from kafka_rescale.core.pipeline_acls import pipeline_acls
 from kafka_rescale.core.pipeline_application import PipelineApplication
 from kafka_rescale.core.pipelines import pipeline_named
@@ -38,8 +38,8 @@ def permissions(file: Path, principals: Mapping[Role, str], servers: str) -> Doc
 
     :raises InvalidInput: the file, or the pipeline that it names, can't be used.
     """
-    application, acls = _needed(file)
-    view = acls_view(acls, principals, servers)
+    application, acls, to_retire = _needed(file)
+    view = acls_view(acls, principals, servers, to_retire, application.application_id)
     return _warning(view, overreach(file, application.application_id, acls))
 
 
@@ -52,12 +52,14 @@ def described_pipeline(file: Path) -> Document:
     return topology_view(application, pipeline_named(application.pipeline))
 
 
-def _needed(file: Path) -> tuple[Application | PipelineApplication, tuple[Acl, ...]]:
+def _needed(file: Path) -> tuple[Application | PipelineApplication, tuple[Acl, ...], tuple[Acl, ...]]:
+    """Return an application, what its roles need, and what only ``retire`` needs."""
     if runtime_of(file) == SPARK:
         pipeline = load_pipeline_application(file)
-        return pipeline, pipeline_acls(pipeline, pipeline_named(pipeline.pipeline).topology)
+        return pipeline, pipeline_acls(pipeline, pipeline_named(pipeline.pipeline).topology), ()
     application = load_application(file)
-    return application, needed_acls(application, topology_of(application))
+    topology = topology_of(application)
+    return application, needed_acls(application, topology), retirement_acls(application, topology)
 
 
 def _warning(document: Document, findings: Iterable[Finding]) -> Document:

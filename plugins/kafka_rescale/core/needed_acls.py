@@ -36,6 +36,17 @@ def needed_acls(application: Application, topology: Topology) -> tuple[Acl, ...]
     )
 
 
+def retirement_acls(application: Application, topology: Topology) -> tuple[Acl, ...]:
+    """Return what ``retire`` needs besides: in place, an earlier generation may be one of mode ``blue_green``.
+
+    Apart, because no expansion in place deletes anything, and most applications have never had another mode.
+    """
+    of = Patterns(application, topology)
+    if not of.in_place:
+        return ()
+    return without_needless(Acl(Role.ADMIN, each, Operation.DELETE) for each in (of.internal, *of.groups))
+
+
 @dataclass(frozen=True)
 class Patterns:
     """The resources of one application."""

@@ -35,7 +35,7 @@ def remains(
     Topics are known since the promotion that left them behind; of generations before that was recorded, by the
     names that the present topology gives them. Never by a prefix: other applications may share it.
 
-    :param plan: of the last expansion, which is complete.
+    :param plan: of the last expansion: complete, or rolled back, which leaves the running generation its source.
     :param existing: names of the topics of the cluster.
     """
     known = {plan.blue: tuple(m.source for m in plan.moves), **generations.left}
@@ -57,6 +57,7 @@ def _in_use(application: Application, topology: Topology, generations: Generatio
     return {
         *blue_names(application, generations.running).all_of(topology),
         *(m.target for m in plan.moves),
+        *(m.source for m in plan.moves if plan.blue == generations.running),
         *(t for m in plan.bridges for t in (m.source, m.target)),
         *topology.inputs,
         *topology.outputs,

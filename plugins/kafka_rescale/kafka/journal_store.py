@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafka_rescale.core.control_records import Concern, ControlState
+from kafka_rescale.core.control_records import Concern, ControlState, Generations
 from kafka_rescale.core.errors import Refused, UnsafeState
 from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.core.plan import Plan
@@ -17,7 +17,7 @@ def begin(control: ControlTopic, plan: Plan, owner: str, now_ms: int) -> Journal
     deleted, so that none of them can be taken for one of this expansion.
 
     :param owner: must hold the lease, if anybody does.
-    :raises Refused: an expansion by another plan is in progress.
+    :raises Refused: an expansion by another plan is in progress, or has been promoted since this one was made.
     :raises Fenced: somebody else holds the lease.
     """
 
@@ -25,6 +25,8 @@ def begin(control: ControlTopic, plan: Plan, owner: str, now_ms: int) -> Journal
         if state.lease is not None:
             require_owner(state, control.application, owner)
         journal = _begun(state.journal, plan, owner, now_ms)
+        if journal.phase is Phase.WARMING:
+            _assert_next(state.generations, plan)
         other_plan = state.journal is None or state.journal.plan.fingerprint != plan.fingerprint
         stale = [f"{Concern.RESULT}/{job}" for job in state.results] if other_plan else []
         return {Concern.JOURNAL: journal, **dict.fromkeys(stale)}
@@ -70,6 +72,21 @@ def _begun(known: Journal | None, plan: Plan, owner: str, now_ms: int) -> Journa
         expected="the same plan, or none in progress",
         remedy=known.way_on,
     )
+
+
+def _assert_next(known: Generations | None, plan: Plan) -> None:
+    """Refuse to build what runs by now: its topics would be emptied for a copy of what the old one has left.
+
+    Preflight planned from what ran then; the task that begins may have been queued since, or cleared days later.
+    """
+    if known is not None and plan.generation <= known.generation:
+        raise Refused(
+            f"expansion of {plan.application}",
+            found=f"a plan for generation {plan.generation} that was made while {plan.blue} ran, while "
+            f"{known.running} is generation {known.generation} by now",
+            expected="a plan for the generation after the running one",
+            remedy="Nothing has been touched. Trigger the expansion again: its preflight plans anew.",
+        )
 
 
 def _journal(state: ControlState, application: str) -> Journal:

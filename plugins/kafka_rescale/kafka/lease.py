@@ -36,17 +36,37 @@ def acquire(
         held = state.lease
         refuse_if_held(control.application, held, owner, now_ms, owner_is_finished)
         _refuse_other_target(state, target)
-        again = held is not None and held.owner == owner and not held.released
-        epoch = (held.epoch if held else 0) + (0 if again else 1)
-        lease = Lease(owner=owner, epoch=epoch, target=target, expires_at_ms=now_ms + ttl_ms, airflow=airflow)
-        return {Concern.LEASE: lease}
+        return {Concern.LEASE: granted(held, owner, target, now_ms + ttl_ms, airflow)}
 
+    return insist(control, change)
+
+
+def granted(held: Lease | None, owner: str, target: int, expires_at_ms: int, airflow: str) -> Lease:
+    """Return the lease as its owner gets it, who may have it already.
+
+    :param held: the present one.
+    :param airflow: which Airflow the owner is a run of.
+    """
+    again = held is not None and held.holder == owner
+    epoch = (held.epoch if held else 0) + (0 if again else 1)
+    return Lease(owner=owner, epoch=epoch, target=target, expires_at_ms=expires_at_ms, airflow=airflow)
+
+
+def insist(control: ControlTopic, change: Callable[[ControlState], Change]) -> ControlState:
+    """Write what ``change`` returns, also when other controllers come in between.
+
+    :param change: decides anew in every try; what it raises is passed on, and nothing written.
+    :returns: the state as written, or the one in which nothing is to be changed.
+    :raises Fenced: other controllers kept coming in between.
+    """
     for _ in range(ATTEMPTS):
         try:
             return control.update(change)
         except (Fenced, Outage):
-            # Lost a race. If the winner has written by now, this names it; without fencing anybody.
-            change(control.read())
+            # Lost a race. If the winner has written by now, this tells; without fencing anybody.
+            state = control.read()
+            if not change(state):
+                return state
     return control.update(change)
 
 

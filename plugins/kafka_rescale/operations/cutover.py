@@ -21,7 +21,7 @@ from kafka_rescale.core.application import Application, Mode
 from kafka_rescale.core.control_records import Concern
 from kafka_rescale.core.errors import Outage, RescaleError, UnsafeState
 from kafka_rescale.core.generations import promoted_generations
-from kafka_rescale.core.journal import Journal, Phase
+from kafka_rescale.core.journal import BLUE_STOPPED, Journal, Phase
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.waiting import now_ms, wait_until
 from kafka_rescale.operations import producers, quiesce
@@ -56,7 +56,7 @@ def run_cutover(application: Application, connection: KafkaConnection, *, owner:
     except RescaleError as error:
         log.error("the cutover failed before promotion: %s", error)
         done = roll_back(application, connection, owner=owner, reason=str(error))
-        if done.was_done_before:
+        if done.was_done_before or not done.is_done:
             cutover.let_go()
         raise
     return cutover.after_promotion()
@@ -103,16 +103,20 @@ class Cutover:
         return journal
 
     def let_go(self) -> None:
-        """Undo what this process has done beside another one that had rolled the attempt back already.
+        """Undo what this process has done beside another one that has rolled the attempt back, or is about to.
 
-        That one has started what was stopped by then; what was stopped a moment later is still down.
+        That one has started what was stopped by then; what was stopped a moment later is still down. It may have
+        taken the lease for that, and given it back; what was begun since and needs blue down is let alone.
         """
+        journal = self._rescale.control.read().journal
+        if journal is None or journal.is_promoted or journal.phase in BLUE_STOPPED:
+            return
         try:
             if self._has_held:
                 producers.release(self._rescale)
         finally:
             if self._has_stopped:
-                self._rescale.lifecycle.start(blue(self._rescale.journal().plan))
+                self._rescale.lifecycle.start(blue(journal.plan))
 
     def after_promotion(self) -> dict[str, float]:
         """Run everything after the promotion; only forward, so every step is retried until it succeeds."""

@@ -11,10 +11,12 @@ from kafka_rescale.core.control_records import CONTROL_TOPIC, ControlState
 from kafka_rescale.core.declared_topics import InputPolicy
 from kafka_rescale.core.errors import PreflightRefused
 from kafka_rescale.core.generation_names import green_names
-from kafka_rescale.core.needed_acls import needed_acls
+from kafka_rescale.core.needed_acls import needed_acls, retirement_acls
 from kafka_rescale.core.planning import green_of
 from kafka_rescale.core.preflight_acls import Right, acl_findings, examples, missing_acls
+from kafka_rescale.core.retirement import remains
 from kafka_rescale.core.topology import Topology
+from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.kafka.describe import topics_of
@@ -39,6 +41,30 @@ def permitted_state(application: Application, topology: Topology, connections: C
     if findings := acl_findings(acls, rights, principals, by_plan[Role.PLAN].servers):
         raise PreflightRefused(findings)
     return state
+
+
+def lacking_to_retire(
+    application: Application, topology: Topology, connections: Connections, state: ControlState
+) -> list[str]:
+    """Return a line for each permission that is missing only to retire what earlier generations have left.
+
+    No reason to refuse an expansion, which doesn't need them; and where nothing is left, nobody has to grant them.
+
+    :param connections: as in ``permitted_state``.
+    """
+    acls = [acl for acl in retirement_acls(application, topology) if acl.role in connections]
+    if not acls or state.journal is None or state.generations is None:
+        return []
+    existing = ClusterAdmin(connections[Role.PLAN]).list_topics()
+    left = remains(application, topology, state.generations, state.journal.plan, existing)
+    if not left:
+        return []
+    asked = {acl.role: connections[acl.role] for acl in acls}
+    rights = _rights(acls, asked, [topic for each in left for topic in each.topics])
+    principals = {role: connection.principal for role, connection in asked.items()}
+    findings = acl_findings(acls, rights, principals, connections[Role.PLAN].servers)
+    names = ", ".join(each.application_id for each in left)
+    return [f"Only for retire of {names}: {finding}" for finding in findings]
 
 
 def _topics(application: Application, topology: Topology, state: ControlState) -> list[str]:

@@ -23,7 +23,7 @@ from kafka_rescale.kafka.lease import refuse_if_held
 from kafka_rescale.kafka.sampling import Sampled, record_counts, sample
 from kafka_rescale.operations import producers
 from kafka_rescale.operations.deployment import deployment_of
-from kafka_rescale.operations.permissions import permitted_state
+from kafka_rescale.operations.permissions import lacking_to_retire, permitted_state
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,8 @@ def preflight(
         situation = replace(situation, deployment=deployment_of(situation, ClusterAdmin(connection), held))
     if findings := checks.check(situation):
         raise PreflightRefused(findings)
-    messages = (*checks.messages(situation), *unread)
+    lacking = lacking_to_retire(application, topology, connections, control)
+    messages = (*checks.messages(situation), *unread, *lacking)
     if checks.is_continued(situation):
         journal = situation.control.journal
         assert journal is not None

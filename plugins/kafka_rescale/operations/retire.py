@@ -27,10 +27,11 @@ def retire(
 
     :param dry_run: only say what would be deleted.
     :returns: the topics per ``application.id``, the oldest first.
-    :raises Refused: the last expansion is not complete or has left nothing, or an old generation runs.
+    :raises Refused: the running generation is not proven, an expansion from it is in progress or has left nothing,
+        or an old generation runs.
     """
     rescale = Rescale.open(application, connection, owner)
-    journal, generations = _completed(application, rescale.control.read())
+    journal, generations = _proven(application, rescale.control.read())
     topology = topology_of(application)
     found = remains(application, topology, generations, journal.plan, rescale.admin.list_topics())
     _assert_left(journal, found)
@@ -42,9 +43,10 @@ def retire(
     return {each.application_id: list(each.topics) for each in found}
 
 
-def _completed(application: Application, state: ControlState) -> tuple[Journal, Generations]:
+def _proven(application: Application, state: ControlState) -> tuple[Journal, Generations]:
+    """Return what is known, provided that the running generation was verified and nothing is under way."""
     journal, generations = state.journal, state.generations
-    if journal is None or generations is None or journal.phase is not Phase.COMPLETE:
+    if journal is None or generations is None or not _is_settled(journal, generations):
         raise Refused(
             f"application {application.application_id}",
             found=f"phase {journal.told if journal else 'none'}",
@@ -52,6 +54,13 @@ def _completed(application: Application, state: ControlState) -> tuple[Journal, 
             remedy="Finish the expansion first; nothing has been deleted.",
         )
     return journal, generations
+
+
+def _is_settled(journal: Journal, generations: Generations) -> bool:
+    if journal.phase is Phase.ROLLED_BACK:
+        # It could only be begun when the one before was complete: what had been proven by then still is.
+        return journal.plan.generation > generations.generation
+    return journal.phase is Phase.COMPLETE
 
 
 def _assert_left(journal: Journal, found: Sequence[Remains]) -> None:

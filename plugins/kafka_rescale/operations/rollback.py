@@ -7,17 +7,18 @@ from dataclasses import dataclass
 from functools import partial
 
 from kafka_rescale.core.application import Application
-from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.control_records import Concern, ControlState
 from kafka_rescale.core.errors import RescaleError
 from kafka_rescale.core.health import failed_jobs
 from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.kafka import lease
 from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.control_topic import Change, ControlTopic
 from kafka_rescale.kafka.waiting import now_ms, wait_until
 from kafka_rescale.operations import producers
 from kafka_rescale.operations.compaction import release_compaction
 from kafka_rescale.operations.gate import close_gate
-from kafka_rescale.operations.rescale import Rescale, blue
+from kafka_rescale.operations.rescale import LEASE_MS, Rescale, blue
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +43,13 @@ class RollBack:
 
 
 def roll_back(
-    application: Application, connection: KafkaConnection, *, owner: str, reason: str, take_over: bool = False
+    application: Application,
+    connection: KafkaConnection,
+    *,
+    owner: str,
+    reason: str,
+    take_over: bool = False,
+    airflow: str = "",
 ) -> RollBack:
     """Start blue again if it was stopped, and close the attempt.
 
@@ -51,31 +58,13 @@ def roll_back(
     :param owner: the run that holds the lease; without it nothing is changed.
     :param reason: goes to the journal, with what has failed of the jobs; a reason that is there already stays.
     :param take_over: take the lease from whoever holds it: a person's decision.
+    :param airflow: which Airflow the owner is a run of, if it takes over.
     """
     rescale = Rescale.open(application, connection, owner)
-    state = rescale.control.read()
-    journal = state.journal
-    if journal is None or state.lease is None or not journal.in_progress:
-        return _nothing_to_do(state, owner)
-    if journal.is_promoted:
-        return RollBack(False, _only_forward(journal))
-    if state.lease.owner != owner and not take_over:
-        return RollBack(False, f"not rolled back: {state.lease.owner} holds the lease")
-    if state.lease.owner != owner:
-        lease.acquire(
-            rescale.control,
-            owner,
-            journal.plan.partitions,
-            now_ms=now_ms(),
-            ttl_ms=state.lease.expires_at_ms - now_ms(),
-            owner_is_finished=lambda _: True,
-        )
-    # Of several that roll back one attempt, the first one knows why; those who find it failed only find that.
-    reason = journal.rollback_reason or "; ".join([reason, *failed_jobs(state)])
-    log.warning("rolling back %s: %s", journal.plan.green, reason)
-    # Recorded first: a cutover that wakes up late must find that it has lost before blue is started again.
-    # What it had done until then is in the journal that is returned.
-    journal = rescale.advance(Phase.ROLLING_BACK, rollback_reason=reason)
+    journal = _marked(rescale.control, owner, reason, airflow, take_over=take_over)
+    if isinstance(journal, RollBack):
+        return journal
+    log.warning("rolling back %s: %s", journal.plan.green, journal.rollback_reason)
     try:
         # At once: their sources may not be able to wait, and blue reads what they write when it is up.
         if journal.pause_started_ms:
@@ -91,6 +80,45 @@ def roll_back(
         # A run that rolls itself back may go on in its next try; of one that a person has ended, nothing is left.
         lease.release(rescale.control, owner)
     return RollBack(True, f"rolled back; {_of_blue(journal)}")
+
+
+def _marked(
+    control: ControlTopic, owner: str, reason: str, airflow: str, *, take_over: bool
+) -> Journal | RollBack:
+    """Mark the attempt as one that is rolled back, in the name of this owner; or return why it isn't."""
+
+    def mark(state: ControlState) -> Change:
+        present = _attempt(state, owner, take_over=take_over)
+        if isinstance(present, RollBack):
+            return {}
+        held = state.lease
+        whose = held.airflow if held is not None and held.owner == owner else airflow
+        taken = lease.granted(held, owner, present.plan.partitions, now_ms() + LEASE_MS, whose)
+        # Of several that roll back one attempt, the first one knows why; those who find it failed only find that.
+        why = present.rollback_reason or "; ".join([reason, *failed_jobs(state)])
+        marked = present.advanced(Phase.ROLLING_BACK, now_ms=now_ms(), rollback_reason=why)
+        return {Concern.LEASE: taken, Concern.JOURNAL: marked}
+
+    # A look first: where there is nothing to do, nobody is fenced.
+    found = _attempt(control.read(), owner, take_over=take_over)
+    if isinstance(found, RollBack):
+        return found
+    # It may be promoted by now, and then the lease has to stay where it is: who else would start green? So lease
+    # and phase are one compare-and-set. Before blue is started: a cutover that wakes up late must find that it has
+    # lost. What it had done until then is in the journal that is returned.
+    return _attempt(lease.insist(control, mark), owner, take_over=take_over)
+
+
+def _attempt(state: ControlState, owner: str, *, take_over: bool) -> Journal | RollBack:
+    """Return the attempt that is to be rolled back, or why nothing is."""
+    journal = state.journal
+    if journal is None or state.lease is None or not journal.in_progress:
+        return _nothing_to_do(state, owner)
+    if journal.is_promoted:
+        return RollBack(False, _only_forward(journal))
+    if state.lease.owner != owner and not take_over:
+        return RollBack(False, f"not rolled back: {state.lease.owner} holds the lease")
+    return journal
 
 
 def _nothing_to_do(state: ControlState, owner: str) -> RollBack:

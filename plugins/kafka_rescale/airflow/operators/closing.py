@@ -9,7 +9,7 @@ from typing import Any
 from airflow.sdk import Context
 
 from kafka_rescale.airflow.operators.base import RescaleOperator
-from kafka_rescale.airflow.runs import failed_tasks, owner_of
+from kafka_rescale.airflow.runs import airflow_id, failed_tasks, owner_of
 
 
 class RollBackOperator(RescaleOperator):
@@ -34,7 +34,8 @@ class RollBackOperator(RescaleOperator):
 
         failed = failed_tasks(owner_of(context))
         reason = f"{self.reason}: {', '.join(failed)}" if failed else self.reason
-        return asdict(self.run_owned(roll_back, context, reason=reason, take_over=self.take_over))
+        how = {"take_over": self.take_over, "airflow": airflow_id() if self.take_over else ""}
+        return asdict(self.run_owned(roll_back, context, reason=reason, **how))
 
 
 class AcceptOperator(RescaleOperator):
@@ -82,7 +83,7 @@ class FinishOperator(RescaleOperator):
 
 
 class RetireOperator(RescaleOperator):
-    """Delete the topics and groups of all earlier generations; refused before the expansion is complete."""
+    """Delete the topics and groups of all earlier generations; refused while the running one is not proven."""
 
     ui_color = "#f6c7b6"
 
