@@ -98,7 +98,8 @@ class WindowedKStream:
         grouped, windows = self.grouped, self.windows
         kind = "session" if isinstance(windows, SessionWindows) else "timestamped-window"
         kept_ms = _retention(windows, retention)
-        definition = StoreDefinition(store or grouped.graph.new_store_name(prefix), kind, kept_ms)
+        store = store or grouped.graph.new_store_name(prefix)
+        definition = StoreDefinition(store, kind, kept_ms, window_bytes=grouped.window_bytes)
         name = grouped.graph.new_name(prefix, name)
         serdes = StoreSerdes(definition.name, grouped.key, value)
         logic: WindowTable | SessionTable
@@ -108,7 +109,8 @@ class WindowedKStream:
         else:
             logic = WindowTable(name, definition, serdes, windows, how)
         node, sources = grouped.added(name, definition, logic.processor)
-        return KTable(grouped.graph, node, windows.serde(grouped.key), value, sources, logic)
+        window_bytes = grouped.window_bytes + windows.key_bytes
+        return KTable(grouped.graph, node, windows.serde(grouped.key), value, sources, logic, window_bytes)
 
 
 @dataclass
