@@ -81,7 +81,7 @@ class StreamJoin:
         if self.lonely is not None:
             view = context.views[self.lonely.name]
             lonely = OuterJoinStore(view, self.left.serdes, self.right.serdes)
-        tracker = TimeTracker.of(context, self.merge)
+        tracker = TimeTracker.of(context, self.left.store.name, self.merge)
         return StreamStreamJoin(context, here.side, there.open(context), lonely, tracker)
 
 

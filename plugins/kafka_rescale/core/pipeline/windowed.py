@@ -133,7 +133,8 @@ class WindowTable(TableLogic):
     def processor(self, context: TaskContext) -> Processor:
         """Return the aggregation of a task."""
         store = WindowStore(context, self.store, self.serdes)
-        return WindowAggregate(context, store, self.windows, self.how, self.sends_old, context.mark(self.name))
+        observed = context.observed(self.store.name, self.name)
+        return WindowAggregate(context, store, self.windows, self.how, self.sends_old, observed)
 
 
 @dataclass
@@ -162,7 +163,7 @@ class SessionTable(TableLogic):
     def processor(self, context: TaskContext) -> Processor:
         """Return the aggregation of a task."""
         store = SessionStore(context, self.store, self.serdes)
-        observed = context.mark(self.name)
+        observed = context.observed(self.store.name, self.name)
         return SessionAggregate(context, store, self.windows, self.how, self.merger, self.sends_old, observed)
 
 
