@@ -79,7 +79,7 @@ class KStream:
         :param value: how the new values are written, unless the operation that writes them says so.
         """
         name = self.graph.new_name("KSTREAM-MAPVALUES-", name)
-        typed = with_serdes(mapper, *((self.key, self.value) if with_key else (self.value,)))
+        typed = with_serdes(mapper, *((self.key, self.value) if with_key else (self.value,)), result=value)
         return replace(self._then(name, lambda context: stateless.MapValues(typed, with_key)), value=value)
 
     def select_key(
@@ -90,7 +90,7 @@ class KStream:
         :param key: how the new keys are written, unless the operation that writes them says so.
         """
         name = self.graph.new_name("KSTREAM-KEY-SELECT-", name)
-        typed = with_serdes(mapper, self.key, self.value)
+        typed = with_serdes(mapper, self.key, self.value, result=key)
         stream = self._then(name, lambda context: stateless.SelectKey(typed))
         return replace(stream, key=key, repartition_required=True, window_bytes=0)
 
