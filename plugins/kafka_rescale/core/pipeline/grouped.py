@@ -60,7 +60,8 @@ class KGroupedStream:
     ) -> KTable:
         """Add the values of every key to ``initializer()`` by ``aggregator(key, value, aggregate)``.
 
-        :param value: how aggregates are written; an aggregator may change and return the aggregate that it gets.
+        :param value: how aggregates are written; an aggregator may change and return the aggregate that it gets,
+            also in windows.
         """
         return self._aggregated(AGGREGATE, Aggregation(initializer, aggregator), store, value, name)
 
