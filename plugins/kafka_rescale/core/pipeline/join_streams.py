@@ -79,8 +79,7 @@ class StreamJoin:
     def _joining(self, here: _Half, there: _Half, context: TaskContext) -> Processor:
         lonely = None
         if self.lonely is not None:
-            view = context.views[self.lonely.name]
-            lonely = OuterJoinStore(view, self.left.serdes, self.right.serdes)
+            lonely = OuterJoinStore(context, self.lonely, self.left.serdes, self.right.serdes)
         tracker = TimeTracker.of(context, self.left.store.name, self.merge)
         return StreamStreamJoin(context, here.side, there.open(context), lonely, tracker)
 

@@ -28,6 +28,7 @@ class TaskContext:
     :param marks: what has to survive a restart, by names that an operation added to the program doesn't change:
         those of stores.
     :param former: names by which checkpoints had marks that are named otherwise by now.
+    :param lowest: by store, a key before which it has none: nobody has to pass again what was deleted there.
     :param stream_time: the highest timestamp of all records of the task.
     """
 
@@ -36,6 +37,7 @@ class TaskContext:
     emitted: list[Emitted] = field(default_factory=list)
     marks: dict[str, Mark] = field(default_factory=dict)
     former: dict[str, str] = field(default_factory=dict)
+    lowest: dict[str, bytes] = field(default_factory=dict)
     stream_time: Mark = field(default_factory=lambda: Mark(-1))
     dropped: int = 0
 
