@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
+from typing import Any, cast
 
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import Consumer, KafkaError
 from hypothesis import given
 from hypothesis import strategies as st
 from kafka_rescale.core.errors import UnsafeState
@@ -88,6 +88,21 @@ def test_the_lowest_timestamp_of_the_next_records_comes_first_even_if_a_partitio
     source, _ = reading({LEFT: left, RIGHT: right}, {LEFT: 3, RIGHT: 3})
     assert [m.timestamp()[1] for m in source.records()] == [10, 20, 25, 30, 5, 40]
     assert source.positions() == {LEFT: 3, RIGHT: 3}
+
+
+@pytest.mark.parametrize("generation", ["flights", "flights-backfill-20260101T000000-20260102T000000"])
+def test_records_of_one_time_come_in_the_order_of_the_pipelines_own_names_whatever_the_generation(
+    generation: str,
+) -> None:
+    names = {f"{generation}-with-plane-repartition": "with-plane-repartition", "flights-planes": "flights-planes"}
+    logs = {(full, number): [Sent((full, number), 0, 5)] for full in names for number in (1, 0)}
+    source = TaskInput(cast(Consumer, Brokers(logs)), dict.fromkeys(logs, 0), dict.fromkeys(logs, 1), names=names)
+    assert [(names[m.topic() or ""], m.partition()) for m in source.records()] == [
+        ("flights-planes", 0),
+        ("flights-planes", 1),
+        ("with-plane-repartition", 0),
+        ("with-plane-repartition", 1),
+    ]
 
 
 def test_positions_are_those_of_what_was_taken_and_not_of_what_was_read() -> None:

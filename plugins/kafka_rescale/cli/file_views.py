@@ -79,7 +79,8 @@ def _topics(application_id: str, pipeline: Pipeline) -> Iterator[tuple[str, str,
         for store in part.stores:
             if store.changelog_topic is not None:
                 name = f"{application_id}-{store.changelog_topic}"
-                yield name, f"changelog, {store.kind}", str(part.id), str(part.id)
+                window = f", keys end with {store.window_bytes} bytes of windows" if store.window_bytes else ""
+                yield name, f"changelog, {store.kind}{window}", str(part.id), str(part.id)
 
 
 def _sub_topologies(topology: Topology) -> tuple[list[dict[str, object]], Rows]:

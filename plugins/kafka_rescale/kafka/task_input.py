@@ -31,6 +31,8 @@ class TaskInput:
 
     :param consumer: ``read_committed``, with ``enable.partition.eof``; it is assigned here.
     :param holds: partitions that wait until others have been read up to an offset.
+    :param names: the pipeline's own of the topics, by full ones: records of one time come in their order, which is
+        that of every generation.
     """
 
     def __init__(
@@ -39,11 +41,14 @@ class TaskInput:
         positions: Mapping[TopicPartition, int],
         ends: Mapping[TopicPartition, int],
         holds: Holds | None = None,
+        names: Mapping[str, str] | None = None,
     ) -> None:
         self._consumer, self._ends, self._holds = consumer, ends, dict(holds or {})
         self._positions = dict(positions)
         self._left = {source for source, at in positions.items() if at < ends[source]}
-        self._buffers: dict[TopicPartition, deque[Message]] = {source: deque() for source in sorted(self._left)}
+        known = names or {}
+        ranked = sorted(self._left, key=lambda source: (known.get(source[0], source[0]), source[1]))
+        self._buffers: dict[TopicPartition, deque[Message]] = {source: deque() for source in ranked}
         self._taken = dict.fromkeys(self._left, 0)
         self._read = dict.fromkeys(self._left, 0)
         self._paused: set[TopicPartition] = set()

@@ -146,7 +146,7 @@ class StreamTask:
         limits, pending, began = self._work.limits, 0, time.monotonic()
         begins, ends = self._begun.positions, self._work.ends
         waiting = holds(self._connection, self._work.grown, begins, ends)
-        source = TaskInput(self._consumer, begins, ends, waiting)
+        source = TaskInput(self._consumer, begins, ends, waiting, self._work.own_names)
         records = records_of(source.records(), self._work)
         size = BatchSize(limits.batch_records, limits.seconds)
         while batch := batch_of(records, size.now, limits.seconds):

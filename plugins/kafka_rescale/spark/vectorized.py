@@ -2,32 +2,37 @@
 
 ``None`` is missing in a column, and what is missing in a result is ``None``: in a value, a tombstone. The type of
 a column is that of the stream's serde, whatever a batch holds: inferred from its values, a batch of tombstones, or
-of whole numbers with one, would have another.
+of whole numbers with one, would have another. Where the serde doesn't say it, records whose values are of one
+shape go together, so that nobody's result depends on who else is in a batch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
+from decimal import Decimal
 from typing import Any
 
+from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.pipeline.vectorized import Vectorized
 
 
 def on_pandas(function: Callable[..., Any]) -> Vectorized:
     """Return a function of one ``pandas.Series`` (values) or two (keys, values) that returns one as long.
 
-    Strings come as ``string``, whole numbers as ``Int64``, others as ``float64``; all else as ``object``.
+    Strings come as ``string``, whole numbers as ``Int64``, others as ``float64``; all else as ``object``. Whole
+    numbers and missing ones come in calls of their own: ``Series.map`` would make floats of them.
     """
-    return Vectorized(function, _series, _series_to_list)
+    return Vectorized(function, _series, _series_to_list, _missing_or_not, _were_whole_perhaps)
 
 
 def on_arrow(function: Callable[..., Any]) -> Vectorized:
     """Return a function of one ``pyarrow.Array`` (values) or two (keys, values) that returns one as long.
 
     Strings come as ``string``, whole numbers as ``int64``, others as ``double``, bytes as ``binary``. What JSON,
-    Avro or no serde gives has the type that Arrow infers from the batch: functions have to take any.
+    Avro or no serde gives has the type that Arrow infers from the value: functions have to take any. Values of
+    other types, or with other fields or another order of them, come in calls of their own, as does ``None``.
     """
-    return Vectorized(function, _array, _array_to_list)
+    return Vectorized(function, _array, _array_to_list, _shapes)
 
 
 def _series(cells: list[Any], kind: str) -> Any:
@@ -42,11 +47,49 @@ def _series_to_list(series: Any) -> list[Any]:
     return found
 
 
+def _missing_or_not(cells: list[Any], kind: str) -> Sequence[Hashable] | None:
+    return [cell is None for cell in cells] if kind == "integer" and None in cells else None
+
+
+def _were_whole_perhaps(series: Any) -> Sequence[int]:
+    """Return the places of floats that may have been whole numbers, before one of them was missing or a float."""
+    import numpy as np
+
+    if not isinstance(series.dtype, np.dtype) or series.dtype.kind != "f":
+        return ()
+    values = series.to_numpy()
+    places: list[int] = np.flatnonzero(values == np.floor(values)).tolist()
+    return places
+
+
 def _array(cells: list[Any], kind: str) -> Any:
     import pyarrow as pa
 
     types = {"string": pa.string(), "integer": pa.int64(), "float": pa.float64(), "bytes": pa.binary()}
-    return pa.array(cells, type=types.get(kind))
+    try:
+        return pa.array(cells, type=types.get(kind))
+    except (pa.ArrowException, OverflowError) as error:
+        raise InvalidInput(
+            "column of a function on_arrow",
+            found=f"a {type(cells[0]).__name__} that no Arrow type holds: {error}"[:200],
+            expected="numbers of 64 bits, lists of one type, and no windowed keys",
+            remedy="Use on_pandas, which gives such values as objects, or a function of one record.",
+        ) from error
+
+
+def _shapes(cells: list[Any], kind: str) -> Sequence[Hashable] | None:
+    return None if kind else list(map(_shape, cells))
+
+
+def _shape(cell: Any) -> Hashable:
+    """Return what the Arrow type of a value depends on."""
+    if isinstance(cell, dict):
+        return tuple((name, _shape(value)) for name, value in cell.items())
+    if isinstance(cell, list):
+        return (list, *dict.fromkeys(map(_shape, cell)))
+    if isinstance(cell, Decimal):
+        return Decimal, len(cell.as_tuple().digits), cell.as_tuple().exponent
+    return type(cell), getattr(cell, "tzinfo", None)
 
 
 def _array_to_list(array: Any) -> list[Any]:

@@ -34,6 +34,17 @@ def reducing(reducer: Callable[[Any, Any], Any]) -> Aggregation:
     )
 
 
+def unchanged(aggregate: Any, again: Callable[[], Any]) -> Any:
+    """Return an old aggregate that stays as it is, though aggregators may change the one that they get.
+
+    :param again: makes it once more; only asked where it could be changed.
+    """
+    return aggregate if isinstance(aggregate, _UNCHANGING) else again()
+
+
+_UNCHANGING = (int, float, str, bytes, type(None))
+
+
 class StreamAggregate(Processor):
     """``KStreamAggregate`` and ``KStreamReduce``.
 
@@ -49,11 +60,15 @@ class StreamAggregate(Processor):
         if key is None or value is None:
             self._context.dropped += 1
             return
+        current, newest = self._current(key, timestamp)
+        old = unchanged(current, lambda: self._current(key, timestamp)[0]) if self._sends_old else None
+        new = self._how.add(key, value, current)
+        self._store.put(key, new, newest, timestamp)
+        self.forward(key, Change(new, old), newest, headers)
+
+    def _current(self, key: Any, timestamp: int) -> tuple[Any, int]:
+        """Return the aggregate so far, and the time of the newest record in it or now."""
         stored = self._store.get(key)
         if stored is None:
-            old, newest = self._how.first(), timestamp
-        else:
-            old, newest = stored.value, max(timestamp, stored.timestamp)
-        new = self._how.add(key, value, old)
-        self._store.put(key, new, newest, timestamp)
-        self.forward(key, Change(new, old if self._sends_old else None), newest, headers)
+            return self._how.first(), timestamp
+        return stored.value, max(timestamp, stored.timestamp)

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.pipeline.nodes import Node
-from kafka_rescale.core.pipeline.processor import Processor, TaskContext, forward_to
+from kafka_rescale.core.pipeline.processor import Mark, Processor, TaskContext, forward_to
 from kafka_rescale.core.pipeline.stateless import Columnar, Source
 from kafka_rescale.core.pipeline.task import CHECKPOINT_CHARACTERS, Emitted, Record
 from kafka_rescale.core.pipeline.vectorized import Batch, Vectorized
 
 _STREAM_TIME = ""
-_LONGEST_MARK = len(str(2**63)) + len('\\"\\":,')
+_LONGEST_MARK = len(str(-(2**63))) + len('\\"\\":,')
 
 
 class BuiltTask:
@@ -79,14 +79,14 @@ class BuiltTask:
 
     def checkpoint(self) -> str:
         """Return what has to survive beside the stores: stream times and counters, as JSON."""
-        times = {_STREAM_TIME: self._context.stream_time, **self._context.marks}
-        return json.dumps({name: mark.value for name, mark in times.items()}, separators=(",", ":"))
+        return json.dumps({name: mark.value for name, mark in self._marks().items()}, separators=(",", ":"))
 
     def restore(self, checkpoint: str) -> None:
         """Go on from what ``checkpoint`` returned; an empty text is the beginning.
 
         What this pipeline doesn't know is passed over, and what the text lacks begins anew, so that an operation
-        can be added to a pipeline.
+        can be added to a pipeline. Former names are only those of this pipeline if all of them are: names of
+        nodes are counted, and another program has given them to other operations.
 
         :raises InvalidInput: the text isn't one that ``checkpoint`` returned.
         """
@@ -100,8 +100,14 @@ class BuiltTask:
                 expected="what the task's checkpoint() returned",
                 remedy="Another program commits the offsets of this group; give the pipeline one of its own.",
             ) from None
-        for name, mark in {_STREAM_TIME: self._context.stream_time, **self._context.marks}.items():
+        marks = self._marks()
+        if list(values) == [self._context.former.get(name, name) for name in marks]:
+            values = dict(zip(marks, values.values(), strict=True))
+        for name, mark in marks.items():
             mark.value = values.get(name, mark.value)
+
+    def _marks(self) -> dict[str, Mark]:
+        return {_STREAM_TIME: self._context.stream_time, **self._context.marks}
 
     def _through_chains(self, records: Sequence[Record]) -> dict[int, tuple[Batch, int]]:
         """Return the records that come out of the vectorised operations, by their places."""
@@ -142,7 +148,7 @@ class BuiltTask:
                 f"task {self._id}",
                 found=f"{len(self._context.marks)} times and counters, up to {longest} characters",
                 expected=f"at most {CHECKPOINT_CHARACTERS} characters, which fit into the metadata of offsets",
-                remedy="Give windows and stream-stream joins shorter names, or part them by repartition().",
+                remedy="Give stores of windows and stream joins shorter names, or part them by repartition().",
             )
 
 

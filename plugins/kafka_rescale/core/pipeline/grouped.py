@@ -25,6 +25,8 @@ class KGroupedStream:
     """A stream grouped by key, to be aggregated.
 
     Every ``store`` is the name of the state store, and so of its changelog; one is generated where it is left out.
+
+    :param window_bytes: at the end of the keys, by which no record was placed.
     """
 
     graph: Graph
@@ -34,6 +36,7 @@ class KGroupedStream:
     sources: frozenset[str]
     repartition_required: bool
     repartition_name: str = ""
+    window_bytes: int = 0
     _shared: GraphNode | None = field(default=None, init=False)
 
     def count(self, *, store: str = "", value: Serde = LONG, name: str = "") -> KTable:
@@ -57,7 +60,8 @@ class KGroupedStream:
     ) -> KTable:
         """Add the values of every key to ``initializer()`` by ``aggregator(key, value, aggregate)``.
 
-        :param value: how aggregates are written; an aggregator may change and return the aggregate that it gets.
+        :param value: how aggregates are written; an aggregator may change and return the aggregate that it gets,
+            also in windows.
         """
         return self._aggregated(AGGREGATE, Aggregation(initializer, aggregator), store, value, name)
 
@@ -66,11 +70,12 @@ class KGroupedStream:
         return WindowedKStream(self, windows)
 
     def _aggregated(self, prefix: str, how: Aggregation, store: str, value: Serde | None, name: str) -> KTable:
-        definition = StoreDefinition(store or self.graph.new_store_name(prefix), "timestamped-key-value")
+        store, kind = store or self.graph.new_store_name(prefix), "timestamped-key-value"
+        definition = StoreDefinition(store, kind, window_bytes=self.window_bytes)
         name = self.graph.new_name(prefix, name)
         logic = StreamTable(definition, StoreSerdes(definition.name, self.key, value), how)
         node, sources = self.added(name, definition, logic.processor)
-        return KTable(self.graph, node, self.key, value, sources, logic)
+        return KTable(self.graph, node, self.key, value, sources, logic, self.window_bytes)
 
     def added(self, name: str, store: StoreDefinition, supplier: Supplier) -> tuple[GraphNode, frozenset[str]]:
         """Add an aggregation with its store, behind a repartition topic if there has to be one.

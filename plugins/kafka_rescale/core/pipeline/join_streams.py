@@ -79,9 +79,8 @@ class StreamJoin:
     def _joining(self, here: _Half, there: _Half, context: TaskContext) -> Processor:
         lonely = None
         if self.lonely is not None:
-            view = context.views[self.lonely.name]
-            lonely = OuterJoinStore(view, self.left.serdes, self.right.serdes)
-        tracker = TimeTracker.of(context, self.merge)
+            lonely = OuterJoinStore(context, self.lonely, self.left.serdes, self.right.serdes)
+        tracker = TimeTracker.of(context, self.left.store.name, self.merge)
         return StreamStreamJoin(context, here.side, there.open(context), lonely, tracker)
 
 
@@ -91,12 +90,14 @@ def stream_join(
     windows: JoinWindows,
     joiner: Callable[[Any, Any], Any],
     serdes: tuple[StoreSerdes, StoreSerdes],
+    window_bytes: int,
     store: str,
     name: str,
 ) -> StreamJoin:
     """Return a join with the names that Kafka Streams gives it.
 
     :param serdes: of the left and the right store.
+    :param window_bytes: at the end of the keys, by which no record was placed.
     :param store: the begin of the stores' names.
     :param name: the begin of the nodes' names.
     """
@@ -112,7 +113,7 @@ def stream_join(
 
     def half(index: int, generated: str, suffix: str, joins: JoinSide) -> _Half:
         kept_name = f"{store + suffix if store else generated}-store"
-        kept = StoreDefinition(kept_name, "join-window", windows.retention_ms)
+        kept = StoreDefinition(kept_name, "join-window", windows.retention_ms, window_bytes=window_bytes)
         return _Half(
             windowed[index],
             name + suffix if name else generated,
@@ -127,7 +128,9 @@ def stream_join(
         merge,
         half(0, this, this_suffix, JoinSide(True, is_left, windows, joiner)),
         half(1, other, other_suffix, JoinSide(False, is_outer, windows, joiner)),
-        StoreDefinition(f"{shared or generated}-store", "outer-join") if is_left else None,
+        StoreDefinition(f"{shared or generated}-store", "outer-join", window_bytes=window_bytes)
+        if is_left
+        else None,
     )
 
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any, NamedTuple
 
+from kafka_rescale.core.pipeline.processor import TaskContext
 from kafka_rescale.core.pipeline.stores import StoreSerdes
-from kafka_rescale.core.pipeline.task import StoreView
+from kafka_rescale.core.pipeline.task import StoreDefinition
 
 _HEAD = struct.Struct(">q?")
 _LENGTH = struct.Struct(">i")
@@ -38,8 +40,11 @@ class OuterJoinStore:
     :param left: how values of the left side are written, and keys; likewise ``right``.
     """
 
-    def __init__(self, view: StoreView, left: StoreSerdes, right: StoreSerdes) -> None:
-        self._view, self._left, self._right = view, left, right
+    def __init__(
+        self, context: TaskContext, definition: StoreDefinition, left: StoreSerdes, right: StoreSerdes
+    ) -> None:
+        self._view, self._name, self._lowest = context.views[definition.name], definition.name, context.lowest
+        self._left, self._right = left, right
 
     def add(self, key: Any, timestamp: int, is_left: bool, value: Any) -> None:
         """Remember a record that has found no partner."""
@@ -50,6 +55,7 @@ class OuterJoinStore:
         elements.append(bytes((is_left,)) + serdes.encode("value", value))
         listed = b"".join(_LENGTH.pack(len(e)) + e for e in elements)
         self._view.put(raw, _VARIABLE_SIZE + _LENGTH.pack(len(elements)) + listed, timestamp)
+        self._lowest[self._name] = min(self._lowest.get(self._name, b""), raw)
 
     def forget(self, key: Any, timestamp: int, is_left: bool, record_timestamp: int) -> None:
         """Delete the records of a side, key and time if there are any.
@@ -66,7 +72,10 @@ class OuterJoinStore:
 
     def all(self) -> Iterator[Lonely]:
         """Yield everything in the order of times, the right side first."""
-        for raw, entry in self._view.range(b"", _BEHIND_ALL):
+        entries = self._view.range(self._lowest.get(self._name, b""), _BEHIND_ALL)
+        first = next(entries, None)
+        self._lowest[self._name] = _BEHIND_ALL if first is None else first[0]
+        for raw, entry in chain([first] if first else [], entries):
             timestamp, is_left = _HEAD.unpack(raw[: _HEAD.size])
             serdes = self._left if is_left else self._right
             values = tuple(serdes.decode(element[1:]) for element in _elements(entry.value))

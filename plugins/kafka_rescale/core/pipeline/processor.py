@@ -25,6 +25,10 @@ class TaskContext:
     """What the processors of one task share.
 
     :param emitted: what the sinks have written since the runner last took it.
+    :param marks: what has to survive a restart, by names that an operation added to the program doesn't change:
+        those of stores.
+    :param former: names by which checkpoints had marks that are named otherwise by now.
+    :param lowest: by store, a key before which it has none: nobody has to pass again what was deleted there.
     :param stream_time: the highest timestamp of all records of the task.
     """
 
@@ -32,12 +36,26 @@ class TaskContext:
     partition: int
     emitted: list[Emitted] = field(default_factory=list)
     marks: dict[str, Mark] = field(default_factory=dict)
+    former: dict[str, str] = field(default_factory=dict)
+    lowest: dict[str, bytes] = field(default_factory=dict)
     stream_time: Mark = field(default_factory=lambda: Mark(-1))
     dropped: int = 0
 
-    def mark(self, name: str, initial: int = -1) -> Mark:
-        """Return the mark of this name, which whoever asks for the same name shares."""
+    def mark(self, name: str, initial: int = -1, *, former: str = "") -> Mark:
+        """Return the mark of this name, which whoever asks for the same name shares.
+
+        :param former: the name by which checkpoints had it.
+        """
+        if former:
+            self.former[name] = former
         return self.marks.setdefault(name, Mark(initial))
+
+    def observed(self, store: str, node: str) -> Mark:
+        """Return the stream time that the operation has seen which fills a store.
+
+        :param node: of the operation, by which checkpoints had it: generated names of nodes shift.
+        """
+        return self.mark(f"~{store}", former=node)
 
 
 class Processor(ABC):

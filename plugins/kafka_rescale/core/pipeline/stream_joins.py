@@ -17,22 +17,30 @@ from kafka_rescale.core.pipeline.window_stores import JoinWindowStore
 from kafka_rescale.core.pipeline.windows import JoinWindows
 
 NEVER = 2**63 - 1
+UNKNOWN = -NEVER
+"""Of a time that a checkpoint lacks: it may have been any, so that it has to be looked for."""
 
 
 class TimeTracker(NamedTuple):
     """What both sides know of the time.
 
     :param stream_time: the highest timestamp of both sides.
-    :param earliest: the lowest timestamp of the records without a partner, as far as it is known.
+    :param earliest: the lowest timestamp of the records without a partner, as far as it is known; ``NEVER`` if
+        there is none.
     """
 
     stream_time: Mark
     earliest: Mark
 
     @classmethod
-    def of(cls, context: TaskContext, name: str) -> TimeTracker:
-        """Return the tracker of a join."""
-        return cls(context.mark(name), context.mark(f"{name}-earliest", NEVER))
+    def of(cls, context: TaskContext, store: str, node: str) -> TimeTracker:
+        """Return the tracker of a join.
+
+        :param store: of the join's left side.
+        :param node: where the results of both sides meet.
+        """
+        earliest = f"{node}-earliest"
+        return cls(context.observed(store, node), context.mark(f"<{store}", UNKNOWN, former=earliest))
 
 
 class JoinSide(NamedTuple):

@@ -49,6 +49,8 @@ class KStream:
     Every ``name`` is the operation's name in ``describe()``; one is generated where it is left out.
 
     :param key: how keys are written where they have to be; ``None`` after an operation that may have changed them.
+    :param window_bytes: at the end of the keys, by which no record was placed: those of a windowed table's
+        updates, up to a repartition topic, which goes by whole keys.
     """
 
     graph: Graph
@@ -57,6 +59,7 @@ class KStream:
     value: Serde | None
     sources: frozenset[str]
     repartition_required: bool = False
+    window_bytes: int = 0
     _repartitioned: list[GraphNode] = field(default_factory=list, init=False)
 
     def filter(self, predicate: Callable[[Any, Any], object], *, name: str = "") -> KStream:
@@ -76,7 +79,7 @@ class KStream:
         :param value: how the new values are written, unless the operation that writes them says so.
         """
         name = self.graph.new_name("KSTREAM-MAPVALUES-", name)
-        typed = with_serdes(mapper, *((self.key, self.value) if with_key else (self.value,)))
+        typed = with_serdes(mapper, *((self.key, self.value) if with_key else (self.value,)), result=value)
         return replace(self._then(name, lambda context: stateless.MapValues(typed, with_key)), value=value)
 
     def select_key(
@@ -87,9 +90,9 @@ class KStream:
         :param key: how the new keys are written, unless the operation that writes them says so.
         """
         name = self.graph.new_name("KSTREAM-KEY-SELECT-", name)
-        typed = with_serdes(mapper, self.key, self.value)
+        typed = with_serdes(mapper, self.key, self.value, result=key)
         stream = self._then(name, lambda context: stateless.SelectKey(typed))
-        return replace(stream, key=key, repartition_required=True)
+        return replace(stream, key=key, repartition_required=True, window_bytes=0)
 
     def repartition(
         self,
@@ -124,6 +127,7 @@ class KStream:
             self.sources,
             self.repartition_required,
             repartition_name=name,
+            window_bytes=self.window_bytes,
         )
 
     def join(
@@ -180,7 +184,8 @@ class KStream:
 
         node = GraphNode(name, write, takes_null_keys=is_left)
         self.graph.add(node, stream.node)
-        return KStream(self.graph, node, how.key or stream.key, None, sources)
+        key = how.key or stream.key
+        return KStream(self.graph, node, key, None, sources, window_bytes=stream.window_bytes)
 
     def _join_stream(
         self, other: KStream, joiner: Joiner, side: Side, windows: JoinWindows, how: HowJoined
@@ -193,9 +198,9 @@ class KStream:
             StoreSerdes("", key, how.value or left.value),
             StoreSerdes("", key, how.other_value or right.value),
         )
-        join = stream_join(self.graph, side, windows, joiner, serdes, how.store, how.name)
+        join = stream_join(self.graph, side, windows, joiner, serdes, left.window_bytes, how.store, how.name)
         node = join_node(self.graph, join, (left.node, right.node), side, lambda c: stateless.PassThrough())
-        return KStream(self.graph, node, key, None, sources)
+        return KStream(self.graph, node, key, None, sources, window_bytes=left.window_bytes)
 
     def _by_key(self, prefix: str, key: Serde | None, value: Serde | None) -> KStream:
         """Return the stream behind a repartition topic if its keys may have been changed.

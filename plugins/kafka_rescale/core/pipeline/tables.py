@@ -26,6 +26,8 @@ class KTable:
 
     A ``store`` is the name of the state store, and so of its changelog. Where it is left out the result is only
     kept if something needs it.
+
+    :param window_bytes: at the end of the keys, by which no record was placed: those of its windows.
     """
 
     graph: Graph
@@ -34,6 +36,7 @@ class KTable:
     value: Serde | None
     sources: frozenset[str]
     logic: TableLogic
+    window_bytes: int = 0
 
     def filter(self, predicate: Callable[[Any, Any], object], *, store: str = "", name: str = "") -> KTable:
         """Keep the entries for which ``predicate(key, value)`` is true; the others are as if deleted."""
@@ -84,12 +87,12 @@ class KTable:
         name = self.graph.new_name("KTABLE-TOSTREAM-", name)
         node = GraphNode(name, partial(_write_to_stream, name))
         self.graph.add(node, self.node)
-        return KStream(self.graph, node, self.key, self.value, self.sources)
+        return KStream(self.graph, node, self.key, self.value, self.sources, window_bytes=self.window_bytes)
 
     def _computed(
         self, name: str, compute: Compute, store: str, value: Serde | None, *, is_filter: bool
     ) -> KTable:
-        kept = kept_in(store, self.key, value)
+        kept = self._kept_in(store, value)
         logic = ComputedTable(self.logic, compute, kept, is_filter=is_filter)
 
         def write(nodes: Nodes, parents: tuple[str, ...]) -> None:
@@ -99,7 +102,14 @@ class KTable:
 
         node = GraphNode(name, write)
         self.graph.add(node, self.node)
-        return KTable(self.graph, node, self.key, value, self.sources, logic)
+        return KTable(self.graph, node, self.key, value, self.sources, logic, self.window_bytes)
+
+    def _kept_in(self, store: str, value: Serde | None) -> MaterializedTable | None:
+        """Return a table by the same keys in a store of this name, none if there is no name."""
+        if not store:
+            return None
+        definition = StoreDefinition(store, "timestamped-key-value", window_bytes=self.window_bytes)
+        return MaterializedTable(definition, StoreSerdes(store, self.key, value))
 
     def _joined(
         self, other: KTable, joiner: Joiner, side: Side, store: str, value: Serde | None, name: str
@@ -108,7 +118,7 @@ class KTable:
         sources = self.graph.copartition(self.sources, other.sources)
         this = self.graph.new_name("KTABLE-JOINTHIS-", name and f"{name}-join-this")
         that = self.graph.new_name("KTABLE-JOINOTHER-", name and f"{name}-join-other")
-        kept = kept_in(store, self.key, value)
+        kept = self._kept_in(store, value)
         logic = JoinedTable(self.logic, other.logic, joiner, side, kept)
 
         def write(nodes: Nodes, parents: tuple[str, ...]) -> None:
@@ -122,14 +132,7 @@ class KTable:
 
         node = GraphNode(merge, write)
         self.graph.add(node, self.node, other.node)
-        return KTable(self.graph, node, self.key, value, sources, logic)
-
-
-def kept_in(store: str, key: Serde | None, value: Serde | None) -> MaterializedTable | None:
-    """Return a table in a store of this name, none if there is no name."""
-    if not store:
-        return None
-    return MaterializedTable(StoreDefinition(store, "timestamped-key-value"), StoreSerdes(store, key, value))
+        return KTable(self.graph, node, self.key, value, sources, logic, self.window_bytes)
 
 
 def _write_to_stream(name: str, nodes: Nodes, parents: tuple[str, ...]) -> None:

@@ -20,8 +20,11 @@ that it reads and writes only the stores of its own sub-topology.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
+
+from kafka_rescale.core.changelog_formats import FORMATS, ChangelogFormat
+from kafka_rescale.core.key_layouts import Trimmed
 
 CHECKPOINT_CHARACTERS = 3_000
 """What fits into ``offset.metadata.max.bytes`` (4,096 by default) with something around it."""
@@ -107,17 +110,28 @@ class StoreDefinition:
         time is at most the latest one that this task has ever put, minus this, are gone for the pipeline, and
         the runner may drop them without logging that; ``None`` for stores that keep everything.
     :param is_logged: whether it has a changelog at all.
+    :param window_bytes: of the windows at the end of its keys, where those are the keys of a windowed table: the
+        records that its entries are made of were placed by what is before them.
     """
 
     name: str
     kind: str
     retention_ms: int | None = None
     is_logged: bool = True
+    window_bytes: int = 0
 
     @property
     def changelog_topic(self) -> str | None:
         """The changelog without the application id, as ``ProcessorStateManager#storeChangelogTopic`` names it."""
         return f"{self.name}-changelog" if self.is_logged else None
+
+    @property
+    def format(self) -> ChangelogFormat:
+        """How it writes its changelog, and which bytes of a key its processor goes by."""
+        kind = FORMATS[self.kind]
+        assert isinstance(kind.layout, Trimmed), "stores of foreign-key joins aren't built"
+        layout = Trimmed(kind.layout.prefix, kind.layout.suffix + self.window_bytes)
+        return replace(kind, layout=layout)
 
 
 class TaskProcessor(Protocol):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from kafka_rescale.core.pipeline.aggregates import Aggregation
+from kafka_rescale.core.pipeline.aggregates import Aggregation, unchanged
 from kafka_rescale.core.pipeline.changes import Change
 from kafka_rescale.core.pipeline.processor import Mark, Processor, TaskContext
 from kafka_rescale.core.pipeline.task import Headers
@@ -45,15 +46,21 @@ class WindowAggregate(Processor):
             if end <= closed:
                 self._context.dropped += 1
                 continue
-            stored = self._store.fetch(key, start)
-            if stored is None:
-                old, newest = self._how.first(), timestamp
-            else:
-                old, newest = stored.value, max(timestamp, stored.timestamp)
-            new = self._how.add(key, value, old)
-            self._store.put(key, start, new, newest, timestamp)
-            change = Change(new, old if self._sends_old else None)
-            self.forward(Windowed(key, start, end), change, newest, headers)
+            self._add(Windowed(key, start, end), value, timestamp, headers)
+
+    def _add(self, window: Windowed, value: Any, timestamp: int, headers: Headers) -> None:
+        current, newest = self._current(window, timestamp)
+        old = unchanged(current, lambda: self._current(window, timestamp)[0]) if self._sends_old else None
+        new = self._how.add(window.key, value, current)
+        self._store.put(window.key, window.start, new, newest, timestamp)
+        self.forward(window, Change(new, old), newest, headers)
+
+    def _current(self, window: Windowed, timestamp: int) -> tuple[Any, int]:
+        """Return the aggregate so far, and the time of the newest record in it or now."""
+        stored = self._store.fetch(window.key, window.start)
+        if stored is None:
+            return self._how.first(), timestamp
+        return stored.value, max(timestamp, stored.timestamp)
 
 
 class SessionAggregate(Processor):
@@ -93,8 +100,9 @@ class SessionAggregate(Processor):
             return
         if start != end:
             for session in near:
+                old = unchanged(session.value, partial(self._store.get, key, session)) if self._sends_old else None
                 self._store.put(key, session._replace(value=None), timestamp)
-                self._emit(key, session, session.value, None)
+                self._emit(key, session, old, None)
         new = Session(start, end, self._how.add(key, value, merged))
         self._store.put(key, new, timestamp)
         self._emit(key, new, None, new.value)

@@ -98,7 +98,8 @@ class WindowedKStream:
         grouped, windows = self.grouped, self.windows
         kind = "session" if isinstance(windows, SessionWindows) else "timestamped-window"
         kept_ms = _retention(windows, retention)
-        definition = StoreDefinition(store or grouped.graph.new_store_name(prefix), kind, kept_ms)
+        store = store or grouped.graph.new_store_name(prefix)
+        definition = StoreDefinition(store, kind, kept_ms, window_bytes=grouped.window_bytes)
         name = grouped.graph.new_name(prefix, name)
         serdes = StoreSerdes(definition.name, grouped.key, value)
         logic: WindowTable | SessionTable
@@ -108,7 +109,8 @@ class WindowedKStream:
         else:
             logic = WindowTable(name, definition, serdes, windows, how)
         node, sources = grouped.added(name, definition, logic.processor)
-        return KTable(grouped.graph, node, windows.serde(grouped.key), value, sources, logic)
+        window_bytes = grouped.window_bytes + windows.key_bytes
+        return KTable(grouped.graph, node, windows.serde(grouped.key), value, sources, logic, window_bytes)
 
 
 @dataclass
@@ -131,7 +133,8 @@ class WindowTable(TableLogic):
     def processor(self, context: TaskContext) -> Processor:
         """Return the aggregation of a task."""
         store = WindowStore(context, self.store, self.serdes)
-        return WindowAggregate(context, store, self.windows, self.how, self.sends_old, context.mark(self.name))
+        observed = context.observed(self.store.name, self.name)
+        return WindowAggregate(context, store, self.windows, self.how, self.sends_old, observed)
 
 
 @dataclass
@@ -160,7 +163,7 @@ class SessionTable(TableLogic):
     def processor(self, context: TaskContext) -> Processor:
         """Return the aggregation of a task."""
         store = SessionStore(context, self.store, self.serdes)
-        observed = context.mark(self.name)
+        observed = context.observed(self.store.name, self.name)
         return SessionAggregate(context, store, self.windows, self.how, self.merger, self.sends_old, observed)
 
 

@@ -59,6 +59,11 @@ class TimeWindows:
         return self.grace // _MILLISECOND
 
     @property
+    def key_bytes(self) -> int:
+        """What a window adds to a key, as ``serde`` writes it."""
+        return 8
+
+    @property
     def retention_ms(self) -> int:
         """How long a window has to be kept, from its start."""
         return self.size_ms + self.grace_ms
@@ -97,6 +102,11 @@ class SessionWindows:
     def grace_ms(self) -> int:
         """Time after the gap in which a session takes late records."""
         return self.grace // _MILLISECOND
+
+    @property
+    def key_bytes(self) -> int:
+        """What a session adds to a key, as ``serde`` writes it."""
+        return 16
 
     @property
     def retention_ms(self) -> int:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from kafka_rescale.core.assignment.tasks import TaskId
-from kafka_rescale.core.changelog_formats import FORMATS
 from kafka_rescale.core.cluster import TopicDescription, TopicPartition
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.linear_hashing import LinearHashing, ancestors
@@ -126,7 +125,7 @@ class NewTask:
         :raises UnsafeState: the key of an entry is not what its partition was decided by.
         """
         counts = self.counts
-        before = owners(store.kind, keys, counts.initial, counts.count)
+        before = owners(store, keys, counts.initial, counts.count)
         parent = self.parent.partition
         for key, owner in zip(keys, before, strict=True):
             if owner != parent and parent not in ancestors(owner, counts.initial):
@@ -137,17 +136,16 @@ class NewTask:
                     remedy="The inputs are not placed by linear hashing of the key that the store has (another "
                     "partitioner, or a serde that writes keys differently): their processors can't be expanded.",
                 )
-        after = owners(store.kind, keys, counts.initial, counts.largest)
+        after = owners(store, keys, counts.initial, counts.largest)
         return [owner == self.task.partition for owner in after]
 
 
-def owners(kind: str, keys: Sequence[bytes], initial: int, processors: int) -> list[int]:
+def owners(store: StoreDefinition, keys: Sequence[bytes], initial: int, processors: int) -> list[int]:
     """Return whose entries of a store these are.
 
-    :param kind: of the store, a name of ``FORMATS``.
-    :raises UnsafeState: a key can't be of this kind.
+    :raises UnsafeState: a key can't be of this store.
     """
-    return LinearHashing(initial).partition_batch(FORMATS[kind].partitioning_keys(keys), processors)
+    return LinearHashing(initial).partition_batch(store.format.partitioning_keys(keys), processors)
 
 
 def new_tasks(
