@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaException
+from kafka_rescale.core.bridge import Bridge
 from kafka_rescale.core.errors import PreflightRefused, UnsafeState
 from kafka_rescale.core.journal import Captured, Phase
 from kafka_rescale.core.plan import Move, MoveKind, Plan, Stage
@@ -116,17 +117,65 @@ def test_everything_from_the_fence_on_is_carried_on_once_and_in_order(
     assert per_key(read(connection, move.target)) == per_key(left)
 
 
+def test_an_old_topic_that_grows_meanwhile_is_carried_on_whole_and_in_order(
+    connection: KafkaConnection, unique: str, tmp_path: Path
+) -> None:
+    """A producer that still writes by the old count is no mistake: it has yet to refresh its metadata."""
+    move, plan = bridged(unique, 4, 6)
+    admin = ClusterAdmin(connection)
+    for topic, partitions in ((move.source, 4), (move.target, 6)):
+        admin.ensure_topic(topic, partitions, 1, {"retention.ms": "-1"})
+    control = begin(connection, plan)
+    with submitted(connection, tmp_path, "bridge", plan, *SILENT) as job:
+        wait_for(control, "bridge", "ready")
+        write(connection, move, records(0))
+        fence = {move.source: dict.fromkeys(range(4), 0)}
+        advance(control, Phase.PROMOTED, captured=Captured(committed=fence))
+        wait_for(control, "bridge", "carrying")
+        admin.grow_topic(move.source, 8)
+        wider = move.model_copy(update={"source_partitions": 8})
+        write(connection, wider, records(1))
+        assert job.result() == 0, job.text()
+        assert f"somebody has grown {move.source} to 8 partitions" in job.text()
+    noticed = control.read().bridge
+    assert noticed is not None
+    assert [(a.count, sorted(a.ends), a.begun) for a in noticed.added] == [(8, [0, 1, 2, 3], False)]
+
+    write(connection, move, records(2)[::4])
+    with submitted(connection, tmp_path, "bridge", plan, *SILENT, attempt=2) as job:
+        wait_for(control, "bridge", "carrying", attempt=2)
+        write(connection, wider, records(3))
+        assert job.result() == 0, job.text()
+    ended = control.read().bridge
+    assert ended is not None
+    assert ended.ended_at_ms
+    assert sum(map(len, ended.ends.values())) == 8
+
+    carried = per_key(read(connection, move.target))
+    written: dict[bytes | None, list[Record]] = {}
+    for log in read(connection, move.source).values():
+        for record in log:
+            written.setdefault(record.key, []).append(record)
+    assert {k: sorted(r.value or b"" for r in rs) for k, rs in carried.items()} == {
+        k: sorted(r.value or b"" for r in rs) for k, rs in written.items()
+    }
+    # What was written by the old count after the growth had been noticed has no order with the new one's.
+    for key, sequence in carried.items():
+        values = [record.value for record in sequence if record.value != b"2"]
+        assert values == [b"0", b"1", b"3"], key
+
+
 def test_a_lost_position_stops_the_bridge_where_it_could_only_guess(
     connection: KafkaConnection, unique: str
 ) -> None:
     move, plan = bridged(unique, 2, 4)
     admin = ClusterAdmin(connection)
     admin.ensure_topic(move.source, 2, 1, {})
-    prepare(connection, plan, begun=False)
-    prepare(connection, plan, begun=True)
+    prepare(connection, plan, Bridge(plan=plan.fingerprint))
+    prepare(connection, plan, Bridge(plan=plan.fingerprint, begun=True))
     admin.delete_group(plan.bridge_group)
     with pytest.raises(UnsafeState, match=rf"no position of {move.source}-0, {move.source}-1"):
-        prepare(connection, plan, begun=True)
+        prepare(connection, plan, Bridge(plan=plan.fingerprint, begun=True))
 
 
 def test_a_writer_that_was_killed_within_its_commit_is_not_waited_for(
@@ -134,8 +183,8 @@ def test_a_writer_that_was_killed_within_its_commit_is_not_waited_for(
 ) -> None:
     move, plan = bridged(unique, 2, 4)
     ClusterAdmin(connection).ensure_topic(move.source, 2, 1, {})
-    prepare(connection, plan, begun=False)
+    prepare(connection, plan, Bridge(plan=plan.fingerprint))
     killed = killed_within_commit(connection, plan, units_of([move])[1], plan.bridge_group)
-    prepare(connection, plan, begun=True)
+    prepare(connection, plan, Bridge(plan=plan.fingerprint, begun=True))
     with pytest.raises(KafkaException, match="fenced"):
         killed.commit_transaction(10)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import pytest
 from kafka_rescale.cli.views import status_view
+from kafka_rescale.core.added_partitions import Added, layouts, steps
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.bridge import Bridge, Reading, verdict
 from kafka_rescale.core.control_records import ControlState, JobResult, PartitionProgress
@@ -57,6 +60,58 @@ class TestSilence:
     def test_an_open_transaction_keeps_the_bridge(self) -> None:
         before_it = {"orders": {0: 10, 1: 15}}
         assert not after(reading(0), reading(9_999, ends=before_it)).ended_at_ms
+
+
+class TestGrowth:
+    """The old topic grows from 2 partitions while its bridge is at work."""
+
+    GROWN: ClassVar = {"orders": {0: 10, 1: 20, 2: 0, 3: 5}}
+
+    def begun(self) -> Bridge:
+        return Bridge(plan=PLAN.fingerprint, begun=True, ended_at_ms=1)
+
+    def test_nothing_has_grown(self) -> None:
+        assert self.begun().noticed(PLAN.bridges, ENDS) == self.begun()
+        assert self.begun().noticed(PLAN.bridges, {}) == self.begun(), "an old topic that was deleted"
+
+    def test_it_is_noticed_once_with_the_ends_of_the_partitions_before(self) -> None:
+        seen = self.begun().noticed(PLAN.bridges, self.GROWN)
+        assert seen.added == (Added(topic="orders", count=4, ends={0: 10, 1: 20}),)
+        assert not seen.ended_at_ms
+        later = {"orders": {p: end + 7 for p, end in self.GROWN["orders"].items()}}
+        assert seen.noticed(PLAN.bridges, later) == seen
+        assert [m.source_partitions for m in seen.widened(PLAN.bridges)] == [4]
+
+    def test_only_positions_that_were_there_can_be_lost(self) -> None:
+        seen = self.begun().noticed(PLAN.bridges, self.GROWN)
+        assert seen.lost(PLAN.bridges, ALL) == []
+        assert seen.with_positions().lost(PLAN.bridges, ALL) == [("orders", 2), ("orders", 3)]
+        assert Bridge(plan="p").lost(PLAN.bridges, ()) == []
+
+    def test_every_growth_has_what_lay_before_it_carried_on_first_by_the_counts_known_then(self) -> None:
+        eight = {"orders": dict.fromkeys(range(8), 30)}
+        added = self.begun().noticed(PLAN.bridges, self.GROWN).noticed(PLAN.bridges, eight).added
+        first, second = steps(Journal(plan=PLAN, phase=Phase.PROMOTED), added)
+        assert first.ends == ALL
+        assert second.ends == {("orders", p): 30 for p in range(4)}
+        found = [
+            (s.layouts["orders"].move.source_partitions, s.layouts["orders"].earlier) for s in (first, second)
+        ]
+        assert found == [(2, ()), (4, (2,))]
+        last = layouts(PLAN.bridges, added)["orders"]
+        assert (last.move.source_partitions, last.earlier) == (8, (2, 4))
+
+    def test_a_topic_that_grew_before_the_expansion_has_that_carried_on_before_all_else(self) -> None:
+        (move,) = PLAN.bridges
+        rescued = PLAN.stages[0].model_copy(
+            update={"bridges": (move.model_copy(update={"earlier_partitions": 1}),)}
+        )
+        plan = PLAN.model_copy(update={"stages": (rescued,)})
+        journal = Journal(plan=plan, phase=Phase.PROMOTED, input_ends={"orders": {0: 3, 1: 4}})
+        (first,) = steps(journal, ())
+        assert first.ends == {("orders", 0): 3}
+        assert first.layouts["orders"].move.earlier_partitions == 1
+        assert layouts(plan.bridges, ())["orders"].move.earlier_partitions == 0
 
 
 class TestVerdict:
