@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 from kafka_rescale.cli.views import status_view
 from kafka_rescale.core.added_partitions import Added, layouts, steps
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.bridge import Bridge, Reading, verdict
+from kafka_rescale.core.bridge_progress import with_progress
 from kafka_rescale.core.control_records import ControlState, JobResult, PartitionProgress
+from kafka_rescale.core.copy_estimate import job_progress
 from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_units import divided, units_of
@@ -182,15 +184,72 @@ class TestCarryOn:
 
 
 class TestStatus:
-    def summary(self, bridge: Bridge) -> str:
-        behind = PartitionProgress(topic="orders", partition=0, position=7, end=10)
-        result = JobResult(job="bridge", run="r", attempt=1, state="carrying", partitions=(behind,))
-        state = ControlState(bridge=bridge, results={"bridge": result})
-        return status_view(Application.model_validate(ORDERED), state, ()).text
+    """What whoever moves a producer goes by."""
+
+    NOW_MS = 1_700_000_100_000
+    QUIET: ClassVar = Bridge(plan=PLAN.fingerprint, begun=True, quiet_since_ms=1_700_000_000_000, ends=ENDS)
+    ENDED: ClassVar = QUIET.model_copy(update={"ended_at_ms": 1})
+
+    def now(
+        self, bridge: Bridge | None, *lags: int | None, state: str = "carrying", age_ms: int = 5_000
+    ) -> ControlState:
+        """Partitions of 10 offsets, so far behind (None: not begun), after a run that has left old figures."""
+        old = (PartitionProgress(topic="orders", partition=0, position=10, end=10),)
+        result = JobResult(
+            job="bridge", run="r", attempt=1, state=state, partitions=old, as_of_ms=self.NOW_MS - age_ms
+        )
+        journal = Journal(plan=PLAN, phase=Phase.COMPLETE)
+        known = ControlState(journal=journal, bridge=bridge, results={"bridge": result} if state else {})
+        progress = [
+            PartitionProgress(topic="orders", partition=p, position=-1 if lag is None else 10 - lag, end=10)
+            for p, lag in enumerate(lags)
+        ]
+        return with_progress(known, progress, self.NOW_MS)
+
+    def line(self, *given: Any, **changes: Any) -> str:
+        text = status_view(Application.model_validate(ORDERED), self.now(*given, **changes), ()).text
+        (found,) = [line for line in text.splitlines() if line.startswith("bridge: ")]
+        return found
 
     def test_it_says_how_far_behind_the_bridge_is_before_a_producer_moves(self) -> None:
-        text = self.summary(Bridge(plan="p", begun=True, quiet_since_ms=1_700_000_000_000))
-        assert "bridge: carries on, 3 offsets behind; no record in the old topic since 2023-11-14T22:13:20" in text
+        expected = (
+            "bridge: carries on, 4 offsets behind; no record in the old topic since 2023-11-14T22:13:20+00:00"
+        )
+        assert self.line(self.QUIET, 3, 1) == expected
 
     def test_it_says_that_the_bridge_has_ended(self) -> None:
-        assert "bridge: ended" in self.summary(Bridge(plan="p", begun=True, ended_at_ms=1))
+        assert self.line(self.ENDED, 0, 0, state="done").startswith("bridge: ended; no record")
+
+    def test_a_partition_that_was_never_begun_is_not_0_behind(self) -> None:
+        """A topic that has grown, or a bridge that was never started."""
+        assert "0 offsets behind, 2 of 4 partitions not begun" in self.line(self.QUIET, 0, 0, None, None)
+        never = self.line(None, None, None, state="")
+        assert never.startswith("bridge: NOT AT WORK (not_begun), 0 offsets behind, 2 of 2 partitions not begun")
+
+    @pytest.mark.parametrize(
+        ("state", "age_ms", "told"),
+        [
+            ("failed", 5_000, "NOT AT WORK (failed)"),
+            ("stopped", 5_000, "NOT AT WORK (stopped)"),
+            ("carrying", 120_000, "NOT AT WORK (its last run said carrying, 120 s ago)"),
+            ("running", NOW_MS, "NOT AT WORK (its last run said running, and has no progress yet)"),
+        ],
+    )
+    def test_a_bridge_that_is_not_at_work_is_told_with_what_it_has_left_behind(
+        self, state: str, age_ms: int, told: str
+    ) -> None:
+        line = self.line(self.QUIET, 7, 0, state=state, age_ms=age_ms)
+        assert line.startswith(f"bridge: {told}, 7 offsets behind")
+
+    def test_records_that_come_after_the_end_are_told(self) -> None:
+        assert "NOT AT WORK (done), 2 offsets behind" in self.line(self.ENDED, 2, 0, state="done")
+
+    def test_the_page_shows_the_same(self) -> None:
+        control = self.now(self.QUIET, 7, None, age_ms=120_000)
+        shown = job_progress(control.results["bridge"], PLAN)
+        assert (shown.state, shown.lag) == ("not_at_work", 17)
+        assert shown.detail == "its last run said carrying, 120 s ago"
+
+    def test_an_expansion_without_a_bridge_says_nothing_of_an_earlier_one(self) -> None:
+        state = ControlState(bridge=self.ENDED, journal=Journal(plan=plan_for("ordered"), phase=Phase.COMPLETE))
+        assert "bridge:" not in status_view(Application.model_validate(ORDERED), state, ()).text

@@ -11,7 +11,7 @@ from kafka_rescale.core.added_partitions import Added, layouts
 from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.errors import Finding
 from kafka_rescale.core.journal import BLUE_STOPPED, Journal, PartitionOffsets, Phase
-from kafka_rescale.core.plan import Move
+from kafka_rescale.core.plan import Move, Plan
 from kafka_rescale.core.values import Value
 
 
@@ -57,6 +57,12 @@ class Bridge(Value):
     quiet_since_ms: int = 0
     ended_at_ms: int = 0
     added: tuple[Added, ...] = ()
+
+    @classmethod
+    def of(cls, plan: Plan, found: Bridge | None) -> Bridge:
+        """Return what is known of an expansion's bridges; the record of an earlier one says nothing of them."""
+        fingerprint = plan.fingerprint
+        return found if found and found.plan == fingerprint else cls(plan=fingerprint)
 
     def widened(self, moves: Iterable[Move]) -> tuple[Move, ...]:
         """Return the plan's bridges with all the partitions that are carried on."""
@@ -142,9 +148,10 @@ def verdict(
     named = ", ".join(f"{m.source} -> {m.target}" for m in journal.plan.bridges)
     if not journal.is_promoted:
         return _before_promotion(journal, named, topics)
-    if bridge is None or bridge.plan != journal.plan.fingerprint or not bridge.ended_at_ms:
+    known = Bridge.of(journal.plan, bridge)
+    if not known.ended_at_ms:
         return Verdict(True, f"{named}: carries on")
-    if bridge.late(last):
+    if known.late(last):
         return Verdict(True, f"{named}: had ended, and records have come into the old topic since")
     return Verdict(False, f"{named}: ended, the old topic has been silent; nothing to do")
 
@@ -171,7 +178,7 @@ def unfinished(journal: Journal, bridge: Bridge | None, *, last: PartitionOffset
     :param last: ends of the old topics now, open transactions included.
     """
     dag = f"`bridge_{journal.plan.application}`"
-    known = bridge if bridge and bridge.plan == journal.plan.fingerprint else Bridge(plan=journal.plan.fingerprint)
+    known = Bridge.of(journal.plan, bridge)
     ended = known.ended_at_ms != 0
     late = known.late(last) if ended else {}
     for move in journal.plan.bridges:

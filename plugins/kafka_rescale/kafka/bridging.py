@@ -7,18 +7,20 @@ from concurrent.futures import ThreadPoolExecutor
 
 from kafka_rescale.core.added_partitions import Added
 from kafka_rescale.core.bridge import Bridge, Verdict, unfinished, verdict
+from kafka_rescale.core.bridge_progress import with_progress
 from kafka_rescale.core.cluster import TopicPartition
-from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.control_records import ControlState, PartitionProgress
 from kafka_rescale.core.errors import PreflightRefused, UnsafeState
 from kafka_rescale.core.journal import Journal, PartitionOffsets, Phase
+from kafka_rescale.core.lag import NO_POSITION
 from kafka_rescale.core.plan import Plan
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.copy_marks import EMPTIED, Mark, Position, closing_consumer, read_positions
+from kafka_rescale.kafka.copy_marks import AT_ONCE, EMPTIED, Mark, Position, closing_consumer, read_positions
 from kafka_rescale.kafka.copy_reset import FENCING_THREADS, fence
 from kafka_rescale.kafka.copy_units import units_of
 from kafka_rescale.kafka.copy_writer import UnitWriter
-from kafka_rescale.kafka.waiting import wait_until
+from kafka_rescale.kafka.waiting import now_ms, wait_until
 
 OLD_PARTITIONS_SECONDS = 24 * 3600.0
 
@@ -33,6 +35,30 @@ def ends_of_bridged(connection: KafkaConnection, journal: Journal | None) -> Par
     """Return the ends of the old topics of an expansion's bridges, open transactions included."""
     sources = [m.source for m in journal.plan.bridges] if journal else []
     return ClusterAdmin(connection).end_offsets(sources, read_committed=False)
+
+
+def with_live_bridge(connection: KafkaConnection, control: ControlState) -> ControlState:
+    """Return what is known of an application, with the progress of its bridge as it is now.
+
+    Whoever moves a producer goes by this: positions against the ends, open transactions included, of every
+    partition that the old topics have now. One that nobody has begun to carry on has no position.
+    """
+    journal = control.journal
+    if journal is None or not journal.is_promoted or not journal.plan.bridges:
+        return control
+    ends = ends_of_bridged(connection, journal)
+    sources = [(topic, partition) for topic, of in ends.items() for partition in of]
+    with closing_consumer(connection, journal.plan.bridge_group, **AT_ONCE) as consumer:
+        found = read_positions(consumer, sources)
+    known = Bridge.of(journal.plan, control.bridge)
+    # The group of one that has ended may be gone; how far it had come is in its proof.
+    proven = known.ends if known.ended_at_ms else {}
+    positions = {s: proven.get(s[0], {}).get(s[1], NO_POSITION) for s in sources}
+    positions |= {source: position.offset for source, position in found.items() if not position.mark.state}
+    progress = [
+        PartitionProgress(topic=t, partition=p, position=positions[t, p], end=ends[t][p]) for t, p in sources
+    ]
+    return with_progress(control, progress, now_ms())
 
 
 def assert_ended(connection: KafkaConnection, state: ControlState, plan: Plan) -> None:

@@ -58,9 +58,8 @@ def bridge(job: Job) -> None:
 def _prepared(job: Job, journal: Journal, found: Bridge | None) -> Bridge:
     """Return what is known of the bridge, every partition of the old topics having a position."""
     plan = journal.plan
-    known = found if found and found.plan == plan.fingerprint else Bridge(plan=plan.fingerprint)
     # One that had ended goes on: records have come since.
-    known = known.model_copy(update={"ended_at_ms": 0})
+    known = Bridge.of(plan, found).model_copy(update={"ended_at_ms": 0})
     if not journal.is_promoted:
         prepare(job.connection, plan, known)
         return known
