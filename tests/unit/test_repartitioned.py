@@ -18,6 +18,7 @@ from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.core.murmur2 import murmur2
 from kafka_rescale.core.plan import Move, MoveKind, Plan
 from kafka_rescale.core.planning import build_plan
+from kafka_rescale.core.preflight import messages
 from kafka_rescale.core.samples import Sample
 from kafka_rescale.core.start_offsets import check_start_offsets
 from kafka_rescale.kafka.copy_records import Router
@@ -185,6 +186,11 @@ class TestPreflight:
     @pytest.mark.parametrize(("ended_at_ms", "findings"), [(0, 1), (5, 0)])
     def test_the_next_expansion_waits_for_the_end_of_the_bridge(self, ended_at_ms: int, findings: int) -> None:
         assert len(self.refused_after(ended_at_ms, {0: 10, 1: 20})) == findings
+
+    def test_the_bridge_has_to_be_unpaused_for_an_expansion_that_needs_one(self) -> None:
+        (told,) = (line for line in messages(situation(8, inputs=SHOP)) if "bridge" in line)
+        assert told.startswith(f"bridge_shop carries records on to {SUCCESSOR}: unpause it")
+        assert not any("bridge" in line for line in messages(situation(4, inputs=SHOP)))
 
     def test_it_is_told_that_the_old_topic_has_partitions_which_nobody_carries_on(self) -> None:
         (finding,) = self.refused_after(0, dict.fromkeys(range(8), 10))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kafka_rescale.core.deployment import implausible, standstill
 from kafka_rescale.core.errors import Finding
 from kafka_rescale.core.expansion_callback import callback_findings
-from kafka_rescale.core.preflight_bridge import successor_topics, unfinished_bridge
+from kafka_rescale.core.preflight_bridge import bridge_messages, successor_topics, unfinished_bridge
 from kafka_rescale.core.preflight_counts import (
     changelog_counts,
     copartitioned,
@@ -99,6 +99,7 @@ def _partitioners(situation: Situation) -> list[Finding]:
 def messages(situation: Situation) -> list[str]:
     """Return what does not hinder the expansion but is worth knowing."""
     return [
+        *bridge_messages(situation),
         *lag_messages(situation),
         *retention_warnings(situation),
         *history_messages(situation),

@@ -38,6 +38,13 @@ def successor_topics(situation: Situation) -> Iterator[Finding]:
             )
 
 
+def bridge_messages(situation: Situation) -> Iterator[str]:
+    """Yield what has to be at work beside the cutover."""
+    if names := situation.successors():
+        dag = f"bridge_{situation.application.application_id}"
+        yield f"{dag} carries records on to {', '.join(names.values())}: unpause it, the cutover waits for it."
+
+
 def unfinished_bridge(situation: Situation) -> Iterator[Finding]:
     """Yield a bridge of the last expansion that still carries records on, or that has left some behind."""
     journal = situation.control.journal
