@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from contextlib import closing
 from itertools import islice
 from pathlib import Path
 
@@ -18,9 +19,12 @@ from kafka_rescale.embedded.processes import is_running, wait_until
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.bridging import assert_ended, prepare
 from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.copy_loop import CopyWorker
+from kafka_rescale.kafka.copy_settings import LIVE
 from kafka_rescale.kafka.copy_units import units_of
+from kafka_rescale.kafka.waiting import now_ms
 
-from tests.integration.copy_helpers import Record, killed_within_commit, per_key, read, write
+from tests.integration.copy_helpers import T0, Record, killed_within_commit, per_key, read, write
 from tests.integration.spark_job_helpers import advance, begin, submitted, wait_for
 
 pytestmark = pytest.mark.integration
@@ -163,6 +167,25 @@ def test_an_old_topic_that_grows_meanwhile_is_carried_on_whole_and_in_order(
     for key, sequence in carried.items():
         values = [record.value for record in sequence if record.value != b"2"]
         assert values == [b"0", b"1", b"3"], key
+
+
+@pytest.mark.parametrize("kind", ["CreateTime", "LogAppendTime"])
+def test_a_successor_that_takes_the_brokers_time_would_give_records_the_time_of_their_bridging(
+    connection: KafkaConnection, unique: str, kind: str
+) -> None:
+    """Why preflight refuses such an input: windows and joins of the new generation would go by that."""
+    move, plan = bridged(unique, 2, 4)
+    admin = ClusterAdmin(connection)
+    admin.ensure_topic(move.source, 2, 1, {"retention.ms": "-1"})
+    admin.ensure_topic(move.target, 4, 1, {"retention.ms": "-1", "message.timestamp.type": kind})
+    write(connection, move, records(0))
+    prepare(connection, plan, Bridge(plan=plan.fingerprint))
+    with closing(CopyWorker(connection, plan, units_of([move]), LIVE, group=plan.bridge_group)) as worker:
+        worker.begin(dict.fromkeys(worker.writers, 0))
+        ends = admin.end_offsets([move.source])[move.source]
+        worker.run_to({(move.source, p): end for p, end in ends.items()}, now_ms())
+    times = {record.timestamp for log in read(connection, move.target).values() for record in log}
+    assert (times == {T0}) == (kind == "CreateTime")
 
 
 def test_a_lost_position_stops_the_bridge_where_it_could_only_guess(
