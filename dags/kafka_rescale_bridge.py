@@ -1,4 +1,4 @@
-"""An Airflow DAG ``bridge_<application>`` per application file with a repartitioned input."""
+"""An Airflow DAG ``bridge_<application>`` per application file."""
 
 from __future__ import annotations
 

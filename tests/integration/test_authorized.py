@@ -12,6 +12,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from kafka_rescale.core.acls import Acl, Role, command
 from kafka_rescale.core.application import Application
+from kafka_rescale.core.bridge import Bridge
 from kafka_rescale.core.control_records import Concern
 from kafka_rescale.core.errors import InvalidInput, PreflightRefused
 from kafka_rescale.core.journal import Journal, Phase
@@ -196,7 +197,7 @@ def copied(shop: Secured, plan: Plan) -> None:
     run(carrier, {(REPARTITION, p): end for p, end in ends.items()}, starts)
     for move in plan.repartitions:
         in_flight.prove(connection, move, {p: (end // 2, end) for p, end in ends.items()})
-    prepare(connection, plan, begun=False)
+    prepare(connection, plan, Bridge(plan=plan.fingerprint))
     ends = ClusterAdmin(connection).end_offsets(["payments"])["payments"]
     bridge = CopyWorker(connection, plan, units_of(plan.bridges), group=plan.bridge_group)
     run(bridge, {("payments", p): end for p, end in ends.items()}, {("payments", p): 0 for p in ends})

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+from contextlib import closing
 from itertools import islice
 from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaException
+from kafka_rescale.core.bridge import Bridge
 from kafka_rescale.core.errors import PreflightRefused, UnsafeState
 from kafka_rescale.core.journal import Captured, Phase
 from kafka_rescale.core.plan import Move, MoveKind, Plan, Stage
@@ -17,9 +19,12 @@ from kafka_rescale.embedded.processes import is_running, wait_until
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.bridging import assert_ended, prepare
 from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.copy_loop import CopyWorker
+from kafka_rescale.kafka.copy_settings import LIVE
 from kafka_rescale.kafka.copy_units import units_of
+from kafka_rescale.kafka.waiting import now_ms
 
-from tests.integration.copy_helpers import Record, killed_within_commit, per_key, read, write
+from tests.integration.copy_helpers import T0, Record, killed_within_commit, per_key, read, write
 from tests.integration.spark_job_helpers import advance, begin, submitted, wait_for
 
 pytestmark = pytest.mark.integration
@@ -116,17 +121,84 @@ def test_everything_from_the_fence_on_is_carried_on_once_and_in_order(
     assert per_key(read(connection, move.target)) == per_key(left)
 
 
+def test_an_old_topic_that_grows_meanwhile_is_carried_on_whole_and_in_order(
+    connection: KafkaConnection, unique: str, tmp_path: Path
+) -> None:
+    """A producer that still writes by the old count is no mistake: it has yet to refresh its metadata."""
+    move, plan = bridged(unique, 4, 6)
+    admin = ClusterAdmin(connection)
+    for topic, partitions in ((move.source, 4), (move.target, 6)):
+        admin.ensure_topic(topic, partitions, 1, {"retention.ms": "-1"})
+    control = begin(connection, plan)
+    with submitted(connection, tmp_path, "bridge", plan, *SILENT) as job:
+        wait_for(control, "bridge", "ready")
+        write(connection, move, records(0))
+        fence = {move.source: dict.fromkeys(range(4), 0)}
+        advance(control, Phase.PROMOTED, captured=Captured(committed=fence))
+        wait_for(control, "bridge", "carrying")
+        admin.grow_topic(move.source, 8)
+        wider = move.model_copy(update={"source_partitions": 8})
+        write(connection, wider, records(1))
+        assert job.result() == 0, job.text()
+        assert f"somebody has grown {move.source} to 8 partitions" in job.text()
+    noticed = control.read().bridge
+    assert noticed is not None
+    assert [(a.count, sorted(a.ends), a.begun) for a in noticed.added] == [(8, [0, 1, 2, 3], False)]
+
+    write(connection, move, records(2)[::4])
+    with submitted(connection, tmp_path, "bridge", plan, *SILENT, attempt=2) as job:
+        wait_for(control, "bridge", "carrying", attempt=2)
+        write(connection, wider, records(3))
+        assert job.result() == 0, job.text()
+    ended = control.read().bridge
+    assert ended is not None
+    assert ended.ended_at_ms
+    assert sum(map(len, ended.ends.values())) == 8
+
+    carried = per_key(read(connection, move.target))
+    written: dict[bytes | None, list[Record]] = {}
+    for log in read(connection, move.source).values():
+        for record in log:
+            written.setdefault(record.key, []).append(record)
+    assert {k: sorted(r.value or b"" for r in rs) for k, rs in carried.items()} == {
+        k: sorted(r.value or b"" for r in rs) for k, rs in written.items()
+    }
+    # What was written by the old count after the growth had been noticed has no order with the new one's.
+    for key, sequence in carried.items():
+        values = [record.value for record in sequence if record.value != b"2"]
+        assert values == [b"0", b"1", b"3"], key
+
+
+@pytest.mark.parametrize("kind", ["CreateTime", "LogAppendTime"])
+def test_a_successor_that_takes_the_brokers_time_would_give_records_the_time_of_their_bridging(
+    connection: KafkaConnection, unique: str, kind: str
+) -> None:
+    """Why preflight refuses such an input: windows and joins of the new generation would go by that."""
+    move, plan = bridged(unique, 2, 4)
+    admin = ClusterAdmin(connection)
+    admin.ensure_topic(move.source, 2, 1, {"retention.ms": "-1"})
+    admin.ensure_topic(move.target, 4, 1, {"retention.ms": "-1", "message.timestamp.type": kind})
+    write(connection, move, records(0))
+    prepare(connection, plan, Bridge(plan=plan.fingerprint))
+    with closing(CopyWorker(connection, plan, units_of([move]), LIVE, group=plan.bridge_group)) as worker:
+        worker.begin(dict.fromkeys(worker.writers, 0))
+        ends = admin.end_offsets([move.source])[move.source]
+        worker.run_to({(move.source, p): end for p, end in ends.items()}, now_ms())
+    times = {record.timestamp for log in read(connection, move.target).values() for record in log}
+    assert (times == {T0}) == (kind == "CreateTime")
+
+
 def test_a_lost_position_stops_the_bridge_where_it_could_only_guess(
     connection: KafkaConnection, unique: str
 ) -> None:
     move, plan = bridged(unique, 2, 4)
     admin = ClusterAdmin(connection)
     admin.ensure_topic(move.source, 2, 1, {})
-    prepare(connection, plan, begun=False)
-    prepare(connection, plan, begun=True)
+    prepare(connection, plan, Bridge(plan=plan.fingerprint))
+    prepare(connection, plan, Bridge(plan=plan.fingerprint, begun=True))
     admin.delete_group(plan.bridge_group)
     with pytest.raises(UnsafeState, match=rf"no position of {move.source}-0, {move.source}-1"):
-        prepare(connection, plan, begun=True)
+        prepare(connection, plan, Bridge(plan=plan.fingerprint, begun=True))
 
 
 def test_a_writer_that_was_killed_within_its_commit_is_not_waited_for(
@@ -134,8 +206,8 @@ def test_a_writer_that_was_killed_within_its_commit_is_not_waited_for(
 ) -> None:
     move, plan = bridged(unique, 2, 4)
     ClusterAdmin(connection).ensure_topic(move.source, 2, 1, {})
-    prepare(connection, plan, begun=False)
+    prepare(connection, plan, Bridge(plan=plan.fingerprint))
     killed = killed_within_commit(connection, plan, units_of([move])[1], plan.bridge_group)
-    prepare(connection, plan, begun=True)
+    prepare(connection, plan, Bridge(plan=plan.fingerprint, begun=True))
     with pytest.raises(KafkaException, match="fenced"):
         killed.commit_transaction(10)

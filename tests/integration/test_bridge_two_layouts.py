@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import threading
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from confluent_kafka import Producer
+from kafka_rescale.core.bridge import Bridge
+from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.journal import Captured, Journal, Phase
 from kafka_rescale.core.plan import Move, MoveKind, Plan, Stage
 from kafka_rescale.embedded.broker import EmbeddedBroker
@@ -14,7 +17,8 @@ from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.bridging import prepare
 from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.copy_units import units_of
+from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.kafka.copy_units import CopyUnit, units_of
 from kafka_rescale.kafka.journal_follower import JournalFollower
 from kafka_rescale.spark.bridge_tasks import CarryOn
 from kafka_rescale.spark.copy_tasks import STOPPED
@@ -41,17 +45,15 @@ def send(connection: KafkaConnection, topic: str, count: int, version: int) -> N
     assert producer.flush(30) == 0
 
 
-def test_records_placed_with_either_count_arrive_once_and_in_the_order_of_each_key(
-    connection: KafkaConnection, unique: str, tmp_path: Path
-) -> None:
+def bridged(unique: str, source: int, earlier: int) -> tuple[Move, Plan]:
     move = Move(
         kind=MoveKind.INPUT,
         source=f"{unique}-orders",
         target=f"{unique}-orders-p{AFTER}",
         store=f"{unique}-orders",
-        source_partitions=GROWN,
+        source_partitions=source,
         target_partitions=AFTER,
-        earlier_partitions=BEFORE,
+        earlier_partitions=earlier,
     )
     plan = Plan(
         application=unique,
@@ -62,6 +64,44 @@ def test_records_placed_with_either_count_arrive_once_and_in_the_order_of_each_k
         stages=(Stage(index=1, name="stage_1_subtopology_0", subtopology=0, bridges=(move,)),),
         inputs=(),
     )
+    return move, plan
+
+
+@contextmanager
+def at_work(carry: CarryOn, lists: list[list[CopyUnit]], control: ControlTopic) -> Iterator[None]:
+    """Workers of a bridge, one per list; another expansion ends them."""
+    verdicts: list[str] = []
+
+    def work(units: list[CopyUnit]) -> None:
+        with JournalFollower(carry.connection, carry.plan.application) as follower:
+            verdicts.append(carry.work(units, follower))
+
+    threads = [threading.Thread(target=work, args=(units,), daemon=True) for units in lists]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        other = Journal(plan=carry.plan.model_copy(update={"generation": 3}))
+        control.update(lambda _: {"journal": other})
+        for thread in threads:
+            thread.join(60)
+    assert verdicts == [STOPPED] * len(lists)
+
+
+def wait_for_records(connection: KafkaConnection, topic: str, versions: int) -> None:
+    """Wait until so many records of every key have arrived."""
+    wait_until(
+        lambda: sum(map(len, read(connection, topic).values())) >= versions * len(KEYS),
+        timeout=90,
+        what="all records",
+    )
+
+
+def test_records_placed_with_either_count_arrive_once_and_in_the_order_of_each_key(
+    connection: KafkaConnection, unique: str
+) -> None:
+    move, plan = bridged(unique, GROWN, BEFORE)
     admin = ClusterAdmin(connection)
     admin.ensure_topic(move.source, BEFORE, 1, {})
     admin.ensure_topic(move.target, AFTER, 1, {})
@@ -71,34 +111,75 @@ def test_records_placed_with_either_count_arrive_once_and_in_the_order_of_each_k
     for version in range(3, 6):
         send(connection, move.source, GROWN, version)
     control = begin(connection, plan)
-    prepare(connection, plan, begun=False)
+    prepare(connection, plan, Bridge(plan=plan.fingerprint))
     fence = Captured(committed={move.source: dict.fromkeys(range(GROWN), 0)})
     ends = admin.end_offsets([move.source])
     advance(control, Phase.PROMOTED, captured=fence, input_ends=ends)
 
-    carry = CarryOn(connection, plan, attempt=1, session="test")
     # The new partitions come first: they have to wait for the old ones, which another worker carries on.
     halves = [units_of([move])[BEFORE:], units_of([move])[:BEFORE]]
-    verdicts: list[str] = []
-
-    def work(half: int) -> None:
-        with JournalFollower(connection, plan.application) as follower:
-            verdicts.append(carry.work(halves[half], follower))
-
-    threads = [threading.Thread(target=work, args=(half,), daemon=True) for half in range(2)]
-    for thread in threads:
-        thread.start()
-    send(connection, move.source, GROWN, 6)
-    wait_until(
-        lambda: sum(map(len, read(connection, move.target).values())) >= 7 * len(KEYS),
-        timeout=90,
-        what="all records",
-    )
-    control.update(lambda _: {"journal": Journal(plan=plan.model_copy(update={"generation": 3}))})
-    for thread in threads:
-        thread.join(60)
-    assert verdicts == [STOPPED, STOPPED]
+    with at_work(CarryOn(connection, plan, attempt=1, session="test"), halves, control):
+        send(connection, move.source, GROWN, 6)
+        wait_for_records(connection, move.target, 7)
     carried = per_key(read(connection, move.target))
     assert {key: [record.value for record in records] for key, records in carried.items()} == {
         key: [b"%d" % version for version in range(7)] for key in KEYS
     }
+
+
+def test_what_was_written_before_a_growth_was_noticed_comes_before_all_that_lies_in_new_partitions(
+    connection: KafkaConnection, unique: str
+) -> None:
+    """Grown twice behind the back of a bridge that stood still; stale producers go on by the first count."""
+    move, plan = bridged(unique, BEFORE, 0)
+    admin = ClusterAdmin(connection)
+    admin.ensure_topic(move.source, BEFORE, 1, {})
+    admin.ensure_topic(move.target, AFTER, 1, {})
+    control = begin(connection, plan)
+    fence = Captured(committed={move.source: dict.fromkeys(range(BEFORE), 0)})
+    advance(control, Phase.PROMOTED, captured=fence)
+    known = Bridge(plan=plan.fingerprint)
+    prepare(connection, plan, known)
+    known = known.with_positions()
+    version = 0
+    for count in (BEFORE, GROWN, 2 * GROWN):
+        if count > BEFORE:
+            admin.grow_topic(move.source, count)
+            known = known.noticed(plan.bridges, admin.end_offsets([move.source], read_committed=False))
+        for _ in range(3):
+            send(connection, move.source, count, version)
+            version += 1
+    prepare(connection, plan, known)
+    units = units_of(known.widened(plan.bridges))
+    carry = CarryOn(connection, plan, attempt=1, session="test", added=known.added)
+    with at_work(carry, [units[BEFORE:], units[:BEFORE]], control):
+        wait_for_records(connection, move.target, version)
+        send(connection, move.source, BEFORE, version)
+        wait_for_records(connection, move.target, version + 1)
+    carried = per_key(read(connection, move.target))
+    assert {key: [record.value for record in records] for key, records in carried.items()} == {
+        key: [b"%d" % each for each in range(version + 1)] for key in KEYS
+    }
+
+
+def test_a_key_that_has_gone_from_one_old_partition_to_another_stops_the_bridge(
+    connection: KafkaConnection, unique: str
+) -> None:
+    move, plan = bridged(unique, BEFORE, 0)
+    admin = ClusterAdmin(connection)
+    admin.ensure_topic(move.source, BEFORE, 1, {})
+    admin.ensure_topic(move.target, AFTER, 1, {})
+    control = begin(connection, plan)
+    fence = Captured(committed={move.source: dict.fromkeys(range(BEFORE), 0)})
+    advance(control, Phase.PROMOTED, captured=fence)
+    admin.grow_topic(move.source, BEFORE + 1)
+    send(connection, move.source, BEFORE + 1, 0)
+    ends = admin.end_offsets([move.source], read_committed=False)
+    known = Bridge(plan=plan.fingerprint).noticed(plan.bridges, ends)
+    prepare(connection, plan, known)
+    carry = CarryOn(connection, plan, attempt=1, session="test", added=known.added)
+    with (
+        JournalFollower(connection, plan.application) as follower,
+        pytest.raises(UnsafeState, match="reset-offsets"),
+    ):
+        carry.work(units_of(known.widened(plan.bridges)), follower)

@@ -7,13 +7,18 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 from kafka_rescale.cli.exit_codes import FINDINGS, OUTAGE, PASSED, REFUSED, exit_code
 from kafka_rescale.cli.main import main
+from kafka_rescale.core.bridge import Bridge
 from kafka_rescale.core.control_records import JobResult, Lease, PartitionProgress
 from kafka_rescale.core.errors import Fenced, InvalidInput, LeaseHeld, Outage, Refused, UnsafeState
 from kafka_rescale.core.journal import Journal, Phase
+from kafka_rescale.core.plan import Move, MoveKind
+from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.kafka.waiting import now_ms
 
 from tests.support.small_application import write
 from tests.support.small_cluster import make, picture, run_preflight
@@ -115,6 +120,47 @@ def test_status_before_and_during_an_expansion(
     assert found["results"]["restore/1"]["records"] == 96
     assert main(["status", file, "--config", config]) == PASSED
     assert "expansion to 8 partitions: warming, attempt 1" in capsys.readouterr().out
+
+
+def test_status_reads_how_far_a_bridge_is_behind_whatever_its_last_run_has_left(
+    client: Client, config: str, tmp_path: Path, unique: str, capsys: Captured
+) -> None:
+    make(client, unique)
+    file, topic = str(write(tmp_path, unique)), f"{unique}-customers"
+    plan = run_preflight(client, tmp_path, unique).plan
+    assert plan is not None
+    bridge = Move(
+        kind=MoveKind.INPUT, source=topic, target="x", store=topic, source_partitions=4, target_partitions=8
+    )
+    first = plan.stages[0].model_copy(update={"bridges": (bridge,)})
+    plan = plan.model_copy(update={"stages": (first, *plan.stages[1:])})
+    connection = KafkaConnection(dict(client))
+    admin, control = ClusterAdmin(connection), ControlTopic(connection, unique)
+    journal, known = Journal(plan=plan, phase=Phase.COMPLETE), Bridge(plan=plan.fingerprint, begun=True)
+    control.update(lambda _: {"journal": journal, "bridge": known})
+
+    def status(state: str) -> str:
+        at = PartitionProgress(topic=topic, partition=0, position=3, end=3)
+        control.put_result(
+            JobResult(job="bridge", run="r", attempt=1, state=state, partitions=(at,), as_of_ms=now_ms())
+        )
+        assert main(["status", file, "--config", config]) == PASSED
+        return capsys.readouterr().out
+
+    assert "bridge: carries on, 0 offsets behind, 4 of 4 partitions not begun" in status("carrying")
+    admin.commit(plan.bridge_group, admin.end_offsets([topic]))
+    assert "bridge: carries on, 0 offsets behind\n" in status("carrying")
+    producer = Producer({**client, "transactional.id": unique})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    for _ in range(10):
+        producer.produce(topic, b"v", b"k", partition=1)
+    producer.flush(30)
+    assert "bridge: carries on, 10 offsets behind\n" in status("carrying"), "of a transaction that is open"
+    producer.abort_transaction(30)
+    assert "bridge: NOT AT WORK (failed), 11 offsets behind" in status("failed"), "with its marker"
+    admin.grow_topic(topic, 8)
+    assert "11 offsets behind, 4 of 8 partitions not begun" in status("carrying")
 
 
 @pytest.mark.parametrize(

@@ -48,13 +48,13 @@ def upstream_of(dag: DAG, task_id: str) -> set[str]:
 
 def test_every_application_has_its_dags_with_tags_owner_and_documentation(applications: Path) -> None:
     dags = parsed().dags
-    kinds = ("expand", "rollback", "accept", "retire", "watch")
+    kinds = ("expand", "rollback", "accept", "retire", "watch", "bridge")
     assert set(dags) == {f"{kind}_orders-app" for kind in kinds}
     for dag in dags.values():
         assert "kafka-rescale" in dag.tags
         assert dag.doc_md
         assert dag.max_active_runs == 1
-        assert (dag.schedule is None) is not dag.dag_id.startswith("watch_")
+        assert (dag.schedule is None) is not dag.dag_id.startswith(("watch_", "bridge_"))
         assert {task.owner for task in dag.tasks} == {"kafka-rescale"}
 
 
@@ -262,7 +262,7 @@ def test_the_application_files_of_this_repository_can_be_used(monkeypatch: pytes
     assert not [dag_id for dag_id, dag in dags.items() if "invalid" in dag.tags]
 
 
-def test_only_a_repartitioned_input_has_a_bridge_and_that_looks_before_it_starts_a_driver(
+def test_a_bridge_looks_before_it_starts_a_driver_and_runs_by_itself_where_an_input_is_repartitioned(
     applications: Path,
 ) -> None:
     repartitioned = [
@@ -271,13 +271,27 @@ def test_only_a_repartitioned_input_has_a_bridge_and_that_looks_before_it_starts
     lifecycle = {**CHAIN["lifecycle"], "start": "start {application_id} {input:orders}"}
     write_application(applications, application_id="bridged", inputs=repartitioned, lifecycle=lifecycle)
     dags = parsed().dags
-    assert [dag_id for dag_id in dags if dag_id.startswith("bridge_")] == ["bridge_bridged"]
+    assert dags["bridge_orders-app"].is_paused_upon_creation, "it has never had anything to carry on"
     dag = dags["bridge_bridged"]
     assert (dag.max_active_runs, dag.catchup, dag.is_paused_upon_creation) == (1, False, False)
     assert dag.get_task("bridge").upstream_task_ids == {"due"}
     assert dag.get_task("bridge").silent_seconds == 90
     assert dag.get_task("bridge").conf == {"spark.cores.max": "1"}
     assert {task.owner for task in dag.tasks} == {"kafka-rescale"}
+
+
+@pytest.mark.parametrize("edited", [{"policy": "paused"}, {"policy": "unkeyed"}, {"mode": "in_place"}])
+def test_a_bridge_stays_what_it_is_when_the_file_no_longer_speaks_of_it(
+    applications: Path, edited: dict[str, str]
+) -> None:
+    """Airflow remembers whether a DAG is paused; whether there is something to carry on the journal says."""
+    one = {"topic": "orders", "policy": edited.get("policy", "unkeyed"), "silent_seconds": 90}
+    mode = {"mode": edited["mode"]} if "mode" in edited else {}
+    write_application(applications, inputs=[one], **mode)
+    dag = parsed().dags["bridge_orders-app"]
+    assert dag.schedule == timedelta(minutes=2)
+    assert set(dag.task_ids) == {"due", "bridge"}
+    assert dag.get_task("bridge").silent_seconds == 90
 
 
 class TestWatch:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any, ClassVar
+
 import pytest
 from kafka_rescale.cli.views import status_view
+from kafka_rescale.core.added_partitions import Added, layouts, steps
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.bridge import Bridge, Reading, verdict
+from kafka_rescale.core.bridge_progress import with_progress
 from kafka_rescale.core.control_records import ControlState, JobResult, PartitionProgress
+from kafka_rescale.core.copy_estimate import job_progress
 from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_units import divided, units_of
@@ -57,6 +62,58 @@ class TestSilence:
     def test_an_open_transaction_keeps_the_bridge(self) -> None:
         before_it = {"orders": {0: 10, 1: 15}}
         assert not after(reading(0), reading(9_999, ends=before_it)).ended_at_ms
+
+
+class TestGrowth:
+    """The old topic grows from 2 partitions while its bridge is at work."""
+
+    GROWN: ClassVar = {"orders": {0: 10, 1: 20, 2: 0, 3: 5}}
+
+    def begun(self) -> Bridge:
+        return Bridge(plan=PLAN.fingerprint, begun=True, ended_at_ms=1)
+
+    def test_nothing_has_grown(self) -> None:
+        assert self.begun().noticed(PLAN.bridges, ENDS) == self.begun()
+        assert self.begun().noticed(PLAN.bridges, {}) == self.begun(), "an old topic that was deleted"
+
+    def test_it_is_noticed_once_with_the_ends_of_the_partitions_before(self) -> None:
+        seen = self.begun().noticed(PLAN.bridges, self.GROWN)
+        assert seen.added == (Added(topic="orders", count=4, ends={0: 10, 1: 20}),)
+        assert not seen.ended_at_ms
+        later = {"orders": {p: end + 7 for p, end in self.GROWN["orders"].items()}}
+        assert seen.noticed(PLAN.bridges, later) == seen
+        assert [m.source_partitions for m in seen.widened(PLAN.bridges)] == [4]
+
+    def test_only_positions_that_were_there_can_be_lost(self) -> None:
+        seen = self.begun().noticed(PLAN.bridges, self.GROWN)
+        assert seen.lost(PLAN.bridges, ALL) == []
+        assert seen.with_positions().lost(PLAN.bridges, ALL) == [("orders", 2), ("orders", 3)]
+        assert Bridge(plan="p").lost(PLAN.bridges, ()) == []
+
+    def test_every_growth_has_what_lay_before_it_carried_on_first_by_the_counts_known_then(self) -> None:
+        eight = {"orders": dict.fromkeys(range(8), 30)}
+        added = self.begun().noticed(PLAN.bridges, self.GROWN).noticed(PLAN.bridges, eight).added
+        first, second = steps(Journal(plan=PLAN, phase=Phase.PROMOTED), added)
+        assert first.ends == ALL
+        assert second.ends == {("orders", p): 30 for p in range(4)}
+        found = [
+            (s.layouts["orders"].move.source_partitions, s.layouts["orders"].earlier) for s in (first, second)
+        ]
+        assert found == [(2, ()), (4, (2,))]
+        last = layouts(PLAN.bridges, added)["orders"]
+        assert (last.move.source_partitions, last.earlier) == (8, (2, 4))
+
+    def test_a_topic_that_grew_before_the_expansion_has_that_carried_on_before_all_else(self) -> None:
+        (move,) = PLAN.bridges
+        rescued = PLAN.stages[0].model_copy(
+            update={"bridges": (move.model_copy(update={"earlier_partitions": 1}),)}
+        )
+        plan = PLAN.model_copy(update={"stages": (rescued,)})
+        journal = Journal(plan=plan, phase=Phase.PROMOTED, input_ends={"orders": {0: 3, 1: 4}})
+        (first,) = steps(journal, ())
+        assert first.ends == {("orders", 0): 3}
+        assert first.layouts["orders"].move.earlier_partitions == 1
+        assert layouts(plan.bridges, ())["orders"].move.earlier_partitions == 0
 
 
 class TestVerdict:
@@ -127,15 +184,72 @@ class TestCarryOn:
 
 
 class TestStatus:
-    def summary(self, bridge: Bridge) -> str:
-        behind = PartitionProgress(topic="orders", partition=0, position=7, end=10)
-        result = JobResult(job="bridge", run="r", attempt=1, state="carrying", partitions=(behind,))
-        state = ControlState(bridge=bridge, results={"bridge": result})
-        return status_view(Application.model_validate(ORDERED), state, ()).text
+    """What whoever moves a producer goes by."""
+
+    NOW_MS = 1_700_000_100_000
+    QUIET: ClassVar = Bridge(plan=PLAN.fingerprint, begun=True, quiet_since_ms=1_700_000_000_000, ends=ENDS)
+    ENDED: ClassVar = QUIET.model_copy(update={"ended_at_ms": 1})
+
+    def now(
+        self, bridge: Bridge | None, *lags: int | None, state: str = "carrying", age_ms: int = 5_000
+    ) -> ControlState:
+        """Partitions of 10 offsets, so far behind (None: not begun), after a run that has left old figures."""
+        old = (PartitionProgress(topic="orders", partition=0, position=10, end=10),)
+        result = JobResult(
+            job="bridge", run="r", attempt=1, state=state, partitions=old, as_of_ms=self.NOW_MS - age_ms
+        )
+        journal = Journal(plan=PLAN, phase=Phase.COMPLETE)
+        known = ControlState(journal=journal, bridge=bridge, results={"bridge": result} if state else {})
+        progress = [
+            PartitionProgress(topic="orders", partition=p, position=-1 if lag is None else 10 - lag, end=10)
+            for p, lag in enumerate(lags)
+        ]
+        return with_progress(known, progress, self.NOW_MS)
+
+    def line(self, *given: Any, **changes: Any) -> str:
+        text = status_view(Application.model_validate(ORDERED), self.now(*given, **changes), ()).text
+        (found,) = [line for line in text.splitlines() if line.startswith("bridge: ")]
+        return found
 
     def test_it_says_how_far_behind_the_bridge_is_before_a_producer_moves(self) -> None:
-        text = self.summary(Bridge(plan="p", begun=True, quiet_since_ms=1_700_000_000_000))
-        assert "bridge: carries on, 3 offsets behind; no record in the old topic since 2023-11-14T22:13:20" in text
+        expected = (
+            "bridge: carries on, 4 offsets behind; no record in the old topic since 2023-11-14T22:13:20+00:00"
+        )
+        assert self.line(self.QUIET, 3, 1) == expected
 
     def test_it_says_that_the_bridge_has_ended(self) -> None:
-        assert "bridge: ended" in self.summary(Bridge(plan="p", begun=True, ended_at_ms=1))
+        assert self.line(self.ENDED, 0, 0, state="done").startswith("bridge: ended; no record")
+
+    def test_a_partition_that_was_never_begun_is_not_0_behind(self) -> None:
+        """A topic that has grown, or a bridge that was never started."""
+        assert "0 offsets behind, 2 of 4 partitions not begun" in self.line(self.QUIET, 0, 0, None, None)
+        never = self.line(None, None, None, state="")
+        assert never.startswith("bridge: NOT AT WORK (not_begun), 0 offsets behind, 2 of 2 partitions not begun")
+
+    @pytest.mark.parametrize(
+        ("state", "age_ms", "told"),
+        [
+            ("failed", 5_000, "NOT AT WORK (failed)"),
+            ("stopped", 5_000, "NOT AT WORK (stopped)"),
+            ("carrying", 120_000, "NOT AT WORK (its last run said carrying, 120 s ago)"),
+            ("running", NOW_MS, "NOT AT WORK (its last run said running, and has no progress yet)"),
+        ],
+    )
+    def test_a_bridge_that_is_not_at_work_is_told_with_what_it_has_left_behind(
+        self, state: str, age_ms: int, told: str
+    ) -> None:
+        line = self.line(self.QUIET, 7, 0, state=state, age_ms=age_ms)
+        assert line.startswith(f"bridge: {told}, 7 offsets behind")
+
+    def test_records_that_come_after_the_end_are_told(self) -> None:
+        assert "NOT AT WORK (done), 2 offsets behind" in self.line(self.ENDED, 2, 0, state="done")
+
+    def test_the_page_shows_the_same(self) -> None:
+        control = self.now(self.QUIET, 7, None, age_ms=120_000)
+        shown = job_progress(control.results["bridge"], PLAN)
+        assert (shown.state, shown.lag) == ("not_at_work", 17)
+        assert shown.detail == "its last run said carrying, 120 s ago"
+
+    def test_an_expansion_without_a_bridge_says_nothing_of_an_earlier_one(self) -> None:
+        state = ControlState(bridge=self.ENDED, journal=Journal(plan=plan_for("ordered"), phase=Phase.COMPLETE))
+        assert "bridge:" not in status_view(Application.model_validate(ORDERED), state, ()).text

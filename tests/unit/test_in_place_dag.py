@@ -34,7 +34,7 @@ def dag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DAG:
     write_application(tmp_path, mode="in_place")
     bag = DagBag(ROOT / "dags")
     assert bag.import_errors == {}
-    assert set(bag.dags) == {f"{kind}_orders-app" for kind in ("expand", "rollback", "accept", "retire")}
+    assert set(bag.dags) == {f"{kind}_orders-app" for kind in ("expand", "rollback", "accept", "retire", "bridge")}
     return bag.dags["expand_orders-app"]
 
 

@@ -12,6 +12,7 @@ from kafka_rescale.core.journal import Phase
 from tests.support.situations import (
     CUSTOMERS_CHANGELOG,
     FIXED,
+    INPUTS,
     SET_BY_PROGRAM,
     STORES,
     TOPICS,
@@ -85,6 +86,19 @@ TOPIC_REFUSALS: Refusals = {
             "the timestamps of the entries are part of the state. Set message.timestamp.type=CreateTime on it."
         ],
     ),
+    "LogAppendTime of an input that gets a successor": (
+        lambda: situation(
+            inputs=[INPUTS[0], {**INPUTS[1], "policy": "repartitioned"}],
+            topics=with_configs("shop-customers", message__timestamp__type="LogAppendTime"),
+        ),
+        [
+            "input topic 'shop-customers': found message.timestamp.type LogAppendTime, by the topic's own config "
+            "or the brokers' log.message.timestamp.type; expected CreateTime: its successor would give every "
+            "record the time of its bridging, and windows and joins would go by that. Set "
+            "message.timestamp.type=CreateTime on shop-customers, if the application may go by the clocks of its "
+            "producers from then on; else declare another policy."
+        ],
+    ),
     "too few brokers": (
         lambda: situation(
             topics={"shop-totals-changelog": replace(TOPICS["shop-totals-changelog"], replication_factor=3)},
@@ -125,6 +139,13 @@ TOPIC_REFUSALS: Refusals = {
 def test_a_spoilt_one_is_refused(case: str) -> None:
     make, expected = TOPIC_REFUSALS[case]
     assert found(make()) == expected
+
+
+def test_the_brokers_time_is_an_inputs_own_affair_where_no_successor_follows() -> None:
+    theirs = with_configs("shop-customers", message__timestamp__type="LogAppendTime")
+    assert found(situation(topics=theirs)) == []
+    repartitioned = [INPUTS[0], {**INPUTS[1], "policy": "repartitioned"}]
+    assert found(situation(4, inputs=repartitioned, topics=theirs)) == []
 
 
 def test_own_leftovers_are_kept_unless_they_have_another_count() -> None:

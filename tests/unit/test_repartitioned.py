@@ -15,8 +15,10 @@ from kafka_rescale.core.declared_topics import Input, InputPolicy
 from kafka_rescale.core.errors import InvalidInput, UnsafeState
 from kafka_rescale.core.external_topics import InputPlan
 from kafka_rescale.core.journal import Journal, Phase
+from kafka_rescale.core.murmur2 import murmur2
 from kafka_rescale.core.plan import Move, MoveKind, Plan
 from kafka_rescale.core.planning import build_plan
+from kafka_rescale.core.preflight import messages
 from kafka_rescale.core.samples import Sample
 from kafka_rescale.core.start_offsets import check_start_offsets
 from kafka_rescale.kafka.copy_records import Router
@@ -185,6 +187,15 @@ class TestPreflight:
     def test_the_next_expansion_waits_for_the_end_of_the_bridge(self, ended_at_ms: int, findings: int) -> None:
         assert len(self.refused_after(ended_at_ms, {0: 10, 1: 20})) == findings
 
+    def test_the_bridge_has_to_be_unpaused_for_an_expansion_that_needs_one(self) -> None:
+        (told,) = (line for line in messages(situation(8, inputs=SHOP)) if "bridge" in line)
+        assert told.startswith(f"bridge_shop carries records on to {SUCCESSOR}: unpause it")
+        assert not any("bridge" in line for line in messages(situation(4, inputs=SHOP)))
+
+    def test_it_is_told_that_the_old_topic_has_partitions_which_nobody_carries_on(self) -> None:
+        (finding,) = self.refused_after(0, dict.fromkeys(range(8), 10))
+        assert "still carries records on, from 4 of its 8 partitions" in finding
+
     def test_the_next_expansion_leaves_no_late_records_of_the_old_topic_behind(self) -> None:
         (finding,) = self.refused_after(5, {0: 10, 1: 23})
         assert "came into the old topic after the bridge had ended, in partitions 1 (end 23)" in finding
@@ -239,3 +250,10 @@ class TestRouting:
     def test_a_key_that_its_producer_put_elsewhere_stops_the_bridge(self) -> None:
         with pytest.raises(UnsafeState, match="murmur2 puts into partition 2"):
             Router(self.MOVE).targets([b"foobar"], 1)
+
+    def test_of_a_topic_that_has_grown_since_every_count_that_producers_may_still_know_is_followed(self) -> None:
+        grown = self.MOVE.model_copy(update={"source_partitions": 16})
+        homes = {murmur2(b"foobar") % 2**31 % count for count in (4, 8, 16)}
+        assert {Router(grown, (4, 8)).targets([b"foobar"], home)[0] for home in homes} == {6}
+        with pytest.raises(UnsafeState, match="reset-offsets"):
+            Router(grown, (4, 8)).targets([b"foobar"], 3)

@@ -28,20 +28,24 @@ continued by the next one, whose transactional ids fence it.
 """
 
 
-def bridge_dag(application: Application, file: Path) -> DAG | None:
-    """Return the bridge of one application, or None if none of its inputs is repartitioned."""
-    inputs = [i for i in application.inputs if i.policy is InputPolicy.REPARTITIONED]
-    if not inputs:
-        return None
-    name, silent_seconds = application.application_id, max(i.silent_seconds for i in inputs)
+def bridge_dag(application: Application, file: Path) -> DAG:
+    """Return the bridge of one application.
+
+    Every application has one, whatever its file says today: a policy or a mode that is edited while a bridge is at
+    work must not take away what starts it again. Whether there is something to carry on the journal tells ``due``.
+    """
+    repartitioned = [i for i in application.inputs if i.policy is InputPolicy.REPARTITIONED]
+    name = application.application_id
+    silent_seconds = max(i.silent_seconds for i in repartitioned or application.inputs)
     with DAG(
         dag_id=f"bridge_{name}",
         schedule=EVERY,
         start_date=START,
         catchup=False,
         max_active_runs=1,
-        # It only ever does what an expansion has decided: paused, it would hold that up.
-        is_paused_upon_creation=False,
+        # It only ever does what an expansion has decided: paused, it would hold that up. One that has never had
+        # anything to do need not look. Airflow asks for this once, and goes by what a person sets afterwards.
+        is_paused_upon_creation=not repartitioned,
         default_args=DEFAULT_ARGS,
         doc_md=DOC.format(application_id=name, silent_seconds=silent_seconds),
         tags=["kafka-rescale", "bridge", *application.tags],

@@ -29,6 +29,7 @@ from kafka_rescale.core.needed_acls import needed_acls
 from kafka_rescale.core.report import render
 from kafka_rescale.core.runtimes import SPARK
 from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.bridging import with_live_bridge
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.kafka.describe import describe as describe_cluster
@@ -160,7 +161,7 @@ def status(
         show(pipeline_status(file, config, picture), as_json)
         return
     application, connection = _opened(file, config)
-    control = ControlTopic(connection, application.application_id).read()
+    control = with_live_bridge(connection, ControlTopic(connection, application.application_id).read())
     journal = control.journal
     copying = journal is not None and journal.phase is Phase.WARMING and not journal.plan.is_in_place
     progress = lags(connection, journal.plan, None) if journal is not None and copying else []

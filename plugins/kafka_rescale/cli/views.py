@@ -8,9 +8,11 @@ from datetime import UTC, datetime
 from kafka_rescale.cli.output import Document, Rows
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.bridge import Bridge
+from kafka_rescale.core.bridge_progress import AT_WORK, JOB, NOT_AT_WORK
 from kafka_rescale.core.cluster import ClusterDescription
 from kafka_rescale.core.control_records import ControlState, JobResult, PartitionProgress
 from kafka_rescale.core.generation_names import blue_names
+from kafka_rescale.core.lag_history import NOT_BEGUN, lag_of
 from kafka_rescale.core.plan import Plan
 from kafka_rescale.core.prewarming import remark
 from kafka_rescale.core.topology import Topology
@@ -91,6 +93,7 @@ def status_view(
 ) -> Document:
     """Show what the control topic knows.
 
+    :param control: with the bridge as it is now, see ``with_live_bridge``.
     :param progress: position and end of every partition being copied.
     """
     stages = _stage_lags(control, progress)
@@ -139,8 +142,8 @@ def _summary(application: Application, control: ControlState) -> str:
         lines.append(f"pause: {journal.timings['total']:.1f} s")
     if journal and not journal.plan.is_in_place and (said := remark(journal.timings, journal.prewarmed)):
         lines.append(said)
-    if control.bridge:
-        lines.append(_bridge_line(control.bridge, control.results.get("bridge")))
+    if journal and journal.is_promoted and journal.plan.bridges and (result := control.results.get(JOB)):
+        lines.append(_bridge_line(Bridge.of(journal.plan, control.bridge), result))
     if (watched := control.results.get("watch")) is not None:
         lines.append(f"autoscaling: {watched.state} at {_utc(watched.as_of_ms)}: {watched.detail}")
     if control.report:
@@ -159,12 +162,18 @@ def _verification(report: Report, *, is_older: bool) -> list[str]:
     ]
 
 
-def _bridge_line(bridge: Bridge, result: JobResult | None) -> str:
-    since = f"no record in the old topic since {_utc(bridge.quiet_since_ms)}"
-    if bridge.ended_at_ms:
-        return f"bridge: ended, {since}"
-    behind = sum(max(0, p.end - p.position) for p in result.partitions) if result else 0
-    return f"bridge: carries on, {behind} offsets behind; {since}"
+def _bridge_line(known: Bridge, result: JobResult) -> str:
+    since = f"; no record in the old topic since {_utc(known.quiet_since_ms)}" if known.quiet_since_ms else ""
+    if known.ended_at_ms and all(p.position >= p.end for p in result.partitions):
+        return f"bridge: ended{since}"
+    lags = [lag_of(p) for p in result.partitions]
+    waiting = lags.count(NOT_BEGUN)
+    behind = f"{sum(lags) - waiting * NOT_BEGUN} offsets behind"
+    behind += f", {waiting} of {len(lags)} partitions not begun" if waiting else ""
+    if result.state in AT_WORK:
+        return f"bridge: carries on, {behind}{since}"
+    why = result.detail if result.state == NOT_AT_WORK else result.state
+    return f"bridge: NOT AT WORK ({why}), {behind}; move no producer before it carries on and is 0 behind"
 
 
 def _utc(at_ms: int) -> str:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from pydantic import Field
 
+from kafka_rescale.core.added_partitions import Added, layouts
 from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.errors import Finding
 from kafka_rescale.core.journal import BLUE_STOPPED, Journal, PartitionOffsets, Phase
+from kafka_rescale.core.plan import Move, Plan
 from kafka_rescale.core.values import Value
 
 
@@ -46,6 +48,7 @@ class Bridge(Value):
     :param ends: ends of the old topics at the last look, open transactions included.
     :param quiet_since_ms: since when the ends have been so.
     :param ended_at_ms: when the silence of the old topics was proven; 0 before.
+    :param added: growths of the old topics since the plan, in the order in which they were noticed.
     """
 
     plan: str
@@ -53,6 +56,45 @@ class Bridge(Value):
     ends: PartitionOffsets = Field(default_factory=dict)
     quiet_since_ms: int = 0
     ended_at_ms: int = 0
+    added: tuple[Added, ...] = ()
+
+    @classmethod
+    def of(cls, plan: Plan, found: Bridge | None) -> Bridge:
+        """Return what is known of an expansion's bridges; the record of an earlier one says nothing of them."""
+        fingerprint = plan.fingerprint
+        return found if found and found.plan == fingerprint else cls(plan=fingerprint)
+
+    def widened(self, moves: Iterable[Move]) -> tuple[Move, ...]:
+        """Return the plan's bridges with all the partitions that are carried on."""
+        return tuple(layout.move for layout in layouts(moves, self.added).values())
+
+    def noticed(self, moves: Iterable[Move], last: PartitionOffsets) -> Bridge:
+        """Return what is known once it has been looked whether an old topic has grown.
+
+        :param moves: the plan's bridges.
+        :param last: ends of all partitions that the old topics have now, open transactions included.
+        """
+        grown = tuple(
+            Added(topic=topic, count=len(last[topic]), ends={p: last[topic][p] for p in range(known)})
+            for topic, known in _counts(self.widened(moves)).items()
+            if len(last.get(topic, {})) > known
+        )
+        return self.model_copy(update={"added": (*self.added, *grown), "ended_at_ms": 0}) if grown else self
+
+    def with_positions(self) -> Bridge:
+        """Return what is known once every partition that is known has a position."""
+        added = tuple(a.model_copy(update={"begun": True}) for a in self.added)
+        return self.model_copy(update={"begun": True, "added": added})
+
+    def lost(self, moves: Iterable[Move], found: Collection[TopicPartition]) -> list[TopicPartition]:
+        """Return the partitions that have had a position and have none any more.
+
+        :param moves: the plan's bridges.
+        :param found: those that have one.
+        """
+        counts = {**_counts(moves), **{a.topic: a.count for a in self.added if a.begun}}
+        had = [(topic, p) for topic, count in counts.items() for p in range(count)] if self.begun else []
+        return [source for source in had if source not in found]
 
     def looked(self, reading: Reading, silent_ms: int) -> Bridge:
         """Return what is known after another look.
@@ -76,6 +118,10 @@ class Bridge(Value):
             for topic, ends in last.items()
         }
         return {topic: ends for topic, ends in moved.items() if ends}
+
+
+def _counts(moves: Iterable[Move]) -> dict[str, int]:
+    return {m.source: m.source_partitions for m in moves}
 
 
 @dataclass(frozen=True)
@@ -102,11 +148,19 @@ def verdict(
     named = ", ".join(f"{m.source} -> {m.target}" for m in journal.plan.bridges)
     if not journal.is_promoted:
         return _before_promotion(journal, named, topics)
-    if bridge is None or bridge.plan != journal.plan.fingerprint or not bridge.ended_at_ms:
+    known = Bridge.of(journal.plan, bridge)
+    if not known.ended_at_ms:
         return Verdict(True, f"{named}: carries on")
-    if bridge.late(last):
+    if known.late(last):
         return Verdict(True, f"{named}: had ended, and records have come into the old topic since")
     return Verdict(False, f"{named}: ended, the old topic has been silent; nothing to do")
+
+
+def _of(bridge: Bridge, move: Move, last: PartitionOffsets) -> str:
+    """Say so if the old topic has partitions that nobody has carried on yet."""
+    (known,) = bridge.widened([move])
+    found = len(last.get(move.source, {}))
+    return f", from {known.source_partitions} of its {found} partitions" if found > known.source_partitions else ""
 
 
 def _before_promotion(journal: Journal, named: str, topics: Collection[str]) -> Verdict:
@@ -124,14 +178,15 @@ def unfinished(journal: Journal, bridge: Bridge | None, *, last: PartitionOffset
     :param last: ends of the old topics now, open transactions included.
     """
     dag = f"`bridge_{journal.plan.application}`"
-    ended = bridge if bridge and bridge.plan == journal.plan.fingerprint and bridge.ended_at_ms else None
-    late = ended.late(last) if ended else {}
+    known = Bridge.of(journal.plan, bridge)
+    ended = known.ended_at_ms != 0
+    late = known.late(last) if ended else {}
     for move in journal.plan.bridges:
         what = f"bridge from {move.source!r} to {move.target!r}"
-        if ended is None:
+        if not ended:
             yield Finding(
                 what,
-                "a bridge that still carries records on",
+                "a bridge that still carries records on" + _of(known, move, last),
                 "one that has ended: its old topic silent, every producer with the new one",
                 f"Let all producers write to {move.target}; {dag} ends after `silent_seconds` without a record.",
             )

@@ -5,7 +5,12 @@ from __future__ import annotations
 from kafka_rescale.core.deployment import implausible, standstill
 from kafka_rescale.core.errors import Finding
 from kafka_rescale.core.expansion_callback import callback_findings
-from kafka_rescale.core.preflight_bridge import successor_topics, unfinished_bridge
+from kafka_rescale.core.preflight_bridge import (
+    bridge_messages,
+    successor_times,
+    successor_topics,
+    unfinished_bridge,
+)
 from kafka_rescale.core.preflight_counts import (
     changelog_counts,
     copartitioned,
@@ -64,7 +69,7 @@ def check(situation: Situation) -> list[Finding]:
         return findings
     missing = list(missing_topics(situation))
     findings += [*missing, *source_tables(situation), *store_types(situation), *versioned_stores(situation)]
-    findings += topic_configs(situation)
+    findings += [*topic_configs(situation), *successor_times(situation)]
     joins = [] if missing else list(foreign_key_joins(situation))
     findings += [*grace_buffers(situation), *joins]
     if not missing and not joins:
@@ -99,6 +104,7 @@ def _partitioners(situation: Situation) -> list[Finding]:
 def messages(situation: Situation) -> list[str]:
     """Return what does not hinder the expansion but is worth knowing."""
     return [
+        *bridge_messages(situation),
         *lag_messages(situation),
         *retention_warnings(situation),
         *history_messages(situation),

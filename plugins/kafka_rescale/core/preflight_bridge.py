@@ -38,6 +38,29 @@ def successor_topics(situation: Situation) -> Iterator[Finding]:
             )
 
 
+def successor_times(situation: Situation) -> Iterator[Finding]:
+    """Yield inputs whose successors would not keep the times of their records."""
+    for topic in map(situation.full_name, situation.successors()):
+        found = situation.cluster.topics.get(topic)
+        if found is not None and found.configs.get("message.timestamp.type") == "LogAppendTime":
+            yield Finding(
+                f"input topic {topic!r}",
+                "message.timestamp.type LogAppendTime, by the topic's own config or the brokers' "
+                "log.message.timestamp.type",
+                "CreateTime: its successor would give every record the time of its bridging, and windows and "
+                "joins would go by that",
+                f"Set message.timestamp.type=CreateTime on {topic}, if the application may go by the clocks of "
+                "its producers from then on; else declare another policy.",
+            )
+
+
+def bridge_messages(situation: Situation) -> Iterator[str]:
+    """Yield what has to be at work beside the cutover."""
+    if names := situation.successors():
+        dag = f"bridge_{situation.application.application_id}"
+        yield f"{dag} carries records on to {', '.join(names.values())}: unpause it, the cutover waits for it."
+
+
 def unfinished_bridge(situation: Situation) -> Iterator[Finding]:
     """Yield a bridge of the last expansion that still carries records on, or that has left some behind."""
     journal = situation.control.journal

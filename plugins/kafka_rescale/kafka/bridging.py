@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
-from kafka_rescale.core.bridge import Verdict, unfinished, verdict
+from kafka_rescale.core.added_partitions import Added
+from kafka_rescale.core.bridge import Bridge, Verdict, unfinished, verdict
+from kafka_rescale.core.bridge_progress import with_progress
 from kafka_rescale.core.cluster import TopicPartition
-from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.control_records import ControlState, PartitionProgress
 from kafka_rescale.core.errors import PreflightRefused, UnsafeState
 from kafka_rescale.core.journal import Journal, PartitionOffsets, Phase
-from kafka_rescale.core.plan import Move, Plan
+from kafka_rescale.core.lag import NO_POSITION
+from kafka_rescale.core.plan import Plan
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.copy_marks import EMPTIED, Mark, Position, closing_consumer, read_positions
+from kafka_rescale.kafka.copy_marks import AT_ONCE, EMPTIED, Mark, Position, closing_consumer, read_positions
 from kafka_rescale.kafka.copy_reset import FENCING_THREADS, fence
 from kafka_rescale.kafka.copy_units import units_of
 from kafka_rescale.kafka.copy_writer import UnitWriter
-from kafka_rescale.kafka.waiting import wait_until
+from kafka_rescale.kafka.waiting import now_ms, wait_until
 
 OLD_PARTITIONS_SECONDS = 24 * 3600.0
 
@@ -31,6 +35,30 @@ def ends_of_bridged(connection: KafkaConnection, journal: Journal | None) -> Par
     """Return the ends of the old topics of an expansion's bridges, open transactions included."""
     sources = [m.source for m in journal.plan.bridges] if journal else []
     return ClusterAdmin(connection).end_offsets(sources, read_committed=False)
+
+
+def with_live_bridge(connection: KafkaConnection, control: ControlState) -> ControlState:
+    """Return what is known of an application, with the progress of its bridge as it is now.
+
+    Whoever moves a producer goes by this: positions against the ends, open transactions included, of every
+    partition that the old topics have now. One that nobody has begun to carry on has no position.
+    """
+    journal = control.journal
+    if journal is None or not journal.is_promoted or not journal.plan.bridges:
+        return control
+    ends = ends_of_bridged(connection, journal)
+    sources = [(topic, partition) for topic, of in ends.items() for partition in of]
+    with closing_consumer(connection, journal.plan.bridge_group, **AT_ONCE) as consumer:
+        found = read_positions(consumer, sources)
+    known = Bridge.of(journal.plan, control.bridge)
+    # The group of one that has ended may be gone; how far it had come is in its proof.
+    proven = known.ends if known.ended_at_ms else {}
+    positions = {s: proven.get(s[0], {}).get(s[1], NO_POSITION) for s in sources}
+    positions |= {source: position.offset for source, position in found.items() if not position.mark.state}
+    progress = [
+        PartitionProgress(topic=t, partition=p, position=positions[t, p], end=ends[t][p]) for t, p in sources
+    ]
+    return with_progress(control, progress, now_ms())
 
 
 def assert_ended(connection: KafkaConnection, state: ControlState, plan: Plan) -> None:
@@ -48,22 +76,23 @@ def assert_ended(connection: KafkaConnection, state: ControlState, plan: Plan) -
         raise PreflightRefused(found)
 
 
-def prepare(connection: KafkaConnection, plan: Plan, *, begun: bool) -> None:
+def prepare(connection: KafkaConnection, plan: Plan, known: Bridge) -> None:
     """Give every old partition a position that waits for the fence, unless it has one.
 
-    :param begun: the bridge has carried records already: a position that is missing has been lost.
+    :param known: says of which partitions a position that is missing has been lost.
     :raises UnsafeState: a position has been lost.
     :raises Fenced: a newer attempt has taken over.
     """
     with closing_consumer(connection, plan.bridge_group) as consumer:
-        units = units_of(plan.bridges)
-        fence(connection, plan, plan.bridges)
+        moves = known.widened(plan.bridges)
+        units = units_of(moves)
+        fence(connection, plan, moves)
         found = read_positions(consumer, [unit.source for unit in units])
         missing = [unit for unit in units if unit.source not in found]
-        if begun and missing:
+        if lost := known.lost(plan.bridges, found):
             raise UnsafeState(
                 f"group {plan.bridge_group!r}",
-                found=f"no position of {', '.join(map(str, missing))}",
+                found=f"no position of {', '.join(f'{topic}-{p}' for topic, p in lost)}",
                 expected="the positions of a bridge that has begun",
                 remedy="Somebody deleted the group, or it stood still for longer than offsets.retention.minutes. "
                 "Find in the new topic what was carried on last, and commit the offsets after it to this group.",
@@ -77,32 +106,24 @@ def prepare(connection: KafkaConnection, plan: Plan, *, begun: bool) -> None:
             list(pool.map(lambda w: w.commit_at(consumer, waiting), left))
 
 
-def fence_of(journal: Journal) -> dict[TopicPartition, int]:
-    """Return where blue stopped in every old partition: the first offset to carry on.
+def fence_of(journal: Journal, added: Iterable[Added]) -> dict[TopicPartition, int]:
+    """Return the first offset to carry on: where blue stopped, and 0 of partitions that blue has never known.
 
     :param journal: of an expansion that has been promoted.
     """
     assert journal.captured is not None
     committed = journal.captured.committed
-    return {unit.source: committed[unit.move.source][unit.partition] for unit in units_of(journal.plan.bridges)}
+    fence = {u.source: committed[u.move.source][u.partition] for u in units_of(journal.plan.bridges)}
+    return fence | {(a.topic, p): 0 for a in added for p in range(len(a.ends), a.count)}
 
 
-def one_layout(move: Move) -> Move:
-    """Return a bridge that no longer accepts keys where the count before a growth by hand would put them."""
-    return move.model_copy(update={"earlier_partitions": 0})
+def wait_for_positions(connection: KafkaConnection, plan: Plan, ends: Mapping[TopicPartition, int]) -> None:
+    """Wait until some old partitions are carried on so far, whoever does it.
 
-
-def wait_for_old_partitions(connection: KafkaConnection, journal: Journal) -> None:
-    """Wait until every partition that was there before a growth by hand is carried on as far as it was promoted.
-
+    :param ends: exclusive.
     :raises Outage: another worker does not get there.
     """
-    ends = {
-        (m.source, p): journal.input_ends[m.source][p]
-        for m in journal.plan.bridges
-        for p in range(m.earlier_partitions)
-    }
-    with closing_consumer(connection, journal.plan.bridge_group) as consumer:
+    with closing_consumer(connection, plan.bridge_group) as consumer:
 
         def done() -> bool:
             found = read_positions(consumer, ends)

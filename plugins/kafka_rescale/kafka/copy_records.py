@@ -21,10 +21,14 @@ _POSITION = "c"
 
 
 class Router:
-    """Computes target partitions, and checks that every key sits where the declared partitioner puts it."""
+    """Computes target partitions, and checks that every key sits where the declared partitioner puts it.
 
-    def __init__(self, move: Move) -> None:
+    :param earlier: further counts by which keys may lie, beside those of the move.
+    """
+
+    def __init__(self, move: Move, earlier: Sequence[int] = ()) -> None:
         self._move = move
+        self._earlier = (move.earlier_partitions, *earlier)
         self._is_changelog = move.kind is MoveKind.CHANGELOG
         self._format: ChangelogFormat = (
             format_of(move.store_type, move.partitioning_key) if self._is_changelog else _WHOLE_KEY
@@ -83,7 +87,7 @@ class Router:
         if homes.count(partition) != len(homes):
             strays = [i for i, home in enumerate(homes) if home != partition]
             left_behind = self._at_home(inner, strays, partition, self._move.grown_from)
-            carried = self._at_home(inner, strays, partition, (self._move.earlier_partitions,))
+            carried = self._at_home(inner, strays, partition, self._earlier)
             for at in (i for i in strays if i not in left_behind | carried):
                 raise self._unsafe(
                     partition,
@@ -114,13 +118,17 @@ class Router:
         }
 
     def _unsafe(self, partition: int, found: str, expected: str) -> UnsafeState:
-        return UnsafeState(
-            f"topic {self._move.source} partition {partition}",
-            found=found,
-            expected=expected,
-            remedy="Declare the partitioner and the store type that the application really uses; "
-            "a topic whose count was changed before can't be copied.",
+        new = self._move.target
+        remedy = (
+            f"Its producer places keys by another partitioner or count: let it write to {new}. What it has left "
+            f"here only you can put in order: write it to {new}, commit the offset behind it to the group of the "
+            "bridge (`kafka-consumer-groups.sh --reset-offsets`), and run the bridge again."
+            if self._move.kind is MoveKind.INPUT
+            else "Declare the partitioner and the store type that the application really uses; "
+            "a topic whose count was changed before can't be copied."
         )
+        where = f"topic {self._move.source} partition {partition}"
+        return UnsafeState(where, found=found, expected=expected, remedy=remedy)
 
 
 def to_bury(keys: Sequence[bytes | None], values: Sequence[bytes | None]) -> list[int]:

@@ -11,10 +11,15 @@ from kafka_rescale.core.plan import Move, MoveKind
 
 @dataclass(frozen=True)
 class CopyUnit:
-    """One partition of a move's source topic; a key lives in one of them, so units never meet on a key."""
+    """One partition of a move's source topic; a key lives in one of them, so units never meet on a key.
+
+    :param earlier: counts that the source had before, by which keys may lie as well: of the old topic of a bridge,
+        which has grown since.
+    """
 
     move: Move
     partition: int
+    earlier: tuple[int, ...] = ()
 
     @property
     def source(self) -> TopicPartition:

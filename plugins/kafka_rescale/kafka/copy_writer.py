@@ -35,7 +35,7 @@ class UnitWriter:
         self._is_committed = False
         self.pending_records = 0
         self.pending_bytes = 0
-        self._router = Router(unit.move)
+        self._router = Router(unit.move, unit.earlier)
         self._producer = UnitProducer(connection, f"copy of {unit}", unit.transactional_id(green), batch_bytes)
 
     @property

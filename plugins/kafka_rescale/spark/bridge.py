@@ -10,7 +10,8 @@ from kafka_rescale.core.bridge import Bridge, Reading
 from kafka_rescale.core.control_records import Concern
 from kafka_rescale.core.journal import Journal, PartitionOffsets
 from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.bridging import prepare, verdict_now
+from kafka_rescale.kafka.bridging import ends_of_bridged, prepare, verdict_now
+from kafka_rescale.kafka.control_topic import Change
 from kafka_rescale.kafka.copy_progress import CopyProgress, Snapshot
 from kafka_rescale.kafka.copy_units import CopyUnit, divided, units_of
 from kafka_rescale.kafka.journal_follower import JournalFollower
@@ -22,6 +23,8 @@ BEAT_SECONDS = 2.0
 CARRYING = "carrying"
 RECORD_MS = 30_000
 """A bridge runs for weeks: that nothing has changed but the offsets is recorded only so often."""
+SETTLED = ("begun", "ended_at_ms", "added")
+"""What is recorded at once when it changes."""
 
 
 def bridge(job: Job) -> None:
@@ -36,30 +39,53 @@ def bridge(job: Job) -> None:
     if not found.due or state.journal is None:
         job.put("done", detail=found.reason)
         return
-    journal = state.journal
-    plan = journal.plan
     job.put("running")
-    known = state.bridge if state.bridge and state.bridge.plan == plan.fingerprint else None
+    watch = _carried_on(job, state.journal, _prepared(job, state.journal, state.bridge))
+    records: Change = {Concern.BRIDGE: watch.known}
+    if watch.has_ended():
+        job.put("done", detail="the old topic is silent, and every record of it carried on", records=records)
+        say(f"{job.key}: ended; the old topic has been silent for {job.arguments.silent_seconds} s")
+    elif watch.has_grown():
+        grown = ", ".join(f"{a.topic} to {a.count} partitions" for a in watch.known.added if not a.begun)
+        detail = f"somebody has grown {grown}; the next run carries them all on"
+        job.put("stopped", detail=detail, records=records)
+        say(f"{job.key}: {detail}")
+    else:
+        attempt = f"attempt {state.journal.attempt} was rolled back"
+        job.put("stopped", detail=f"{attempt}, or another expansion has begun")
+
+
+def _prepared(job: Job, journal: Journal, found: Bridge | None) -> Bridge:
+    """Return what is known of the bridge, every partition of the old topics having a position."""
+    plan = journal.plan
     # One that had ended goes on: records have come since.
-    known = known.model_copy(update={"ended_at_ms": 0}) if known else Bridge(plan=plan.fingerprint)
-    prepare(job.connection, plan, begun=known.begun)
-    carry = CarryOn(job.connection, plan, journal.attempt, session=uuid4().hex)
-    progress = CopyProgress(job.connection, plan, plan.bridges, group=plan.bridge_group)
+    known = Bridge.of(plan, found).model_copy(update={"ended_at_ms": 0})
+    if not journal.is_promoted:
+        prepare(job.connection, plan, known)
+        return known
+    known = known.noticed(plan.bridges, ends_of_bridged(job.connection, journal))
+    prepare(job.connection, plan, known)
+    known = known.with_positions()
+    # Before anything is carried on: a run after this one must not find a growth at other ends.
+    job.put("running", records={Concern.BRIDGE: known})
+    return known
+
+
+def _carried_on(job: Job, journal: Journal, known: Bridge) -> _Watch:
+    """Carry on until there is nothing left to do for this run, and return what was seen meanwhile."""
+    plan, moves = journal.plan, known.widened(journal.plan.bridges)
+    carry = CarryOn(job.connection, plan, journal.attempt, session=uuid4().hex, added=known.added)
+    progress = CopyProgress(job.connection, plan, moves, group=plan.bridge_group)
     spark = job.spark()
-    units = units_of(plan.bridges)
+    units = units_of(moves)
     lists = divided(units, job.parallelism(spark))
     spread = spark.sparkContext.parallelize(lists, max(1, len(lists)))
     with JournalFollower(job.connection, plan.application) as follower:
         watch = _Watch(job, ClusterAdmin(job.connection), progress, carry.session, units, known, follower)
         job.run_beside(
-            lambda: spread.mapPartitions(carry).collect(), watch.beat, until=watch.has_ended, seconds=BEAT_SECONDS
+            lambda: spread.mapPartitions(carry).collect(), watch.beat, until=watch.is_over, seconds=BEAT_SECONDS
         )
-    if watch.has_ended():
-        done = "the old topic is silent, and every record of it carried on"
-        job.put("done", detail=done, records={Concern.BRIDGE: watch.known})
-        say(f"{job.key}: ended; the old topic has been silent for {job.arguments.silent_seconds} s")
-    else:
-        job.put("stopped", detail=f"attempt {journal.attempt} was rolled back, or another expansion has begun")
+    return watch
 
 
 @dataclass
@@ -87,9 +113,9 @@ class _Watch:
         say(f"{self.job.key}: {snapshot}")
         before = self.known
         if journal.is_promoted:
-            self.known = self._looked(snapshot, at_ms, last)
+            self.known = self._looked(snapshot, at_ms, last).noticed(journal.plan.bridges, last)
         state = self._state(journal)
-        settled = (before.begun, before.ended_at_ms) == (self.known.begun, self.known.ended_at_ms)
+        settled = all(getattr(before, name) == getattr(self.known, name) for name in SETTLED)
         if state == CARRYING and settled and at_ms - self.recorded_ms < RECORD_MS:
             return
         self.recorded_ms = at_ms
@@ -98,6 +124,14 @@ class _Watch:
     def has_ended(self) -> bool:
         """Whether the silence has been proven."""
         return bool(self.known.ended_at_ms)
+
+    def has_grown(self) -> bool:
+        """Whether an old topic has partitions that this run does not carry on."""
+        return any(not added.begun for added in self.known.added)
+
+    def is_over(self) -> bool:
+        """Whether this run has done what it can."""
+        return self.has_ended() or self.has_grown()
 
     def _state(self, journal: Journal) -> str:
         if journal.is_promoted:

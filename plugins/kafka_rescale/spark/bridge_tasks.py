@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass
 
+from kafka_rescale.core.added_partitions import Added, Layout, Step, layouts, steps
 from kafka_rescale.core.journal import Journal, Phase
-from kafka_rescale.kafka.bridging import fence_of, one_layout, wait_for_old_partitions
+from kafka_rescale.kafka.bridging import fence_of, wait_for_positions
 from kafka_rescale.kafka.copy_loop import CopyWorker
 from kafka_rescale.kafka.copy_settings import LIVE
 from kafka_rescale.kafka.copy_units import CopyUnit
@@ -19,13 +21,19 @@ from kafka_rescale.spark.journal_task import JournalTask
 WAIT, CARRY = "wait", "carry"
 
 
+@dataclass(frozen=True)
 class CarryOn(JournalTask):
-    """Waits for the promotion, then carries old partitions on for as long as the driver lives."""
+    """Waits for the promotion, then carries old partitions on for as long as the driver lives.
+
+    :param added: growths of the old topics that are known, all of their partitions being among the units.
+    """
+
+    added: tuple[Added, ...] = ()
 
     def work(self, units: list[CopyUnit], follower: JournalFollower) -> str:
         """Return ``stopped``, once it is not to go on."""
         # Opened before the promotion: finding coordinators is no part of the pause.
-        with closing(self._worker(units)) as worker:
+        with closing(self._worker(units, layouts(self.plan.bridges, self.added))) as worker:
             worker.announce(self.session)
             journal = follower.first()
             while (verdict := self.verdict(journal)) == WAIT:
@@ -33,14 +41,16 @@ class CarryOn(JournalTask):
                 journal = follower.latest()
             if verdict != CARRY or journal is None:
                 return verdict
-            if not any(unit.move.earlier_partitions for unit in units):
+            first = list(steps(journal, self.added))
+            if not first:
                 return self._carry_on(worker, journal, follower)
-        self._carry_two_layouts(units, journal)
-        with closing(self._worker([replace(unit, move=one_layout(unit.move)) for unit in units])) as worker:
+        for step in first:
+            self._carry_first(step, units, journal)
+        with closing(self._worker(units, layouts(self.plan.bridges, self.added))) as worker:
             return self._carry_on(worker, journal, follower)
 
     def _carry_on(self, worker: CopyWorker, journal: Journal, follower: JournalFollower) -> str:
-        worker.begin(fence_of(journal))
+        worker.begin(fence_of(journal, self.added))
         known: Journal | None = journal
         while True:
             worker.step(LIVE_STEP_SECONDS)
@@ -49,21 +59,20 @@ class CarryOn(JournalTask):
                 return verdict
             known = newest
 
-    def _worker(self, units: list[CopyUnit]) -> CopyWorker:
-        return CopyWorker(self.connection, self.plan, units, LIVE, group=self.plan.bridge_group)
+    def _worker(self, units: list[CopyUnit], by_topic: Mapping[str, Layout]) -> CopyWorker:
+        placed = [CopyUnit(**vars(by_topic[unit.move.source]), partition=unit.partition) for unit in units]
+        return CopyWorker(self.connection, self.plan, placed, LIVE, group=self.plan.bridge_group)
 
-    def _carry_two_layouts(self, units: list[CopyUnit], journal: Journal) -> None:
-        """Carry on what old partitions held at the promotion, and wait until all of them are done with that.
+    def _carry_first(self, step: Step, units: list[CopyUnit], journal: Journal) -> None:
+        """Carry this worker's part of a step on, and wait until all others are done with theirs.
 
-        A key that the growth by hand has moved has its earlier records in an old partition and its later ones in a
-        new one. A producer that still writes by the old count after this is refused by the router.
+        A key that a growth has moved has its earlier records in an old partition and its later ones in a new one.
         """
-        old = [unit for unit in units if unit.partition < unit.move.earlier_partitions]
-        ends = {unit.source: journal.input_ends[unit.move.source][unit.partition] for unit in old}
-        with closing(self._worker(old)) as worker:
-            worker.begin(fence_of(journal))
-            worker.run_to(ends, now_ms(), exactly=True)
-        wait_for_old_partitions(self.connection, journal)
+        own = [unit for unit in units if unit.source in step.ends]
+        with closing(self._worker(own, step.layouts)) as worker:
+            worker.begin(fence_of(journal, self.added))
+            worker.run_to({unit.source: step.ends[unit.source] for unit in own}, now_ms(), exactly=True)
+        wait_for_positions(self.connection, self.plan, step.ends)
 
     def verdict(self, journal: Journal | None) -> str:
         """Return what to do: ``wait`` for the promotion, ``carry`` on, or ``stopped``."""

@@ -18,6 +18,7 @@ from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.errors import RescaleError
 from kafka_rescale.core.topology import Topology
 from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.bridging import with_live_bridge
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.kafka.describe import describe
@@ -113,7 +114,7 @@ class KafkaSource:
     def _ask(self, application: Application, topology: Topology) -> tuple[ControlState, ClusterDescription]:
         connection = self._connect(application.kafka_conn_id_of(Role.PLAN))
         connection.check(CHECK_SECONDS)
-        control = ControlTopic(connection, application.application_id).read()
+        control = with_live_bridge(connection, ControlTopic(connection, application.application_id).read())
         return control, describe(ClusterAdmin(connection), application, topology, control.generations)
 
 
