@@ -50,8 +50,8 @@ class GrowingWorld:
     plan: Plan = field(default_factory=in_place_plan)
     running: bool = True
     members: bool = True
-    ends: PartitionOffsets = field(default_factory=lambda: _ends(in_place_plan()))
-    offsets: dict[str, PartitionOffsets] = field(default_factory=lambda: {NAME: _committed(in_place_plan())})
+    ends: PartitionOffsets = field(default_factory=dict)
+    offsets: dict[str, PartitionOffsets] = field(default_factory=dict)
     configs: dict[str, dict[str, str | None]] = field(default_factory=dict)
     ends_at_start: PartitionOffsets = field(default_factory=dict)
     starts: int = 0
@@ -62,6 +62,7 @@ class GrowingWorld:
     state: ControlState = field(default_factory=ControlState)
 
     def __post_init__(self) -> None:
+        self.ends, self.offsets = _ends(self.plan), {NAME: _committed(self.plan)}
         lease = Lease(owner=OWNER, epoch=1, target=AFTER, expires_at_ms=2**62)
         self.state = ControlState(journal=Journal(plan=self.plan, owner=OWNER), lease=lease)
 
@@ -105,7 +106,7 @@ class GrowingWorld:
         have_grown = all(len(self.ends[m.source]) == AFTER for m in self.plan.moves)
         self.beats += 1
         state = "ready" if self.journal.phase is Phase.WARMING else "running"
-        if self.journal.phase is Phase.PROMOTED and not self.journal.green_ends and have_grown:
+        if self.journal.phase is Phase.PROMOTED and not self.journal.green_start and have_grown:
             for stage in self.plan.stages:
                 self.move(stage.index)
             state = "done"

@@ -16,7 +16,7 @@ from kafka_rescale.core.journal import Captured, Journal, Phase
 from kafka_rescale.kafka.copy_progress import Snapshot
 from kafka_rescale.spark import move as module
 
-from tests.support.plans import in_place_plan, plan_for
+from tests.support.plans import in_place_plan, plan_for, stateless_plan
 
 PLAN = in_place_plan()
 STOPPED = Journal(plan=PLAN, phase=Phase.PROMOTED, captured=Captured(committed={}, changelog_ends={}))
@@ -141,9 +141,18 @@ def test_it_begins_when_all_topics_have_grown(world: World, monkeypatch: pytest.
     assert len(moved) == 2
 
 
-@pytest.mark.parametrize("changes", [{"phase": Phase.STARTED}, {"green_ends": {"t": {0: 1}}}])
+@pytest.mark.parametrize("changes", [{"phase": Phase.STARTED}, {"green_start": {"t": {0: 1}}}])
 def test_what_is_done_is_not_done_again(changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     job, moved = run([STOPPED.model_copy(update=changes)], monkeypatch)
+    assert (moved, job.session.breaths, job.results[-1]) == ([], 0, ("move", "done", 0))
+
+
+def test_of_an_application_without_topics_of_its_own_it_waits_for_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cutover does not wait for it either, and may have started the application by now."""
+    world.state = "Stable"
+    job, moved = run([Journal(plan=stateless_plan())], monkeypatch)
     assert (moved, job.session.breaths, job.results[-1]) == ([], 0, ("move", "done", 0))
 
 

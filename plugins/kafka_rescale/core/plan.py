@@ -150,6 +150,11 @@ class Plan(Value):
         return tuple(m for stage in self.stages for m in stage.repartitions)
 
     @property
+    def growing(self) -> tuple[Move, ...]:
+        """The moves of all stages whose topics get more partitions; without any, nothing moves in place."""
+        return tuple(m for stage in self.stages for m in stage.growing)
+
+    @property
     def bridges(self) -> tuple[Move, ...]:
         """The inputs whose records are carried on to their successors from the promotion on."""
         return tuple(m for stage in self.stages for m in stage.bridges)

@@ -23,7 +23,7 @@ def await_copies(rescale: Rescale, plan: Plan) -> None:
     :raises Outage: a job doesn't say so in time.
     """
     if plan.is_in_place:
-        if any(stage.growing for stage in plan.stages):
+        if plan.growing:
             _await_ready(rescale, "move", "be up", "Look at the log of the move task.")
         return
     _assert_green_is_cold(rescale, plan)

@@ -52,7 +52,7 @@ def assert_movable(rescale: Rescale, journal: Journal) -> None:
 
     # The application is down: brokers that have little to say are waited for together.
     with ThreadPoolExecutor(max_workers=LOOKING_THREADS) as pool:
-        list(pool.map(look, units_of(m for m in journal.plan.moves if m.grows)))
+        list(pool.map(look, units_of(journal.plan.growing)))
 
 
 def assert_untouched(rescale: Rescale, journal: Journal) -> None:

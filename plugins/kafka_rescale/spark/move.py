@@ -42,6 +42,10 @@ def move(job: Job) -> None:
     """
     journal = job.journal()
     _require_in_place(journal)
+    if not journal.plan.growing:
+        say(f"{job.key}: nothing of {journal.plan.application} has to be moved")
+        job.put("done", detail=_attempt(journal))
+        return
     job.put("running")
     with JournalFollower(job.connection, journal.plan.application) as follower:
         follower.first()
@@ -50,7 +54,7 @@ def move(job: Job) -> None:
         job.put("stopped", detail=_attempt(journal))
         say(f"{job.key}: stopped, the attempt was rolled back")
         return
-    if due.phase is not Phase.PROMOTED or due.green_ends:
+    if due.phase is not Phase.PROMOTED or due.green_start:
         say(f"{job.key}: nothing to move in phase {due.phase}")
         job.put("done", detail=_attempt(due))
         return
@@ -87,7 +91,7 @@ class _Waiting:
         return None if over else journal
 
     def _have_grown(self, plan: Plan) -> bool:
-        wanted = {m.target: m.target_partitions for m in plan.moves if m.grows}
+        wanted = {m.target: m.target_partitions for m in plan.growing}
         found = self._admin.end_offsets(wanted)
         return all(len(found[topic]) >= count for topic, count in wanted.items())
 
