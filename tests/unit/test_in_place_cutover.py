@@ -132,6 +132,23 @@ def test_it_is_not_stopped_before_the_job_that_moves_is_up(monkeypatch: pytest.M
     assert (world.journal.phase, world.journal.stop_asked) == (Phase.ROLLED_BACK, False)
 
 
+def test_a_job_that_has_died_since_the_stop_is_found_while_there_is_a_way_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """After the promotion the application would be down until Spark is there again."""
+    monkeypatch.setattr(copies, "ALIVE_SECONDS", 0.1)
+    world = use(GrowingWorld(), monkeypatch)
+
+    def stops(_: Any) -> None:
+        world.running = world.has_job = False
+
+    monkeypatch.setattr(world, "_stop", stops)
+    with pytest.raises(Outage, match="another sign of life of the move job"):
+        cut_over()
+    assert world.running
+    assert world.journal.phase is Phase.ROLLED_BACK
+
+
 def test_a_job_that_dies_is_waited_for_while_another_attempt_is_heard_of(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(in_place, "SILENT_SECONDS", 0.2)
     monkeypatch.setattr(in_place, "POLL_SECONDS", 0.05)

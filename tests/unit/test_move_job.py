@@ -134,6 +134,14 @@ def test_it_is_ready_before_the_stop_and_its_workers_are_up_all_the_time(monkeyp
     assert len(moved) == 2
 
 
+def test_the_cutover_that_asks_for_a_sign_of_life_gets_one_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BEAT_SECONDS", 1e9)
+    quiescing, quiesced = (STOPPED.model_copy(update={"phase": p}) for p in (Phase.QUIESCING, Phase.QUIESCED))
+    job, _ = run([WARMING, quiescing, quiesced, quiesced, STOPPED], monkeypatch)
+    assert [state for _, state, _ in job.results] == ["running", "running", "done"]
+    assert job.session.breaths == 1
+
+
 def test_it_begins_when_all_topics_have_grown(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.counts = iter([4, 4])
     job, moved = run([STOPPED], monkeypatch)
