@@ -14,6 +14,7 @@ from typing import Any
 
 from kafka_rescale.core.cluster import GroupDescription, TopicDescription
 from kafka_rescale.core.control_records import ControlState, JobResult, Lease
+from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.journal import Journal, PartitionOffsets, Phase
 from kafka_rescale.core.plan import Plan
 from kafka_rescale.operations.rescale import Rescale
@@ -45,6 +46,7 @@ class GrowingWorld:
     :param starts: how often the application was started.
     :param dies_at: number of the call at which the process is killed, counting from 1; never if 0.
     :param has_job: whether the job that moves is alive; ``beats`` are its signs of life.
+    :param refuses: the topic that the brokers would not grow.
     """
 
     plan: Plan = field(default_factory=in_place_plan)
@@ -59,6 +61,7 @@ class GrowingWorld:
     calls: int = 0
     has_job: bool = True
     beats: int = 0
+    refuses: str = ""
     state: ControlState = field(default_factory=ControlState)
 
     def __post_init__(self) -> None:
@@ -87,6 +90,7 @@ class GrowingWorld:
             "describe_topics": self._describe,
             "alter_configs": lambda topic, changes: self.configs.setdefault(topic, {}).update(changes),
             "grow_topics": self._grow,
+            "validate_growth": self._validate,
         }
         made: Any = [
             SimpleNamespace(**{name: self._call(body) for name, body in part.items()})
@@ -167,6 +171,15 @@ class GrowingWorld:
                 assert not self.running, "a running application dies of it"
             self.ends[topic] |= dict.fromkeys(range(count, targets[topic]), 0)
         return short
+
+    def _validate(self, targets: Mapping[str, int]) -> None:
+        """The brokers are asked for all that can't be taken back, and while that need not be."""
+        assert not self.journal.is_promoted
+        assert self.running or not self.journal.stop_asked
+        own = [m.source for m in self.plan.moves if self.plan.is_in_place]
+        assert targets == dict.fromkeys([*own, "orders"], AFTER)
+        if self.refuses:
+            raise UnsafeState(self.refuses, found="POLICY_VIOLATION", expected="acceptance", remedy="Mend it.")
 
     def _commit(self, group: str, offsets: PartitionOffsets) -> None:
         assert not self.running

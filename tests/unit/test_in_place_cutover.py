@@ -132,6 +132,16 @@ def test_it_is_not_stopped_before_the_job_that_moves_is_up(monkeypatch: pytest.M
     assert (world.journal.phase, world.journal.stop_asked) == (Phase.ROLLED_BACK, False)
 
 
+def test_what_the_brokers_would_not_grow_is_found_before_anything_is_stopped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = use(GrowingWorld(refuses="topic 'orders'"), monkeypatch)
+    with pytest.raises(UnsafeState, match="topic 'orders': found POLICY_VIOLATION"):
+        cut_over()
+    assert world.running
+    assert (world.journal.phase, world.journal.stop_asked) == (Phase.ROLLED_BACK, False)
+
+
 def test_a_job_that_has_died_since_the_stop_is_found_while_there_is_a_way_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

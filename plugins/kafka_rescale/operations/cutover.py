@@ -1,7 +1,7 @@
 """The cutover: one resumable function over the journal's phases.
 
 1. ``WARMING``: wait until the running ``catch_up`` job (and a bridge, if there is one) says ready, in place the
-   ``move`` job; protect green's records from compaction.
+   ``move`` job; ask for the growth that is to come; protect green's records from compaction.
 2. ``QUIESCING``: hold the producers of paused inputs, drain, stop blue, prove it gone, capture what it left.
 3. ``QUIESCED``: ``catch_up`` copies the last delta and the in-flight records; wait for it. In place, what the
    rehearsal has not seen is looked at.
@@ -27,7 +27,7 @@ from kafka_rescale.kafka.waiting import now_ms, wait_until
 from kafka_rescale.operations import producers, quiesce
 from kafka_rescale.operations.compaction import hold_compaction
 from kafka_rescale.operations.copies import await_copies, await_mover, is_copied, last_sign_of_life, results_of
-from kafka_rescale.operations.growing import assert_movable
+from kafka_rescale.operations.growing import assert_may_grow, assert_movable
 from kafka_rescale.operations.in_place import grown
 from kafka_rescale.operations.input_positions import await_positions
 from kafka_rescale.operations.promotion import assert_promotable, green_offsets
@@ -128,6 +128,7 @@ class Cutover:
     def _prepare(self, journal: Journal) -> Journal:
         await_copies(self._rescale, journal.plan)
         await_positions(self._rescale, journal.plan)
+        assert_may_grow(self._rescale.admin, journal.plan)
         # Verify compares green below the offsets captured at promotion; a record there must not be compacted
         # away by a newer one that green writes afterwards. Undone when verify has passed.
         hold_compaction(self._rescale, journal)

@@ -29,6 +29,15 @@ def assert_still_stopped(rescale: Rescale, journal: Journal) -> None:
         )
 
 
+def assert_may_grow(admin: ClusterAdmin, plan: Plan) -> None:
+    """Ask the brokers whether they would grow what is to grow after the promotion.
+
+    :raises RescaleError: a limit, a policy or a missing permission is in the way.
+    """
+    own = {m.source: m.target_partitions for m in plan.growing if m.is_in_place}
+    admin.validate_growth({**own, **{i.topic: i.target for i in plan.inputs if i.grows}})
+
+
 def grow_own_topics(admin: ClusterAdmin, plan: Plan) -> None:
     """Grow the internal topics to the plan's counts, stage by stage; idempotent."""
     for stage in plan.stages:
