@@ -17,6 +17,8 @@ from kafka_rescale.kafka import in_flight
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_loop import CopyWorker
+from kafka_rescale.kafka.copy_marks import copy_consumer
+from kafka_rescale.kafka.copy_producer import UnitProducer
 from kafka_rescale.kafka.copy_settings import BULK
 from kafka_rescale.kafka.copy_units import units_of
 from kafka_rescale.kafka.rehearsal import rehearse_unit
@@ -114,6 +116,21 @@ def test_killed_between_two_transactions_it_goes_on_and_a_zombie_is_fenced(
     zombie.close()
     move_all(connection, plan, captured)
     assert_moved(move, log, read(connection, move.source))
+
+
+def test_a_producer_that_knew_the_topic_before_its_growth_hears_of_it(
+    connection: KafkaConnection, unique: str
+) -> None:
+    """By itself the client library would look for new partitions only minutes later."""
+    ClusterAdmin(connection).ensure_topic(unique, 2, 1, {})
+    producer = UnitProducer(connection, "a unit", unique, 1_000)
+    with producer.transaction():
+        producer.produce(unique, b"v", b"k", 0, timestamp=T0)
+    ClusterAdmin(connection).grow_topic(unique, 4)
+    with producer.transaction():
+        producer.produce(unique, b"v", b"k", 3, timestamp=T0)
+    producer.commit([], copy_consumer(connection, unique))
+    assert [len(records) for records in read(connection, unique).values()] == [1, 0, 0, 1]
 
 
 def go_on(worker: CopyWorker) -> None:
