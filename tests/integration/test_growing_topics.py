@@ -104,12 +104,28 @@ def allow(root: Mapping[str, str], topics: list[str], *operations: AclOperation)
         future.result(20)
 
 
-def test_a_request_that_fails_for_one_topic_is_repeated_for_that_one_alone(locked_down: EmbeddedBroker) -> None:
-    root = locked_down.client_config("root")
-    topics = made(root, list(TOPICS))
-    allow(root, topics, DESCRIBE, DESCRIBE_CONFIGS)
+def restricted(broker: EmbeddedBroker) -> tuple[dict[str, str], Recorded]:
+    """Three topics, and a user who may see all of them but grow only two."""
+    root = broker.client_config("root")
+    allow(root, made(root, [*TOPICS]), DESCRIBE, DESCRIBE_CONFIGS)
     allow(root, ["a", "c"], AclOperation.ALTER)
-    admin = Recorded(KafkaConnection(locked_down.client_config("grower")))
+    return root, Recorded(KafkaConnection(broker.client_config("grower")))
+
+
+def test_what_the_brokers_would_refuse_is_named_and_nothing_grows(locked_down: EmbeddedBroker) -> None:
+    root, admin = restricted(locked_down)
+    with pytest.raises(
+        InvalidInput, match="growth of topic 'b' to 4 partitions: found TOPIC_AUTHORIZATION_FAILED"
+    ):
+        admin.validate_growth(dict.fromkeys(TOPICS, 4))
+    allow(root, ["b"], AclOperation.ALTER)
+    admin.validate_growth(dict.fromkeys(TOPICS, 4))
+    assert counts(root, [*TOPICS]) == [1, 1, 1]
+
+
+def test_a_request_that_fails_for_one_topic_is_repeated_for_that_one_alone(locked_down: EmbeddedBroker) -> None:
+    root, admin = restricted(locked_down)
+    topics = [*TOPICS]
     with pytest.raises(InvalidInput, match=r"topic 'b': found TOPIC_AUTHORIZATION_FAILED.*; a, c grown"):
         admin.grow_topics(dict.fromkeys(topics, 4))
     assert counts(root, topics) == [4, 1, 4]

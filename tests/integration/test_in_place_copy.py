@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 from kafka_rescale.core.control_records import PartitionProgress
 from kafka_rescale.core.errors import Fenced, UnsafeState
 from kafka_rescale.core.journal import Captured
 from kafka_rescale.core.partitioners import partitioner_named
 from kafka_rescale.core.plan import Move, Plan
+from kafka_rescale.core.record_batches import size_of
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka import in_flight
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_loop import CopyWorker
+from kafka_rescale.kafka.copy_marks import copy_consumer
+from kafka_rescale.kafka.copy_producer import UnitProducer
 from kafka_rescale.kafka.copy_settings import BULK
 from kafka_rescale.kafka.copy_units import units_of
-from kafka_rescale.kafka.rehearsal import rehearse_unit
+from kafka_rescale.kafka.rehearsal import record_limits, rehearse_unit
 from kafka_rescale.kafka.waiting import now_ms
 
 from tests.integration.copy_helpers import T0, Record, read
@@ -42,6 +46,8 @@ pytestmark = pytest.mark.integration
 
 SMALL = replace(BULK, poll_records=20, commit_records=30, commit_seconds=3600)
 """Several transactions per partition, so that a kill lies between two."""
+
+MOVES, ZEROS = b"a", bytes(500_000)
 
 
 @pytest.fixture
@@ -116,6 +122,21 @@ def test_killed_between_two_transactions_it_goes_on_and_a_zombie_is_fenced(
     assert_moved(move, log, read(connection, move.source))
 
 
+def test_a_producer_that_knew_the_topic_before_its_growth_hears_of_it(
+    connection: KafkaConnection, unique: str
+) -> None:
+    """By itself the client library would look for new partitions only minutes later."""
+    ClusterAdmin(connection).ensure_topic(unique, 2, 1, {})
+    producer = UnitProducer(connection, "a unit", unique, 1_000)
+    with producer.transaction():
+        producer.produce(unique, b"v", b"k", 0, timestamp=T0)
+    ClusterAdmin(connection).grow_topic(unique, 4)
+    with producer.transaction():
+        producer.produce(unique, b"v", b"k", 3, timestamp=T0)
+    producer.commit([], copy_consumer(connection, unique))
+    assert [len(records) for records in read(connection, unique).values()] == [1, 0, 0, 1]
+
+
 def go_on(worker: CopyWorker) -> None:
     while True:
         worker.step()
@@ -188,8 +209,52 @@ def test_a_rehearsal_counts_what_would_move_and_finds_what_can_not(
 
 
 def rehearsed(connection: KafkaConnection, move: Move) -> Iterator[PartitionProgress]:
-    ends = ClusterAdmin(connection).end_offsets([move.source])[move.source]
-    return (rehearse_unit(connection, unit, 0, ends[unit.partition]) for unit in units_of([move]))
+    admin = ClusterAdmin(connection)
+    ends, limits = admin.end_offsets([move.source])[move.source], record_limits(admin, [move], 0)[move.target]
+    return (rehearse_unit(connection, unit, 0, ends[unit.partition], limits) for unit in units_of([move]))
+
+
+def test_a_rehearsal_finds_what_was_taken_compressed_and_would_not_be_without(
+    connection: KafkaConnection, unique: str
+) -> None:
+    move, admin = changelog(unique, 1, 8), ClusterAdmin(connection)
+    admin.ensure_topic(move.source, 1, 1, {"cleanup.policy": "compact", "max.message.bytes": "100000"})
+    produce(connection, move, ZEROS, **{"compression.type": "gzip"})
+    with pytest.raises(UnsafeState, match=r"partition 0 offset 0: found a record of 5000\d\d bytes without"):
+        list(rehearsed(connection, move))
+
+    found = size_of(MOVES, ZEROS)
+    admin.alter_configs(move.source, {"max.message.bytes": str(found - 1)})
+    with pytest.raises(KafkaException, match="MSG_SIZE_TOO_LARGE"):
+        produce(connection, move, ZEROS)
+    admin.alter_configs(move.source, {"max.message.bytes": str(found)})
+    produce(connection, move, ZEROS)
+    assert sum(p.records for p in rehearsed(connection, move)) == 2
+
+
+def test_a_rehearsal_finds_what_the_brokers_take_for_too_old_by_now(
+    connection: KafkaConnection, unique: str
+) -> None:
+    move, admin = changelog(unique, 1, 8), ClusterAdmin(connection)
+    admin.ensure_topic(move.source, 1, 1, {"cleanup.policy": "compact"})
+    produce(connection, move, b"v")
+    assert sum(p.records for p in rehearsed(connection, move)) == 1
+    admin.alter_configs(move.source, {"message.timestamp.before.max.ms": "3600000"})
+    with pytest.raises(UnsafeState, match=f"timestamp {T0}, which brokers refuse"):
+        list(rehearsed(connection, move))
+    with pytest.raises(KafkaException, match="INVALID_TIMESTAMP"):
+        produce(connection, move, b"v")
+
+
+def produce(connection: KafkaConnection, move: Move, value: bytes, **settings: Any) -> None:
+    """Write a record that moves, as of ``T0``; what a broker answers is raised."""
+    answers: list[KafkaError | None] = []
+    producer = Producer(connection.client(**{"message.max.bytes": 1_000_000, **settings}))
+    told: Any = {"timestamp": T0, "on_delivery": lambda error, _: answers.append(error)}
+    producer.produce(move.source, value, MOVES, 0, **told)
+    assert producer.flush(30) == 0
+    if answers[0] is not None:
+        raise KafkaException(answers[0])
 
 
 def test_a_rehearsal_goes_on_where_records_are_deleted_under_it(connection: KafkaConnection, unique: str) -> None:

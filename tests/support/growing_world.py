@@ -14,6 +14,7 @@ from typing import Any
 
 from kafka_rescale.core.cluster import GroupDescription, TopicDescription
 from kafka_rescale.core.control_records import ControlState, JobResult, Lease
+from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.journal import Journal, PartitionOffsets, Phase
 from kafka_rescale.core.offset_metadata import OffsetTexts
 from kafka_rescale.core.plan import Plan
@@ -47,13 +48,14 @@ class GrowingWorld:
     :param starts: how often the application was started.
     :param dies_at: number of the call at which the process is killed, counting from 1; never if 0.
     :param has_job: whether the job that moves is alive; ``beats`` are its signs of life.
+    :param refuses: the topic that the brokers would not grow.
     """
 
     plan: Plan = field(default_factory=in_place_plan)
     running: bool = True
     members: bool = True
-    ends: PartitionOffsets = field(default_factory=lambda: _ends(in_place_plan()))
-    offsets: dict[str, PartitionOffsets] = field(default_factory=lambda: {NAME: _committed(in_place_plan())})
+    ends: PartitionOffsets = field(default_factory=dict)
+    offsets: dict[str, PartitionOffsets] = field(default_factory=dict)
     configs: dict[str, dict[str, str | None]] = field(default_factory=dict)
     metadata: dict[str, dict[int, str]] = field(default_factory=dict)
     ends_at_start: PartitionOffsets = field(default_factory=dict)
@@ -62,9 +64,11 @@ class GrowingWorld:
     calls: int = 0
     has_job: bool = True
     beats: int = 0
+    refuses: str = ""
     state: ControlState = field(default_factory=ControlState)
 
     def __post_init__(self) -> None:
+        self.ends, self.offsets = _ends(self.plan), {NAME: _committed(self.plan)}
         lease = Lease(owner=OWNER, epoch=1, target=AFTER, expires_at_ms=2**62)
         self.state = ControlState(journal=Journal(plan=self.plan, owner=OWNER), lease=lease)
 
@@ -90,6 +94,7 @@ class GrowingWorld:
             "describe_topics": self._describe,
             "alter_configs": lambda topic, changes: self.configs.setdefault(topic, {}).update(changes),
             "grow_topics": self._grow,
+            "validate_growth": self._validate,
         }
         made: Any = [
             SimpleNamespace(**{name: self._call(body) for name, body in part.items()})
@@ -109,7 +114,7 @@ class GrowingWorld:
         have_grown = all(len(self.ends[m.source]) == AFTER for m in self.plan.moves)
         self.beats += 1
         state = "ready" if self.journal.phase is Phase.WARMING else "running"
-        if self.journal.phase is Phase.PROMOTED and not self.journal.green_ends and have_grown:
+        if self.journal.phase is Phase.PROMOTED and not self.journal.green_start and have_grown:
             for stage in self.plan.stages:
                 self.move(stage.index)
             state = "done"
@@ -171,11 +176,19 @@ class GrowingWorld:
             self.ends[topic] |= dict.fromkeys(range(count, targets[topic]), 0)
         return short
 
+    def _validate(self, targets: Mapping[str, int]) -> None:
+        """The brokers are asked for all that can't be taken back, and while that need not be."""
+        assert not self.journal.is_promoted
+        assert self.running or not self.journal.stop_asked
+        own = [m.source for m in self.plan.moves if self.plan.is_in_place]
+        assert targets == dict.fromkeys([*own, "orders"], AFTER)
+        if self.refuses:
+            raise UnsafeState(self.refuses, found="POLICY_VIOLATION", expected="acceptance", remedy="Mend it.")
+
     def _commit(self, group: str, offsets: PartitionOffsets, metadata: OffsetTexts) -> None:
         assert not self.running
-        self.metadata = {
-            t: {**self.metadata.get(t, {}), **metadata.get(t, {})} for t in {*self.metadata, *metadata}
-        }
+        for topic, texts in metadata.items():
+            self.metadata[topic] = {**self.metadata.get(topic, {}), **texts}
         known = self.offsets.setdefault(group, {})
         for topic, of in offsets.items():
             for p, offset in of.items():

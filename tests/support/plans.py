@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kafka_rescale.core.application import Application
+from kafka_rescale.core.application import Application, Mode
 from kafka_rescale.core.plan import Plan
 from kafka_rescale.core.planning import build_plan
 from kafka_rescale.operations.load import topology_of
@@ -55,6 +55,20 @@ def in_place_plan(
         current=counts,
         target=target,
         grown_from=grown_from,
+    )
+
+
+def stateless_plan(mode: Mode = Mode.IN_PLACE, current: int = 4, target: int = 8) -> Plan:
+    """The plan of a program that filters and maps: it has an input and an output, and no topic of its own."""
+    fields = {"subtopologies": [{"sources": ["orders"], "sinks": ["totals"]}], "stores": [], "mode": mode}
+    application = Application.model_validate({**CHAIN, **fields})
+    return build_plan(
+        application,
+        topology_of(application),
+        blue="orders-app",
+        generation=2,
+        current={"orders": current, "totals": current},
+        target=target,
     )
 
 

@@ -112,10 +112,12 @@ def test_no_role_needs_anything_of_other_applications() -> None:
         assert not acl.pattern.covers(TRANSACTIONAL_ID, "kafka-rescale-shopping")
 
 
-def test_but_the_groups_of_a_neighbour_that_it_stops() -> None:
+def test_but_the_groups_of_a_neighbour_that_it_stops_and_the_counts_of_its_topics() -> None:
     paused = {"topic": "customers", "policy": "paused", "producers": {"application": "crm"}}
     inputs = [paused if i["topic"] == "customers" else i for i in SHOP["inputs"]]
-    assert allowed(Role.ADMIN, GROUP, "crm-g3", acls_of(inputs=inputs)) == {"Read"}
+    acls = acls_of(inputs=inputs)
+    assert allowed(Role.ADMIN, GROUP, "crm-g3", acls) == {"Read"}
+    assert allowed(Role.ADMIN, TOPIC, "crm-by-region-repartition", acls) == {"Describe", "DescribeConfigs"}
 
 
 def test_an_internal_prefix_of_its_own_is_the_prefix_of_the_topics() -> None:

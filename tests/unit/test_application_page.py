@@ -14,12 +14,14 @@ from kafka_rescale.core.control_records import ControlState, JobResult
 from kafka_rescale.core.copy_estimate import Work, work_of
 from kafka_rescale.core.downtime import downtime
 from kafka_rescale.core.health import Level, State, health_of
-from kafka_rescale.core.journal import Phase
+from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.core.key_distribution import skew
+from kafka_rescale.core.plan import Plan
 from kafka_rescale.core.topology_graph import topology_graph
 from kafka_rescale.operations.load import load_application, topology_of
 
 from tests.support.page_contents import NOW_MS, RUN, TIMINGS, World, complete, control, copying, paused, quiet
+from tests.support.plans import in_place_plan, stateless_plan
 
 ROOT = Path(__file__).resolve().parents[2]
 LIVE, EMPTY = GroupDescription("x", "Stable", ("i",)), GroupDescription("x", "Empty")
@@ -83,6 +85,13 @@ def test_the_stage_being_worked_on_is_the_one_of_the_newest_job() -> None:
 def test_after_the_warming_the_phase_says_what_is_done(phase: Phase, step: str) -> None:
     world = copying("orders")
     assert work_of(control(world, phase, list(world.control.results.values()))).step == step
+
+
+@pytest.mark.parametrize("plan", [in_place_plan(), stateless_plan()])
+def test_in_place_it_moves_what_moves_until_it_is_known_where_it_starts(plan: Plan) -> None:
+    promoted = Journal(plan=plan, phase=Phase.PROMOTED)
+    settled = promoted.model_copy(update={"green_start": {"orders": {0: 1}}})
+    assert [work_of(ControlState(journal=j)).step for j in (promoted, settled)] == ["move", "start"]
 
 
 def test_every_job_shows_its_progress_its_task_and_the_time_left() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -58,6 +59,44 @@ def test_where_nothing_was_fatal_the_transaction_is_aborted_and_begun_again(prod
             pass
     client: Any = producer._producer
     assert client.calls == ["begin", "abort"] * 2
+
+
+class Late(Client):
+    """One that hears of a new partition only by the third answer."""
+
+    answers = 0
+
+    def produce(self, *_: Any, **__: Any) -> None:
+        if self.answers < 3:
+            raise KafkaException(KafkaError(KafkaError._UNKNOWN_PARTITION))
+        self.calls.append("produce")
+
+    def list_topics(self, topic: str, timeout: float) -> Any:
+        self.answers += 1
+        partitions = range(8 if self.answers == 3 else 4)
+        return SimpleNamespace(topics={topic: SimpleNamespace(partitions=dict.fromkeys(partitions))})
+
+    def poll(self, _: float) -> None: ...
+
+
+def late(monkeypatch: pytest.MonkeyPatch) -> UnitProducer:
+    monkeypatch.setattr(copy_producer, "Producer", Late)
+    return UnitProducer(KafkaConnection({"bootstrap.servers": "nowhere:9092"}), "a unit", "id", 1_000)
+
+
+def test_a_partition_that_does_not_show_yet_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    producer = late(monkeypatch)
+    with producer.transaction():
+        producer.produce("t", b"v", b"k", 7, timestamp=1)
+    client: Any = producer._producer
+    assert client.calls == ["begin", "produce"]
+
+
+def test_one_that_never_shows_is_an_outage_that_is_retried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(copy_producer, "PARTITION_SECONDS", 0.0)
+    producer = late(monkeypatch)
+    with pytest.raises(Outage, match="no partition 7 of 't'"), producer.transaction():
+        producer.produce("t", b"v", b"k", 7, timestamp=1)
 
 
 @pytest.mark.parametrize("code", [KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH])

@@ -30,6 +30,9 @@ class Brokers(GrowingTopics):
 
     def _asked(self, targets: Mapping[str, int], *, validate_only: bool = False) -> dict[str, Any]:
         self.requests.append(dict(targets))
+        if validate_only:
+            left = {name: codes.pop(0) for name, codes in self.answers.items() if codes}
+            return {name: KafkaError(left[name]) if name in left else None for name in targets}
         return {name: self._answer(name, target) for name, target in targets.items()}
 
     def _answer(self, name: str, target: int) -> Any:
@@ -40,6 +43,25 @@ class Brokers(GrowingTopics):
             return KafkaError(code)
         self.counts[name] = target
         return None
+
+
+def test_the_brokers_are_asked_for_all_at_once_what_they_would_grow() -> None:
+    brokers = Brokers({"a": 4, "b": 6, "c": 8})
+    brokers.validate_growth({"a": 8, "b": 8, "c": 8})
+    assert brokers.requests == [{"a": 8, "b": 8}]
+    assert brokers.counts == {"a": 4, "b": 6, "c": 8}
+    brokers.validate_growth({"c": 8})
+    assert len(brokers.requests) == 1
+
+
+def test_what_they_would_not_grow_is_named_and_a_throttled_answer_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    brokers = Brokers({"a": 4, "b": 4}, {"a": [QUOTA, TIMED_OUT], "b": [POLICY, POLICY, POLICY]})
+    with pytest.raises(UnsafeState, match="growth of topic 'b' to 8 partitions: found POLICY_VIOLATION"):
+        brokers.validate_growth({"a": 8, "b": 8})
+    assert brokers.requests == [{"a": 8, "b": 8}] * 3
+    monkeypatch.setattr(growing_topics, "SETTLE_SECONDS", 0.1)
+    with pytest.raises(Outage, match="growth of topic 'a' to 8 partitions: found THROTTLING_QUOTA_EXCEEDED"):
+        Brokers({"a": 4, "b": 4}, {"a": [QUOTA] * 1000}).validate_growth({"a": 8, "b": 8})
 
 
 def test_several_topics_are_grown_by_one_request() -> None:

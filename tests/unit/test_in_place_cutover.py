@@ -82,7 +82,7 @@ def test_what_the_rehearsal_has_not_seen_is_looked_at_before_the_point_of_no_ret
     result = JobResult(job="rehearse", run=OWNER, attempt=1, state="done", partitions=rehearsed)
     world.state = world.state.model_copy(update={"results": {"rehearse": result}})
 
-    def look(_: Any, unit: CopyUnit, start: int, end: int) -> None:
+    def look(_: Any, unit: CopyUnit, start: int, end: int, __: Any) -> None:
         assert not world.journal.is_promoted
         seen[unit.source] = (start, end)
 
@@ -130,6 +130,33 @@ def test_it_is_not_stopped_before_the_job_that_moves_is_up(monkeypatch: pytest.M
         cut_over()
     assert world.running
     assert (world.journal.phase, world.journal.stop_asked) == (Phase.ROLLED_BACK, False)
+
+
+def test_what_the_brokers_would_not_grow_is_found_before_anything_is_stopped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = use(GrowingWorld(refuses="topic 'orders'"), monkeypatch)
+    with pytest.raises(UnsafeState, match="topic 'orders': found POLICY_VIOLATION"):
+        cut_over()
+    assert world.running
+    assert (world.journal.phase, world.journal.stop_asked) == (Phase.ROLLED_BACK, False)
+
+
+def test_a_job_that_has_died_since_the_stop_is_found_while_there_is_a_way_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """After the promotion the application would be down until Spark is there again."""
+    monkeypatch.setattr(copies, "ALIVE_SECONDS", 0.1)
+    world = use(GrowingWorld(), monkeypatch)
+
+    def stops(_: Any) -> None:
+        world.running = world.has_job = False
+
+    monkeypatch.setattr(world, "_stop", stops)
+    with pytest.raises(Outage, match="another sign of life of the move job"):
+        cut_over()
+    assert world.running
+    assert world.journal.phase is Phase.ROLLED_BACK
 
 
 def test_a_job_that_dies_is_waited_for_while_another_attempt_is_heard_of(monkeypatch: pytest.MonkeyPatch) -> None:

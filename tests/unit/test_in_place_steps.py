@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.journal import Phase
+from kafka_rescale.core.plan import Plan
 from kafka_rescale.operations import cutover
 from kafka_rescale.operations.compaction import KEEP_ALL
 from kafka_rescale.operations.rollback import roll_back
@@ -23,6 +24,7 @@ from tests.support.growing_steps import (
     without_brokers,
 )
 from tests.support.growing_world import NAME, OUTPUT, OWNER, GrowingWorld
+from tests.support.plans import in_place_plan, stateless_plan
 
 
 @pytest.fixture(autouse=True)
@@ -38,12 +40,15 @@ def test_it_is_stopped_grown_moved_and_started(monkeypatch: pytest.MonkeyPatch) 
     assert kept == {m.target: KEEP_ALL for m in world.plan.changelogs}
 
 
-def test_killed_at_any_call_the_next_attempt_ends_in_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = use(GrowingWorld(), monkeypatch)
+@pytest.mark.parametrize(("plan", "least"), [(in_place_plan(), 50), (stateless_plan(), 30)])
+def test_killed_at_any_call_the_next_attempt_ends_in_the_same(
+    plan: Plan, least: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = use(GrowingWorld(plan), monkeypatch)
     steps(whole)
-    assert whole.calls > 50
+    assert whole.calls > least
     for call in range(1, whole.calls + 1):
-        world = use(GrowingWorld(dies_at=call), monkeypatch)
+        world = use(GrowingWorld(plan, dies_at=call), monkeypatch)
         with pytest.raises(Killed):
             steps(world)
         world.dies_at = 0

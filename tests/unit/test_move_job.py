@@ -16,7 +16,7 @@ from kafka_rescale.core.journal import Captured, Journal, Phase
 from kafka_rescale.kafka.copy_progress import Snapshot
 from kafka_rescale.spark import move as module
 
-from tests.support.plans import in_place_plan, plan_for
+from tests.support.plans import in_place_plan, plan_for, stateless_plan
 
 PLAN = in_place_plan()
 STOPPED = Journal(plan=PLAN, phase=Phase.PROMOTED, captured=Captured(committed={}, changelog_ends={}))
@@ -134,6 +134,14 @@ def test_it_is_ready_before_the_stop_and_its_workers_are_up_all_the_time(monkeyp
     assert len(moved) == 2
 
 
+def test_the_cutover_that_asks_for_a_sign_of_life_gets_one_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BEAT_SECONDS", 1e9)
+    quiescing, quiesced = (STOPPED.model_copy(update={"phase": p}) for p in (Phase.QUIESCING, Phase.QUIESCED))
+    job, _ = run([WARMING, quiescing, quiesced, quiesced, STOPPED], monkeypatch)
+    assert [state for _, state, _ in job.results] == ["running", "running", "done"]
+    assert job.session.breaths == 1
+
+
 def test_it_begins_when_all_topics_have_grown(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.counts = iter([4, 4])
     job, moved = run([STOPPED], monkeypatch)
@@ -141,9 +149,18 @@ def test_it_begins_when_all_topics_have_grown(world: World, monkeypatch: pytest.
     assert len(moved) == 2
 
 
-@pytest.mark.parametrize("changes", [{"phase": Phase.STARTED}, {"green_ends": {"t": {0: 1}}}])
+@pytest.mark.parametrize("changes", [{"phase": Phase.STARTED}, {"green_start": {"t": {0: 1}}}])
 def test_what_is_done_is_not_done_again(changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     job, moved = run([STOPPED.model_copy(update=changes)], monkeypatch)
+    assert (moved, job.session.breaths, job.results[-1]) == ([], 0, ("move", "done", 0))
+
+
+def test_of_an_application_without_topics_of_its_own_it_waits_for_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cutover does not wait for it either, and may have started the application by now."""
+    world.state = "Stable"
+    job, moved = run([Journal(plan=stateless_plan())], monkeypatch)
     assert (moved, job.session.breaths, job.results[-1]) == ([], 0, ("move", "done", 0))
 
 

@@ -1,4 +1,4 @@
-"""What a broker answers while a partition's leader moves goes away by itself."""
+"""What a broker answers while a partition's leader moves, or has just come, goes away by itself."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ from kafka_rescale.kafka.offsets import OffsetAdmin
         KafkaError.NOT_LEADER_FOR_PARTITION,
         KafkaError.LEADER_NOT_AVAILABLE,
         KafkaError.OFFSET_NOT_AVAILABLE,
+        # A broker that has not heard yet that the topic has grown.
+        KafkaError._UNKNOWN_PARTITION,
     ],
 )
 def test_a_moving_leader_is_an_outage_that_is_retried(code: int) -> None:

@@ -11,8 +11,10 @@ from kafka_rescale.core.plan import LeftTable, Move, MoveKind, Plan
 from kafka_rescale.core.planning import build_plan, green_application_id
 from kafka_rescale.core.topology import Topology
 from kafka_rescale.operations.load import topology_of
+from kafka_rescale.operations.rescale import blue, green
 
 from tests.support.application_files import CHAIN
+from tests.support.plans import IN_PLACE_TOPICS
 
 GROW_ONLY_STATE = {
     "inputs": [{"topic": "orders", "policy": "fixed"}],
@@ -36,6 +38,27 @@ def plan(current: int, target: int, blue: str = "orders-app", generation: int = 
     counts = dict.fromkeys(("orders", "totals", *(f"{blue}-{name}" for name in internal)), current)
     declared, topology = application(**changes)
     return build_plan(declared, topology, blue=blue, generation=generation, current=counts, target=target)
+
+
+RAW = {
+    "inputs": [{"topic": "orders", "policy": "unkeyed"}, {"topic": "raw", "policy": "fixed"}],
+    "subtopologies": [*CHAIN["subtopologies"], {"sources": ["raw"], "stores": ["per-raw"], "sinks": ["totals"]}],
+    "stores": [*CHAIN["stores"], {"name": "per-raw", "type": "timestamped-key-value"}],
+}
+
+
+@pytest.mark.parametrize(("repartitions", "partitions"), [(GROW_ONLY_STATE["repartitions"], 4), ([], 12)])
+def test_blue_is_started_with_the_count_that_its_program_sets_whatever_else_it_reads(
+    repartitions: list[dict[str, str]], partitions: int
+) -> None:
+    """Another one is refused by Kafka Streams: "existing internal topic has invalid partitions"."""
+    declared, topology = application(**RAW, repartitions=repartitions)
+    counts = {f"orders-app-{name}": 4 for name in IN_PLACE_TOPICS} | {"orders": 4, "totals": 4}
+    counts |= {"raw": 12, "orders-app-per-raw-changelog": 12}
+    found = build_plan(declared, topology, blue="orders-app", generation=2, current=counts, target=8)
+    assert (blue(found).partitions, green(found).partitions) == (partitions, 8)
+    begun_before = found.model_copy(update={"started_with": 0})
+    assert begun_before.fingerprint == found.fingerprint, "an expansion in progress is gone on with"
 
 
 def test_stages_go_from_the_most_downstream_up() -> None:

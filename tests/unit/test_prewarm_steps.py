@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from kafka_rescale.core.application import Mode
 from kafka_rescale.core.errors import Outage, UnsafeState
 from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.operations import gate, prewarm
 from kafka_rescale.operations.rescale import Rescale
 
 from tests.support.gate_world import PLAN, GateWorld, Killed
+from tests.support.plans import stateless_plan
 from tests.support.small_application import application
 
 
@@ -73,6 +75,17 @@ def test_an_application_of_the_streams_protocol_is_not_pre_warmed(
     assert run(world, monkeypatch) is None
     assert world.done == []
     assert "it has to be classic" in caplog.text
+
+
+def test_without_a_store_there_is_nothing_to_restore(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Without a topic of green's the journal could not tell either that something is behind the gate."""
+    caplog.set_level("INFO")
+    world = GateWorld(journal=Journal(plan=stateless_plan(Mode.BLUE_GREEN)))
+    assert run(world, monkeypatch) is None
+    assert world.done == []
+    assert "no store of its own" in caplog.text
 
 
 def test_once_the_cutover_has_begun_nothing_is_started(monkeypatch: pytest.MonkeyPatch) -> None:

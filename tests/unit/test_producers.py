@@ -7,11 +7,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from kafka_rescale.core.cluster import TopicDescription
+from kafka_rescale.core.control_records import ControlState, Generations
 from kafka_rescale.core.errors import InvalidInput, Outage
 from kafka_rescale.operations import producers
 from kafka_rescale.operations.load import load_application
 
-from tests.support.application_files import write_application
+from tests.support.application_files import CHAIN, write_application
 from tests.support.small_application import application
 
 HELD_BY_UPSTREAM = {
@@ -45,6 +47,38 @@ def test_an_application_without_a_file_that_can_be_used_is_refused(directory: Pa
         "the application_id of another application file. Correct the name, or give `stop:` and `start:` commands "
         "instead."
     )
+
+
+@pytest.mark.parametrize(
+    ("found", "generations", "told"),
+    [
+        (4, None, "upstream 4"),
+        (0, None, "upstream 8"),
+        (4, Generations(running="upstream-g2", generation=2, partitions=6), "upstream-g2 6"),
+    ],
+)
+def test_an_application_is_started_with_the_count_that_it_runs_with(
+    found: int, generations: Generations | None, told: str, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its file has the one that it is to be expanded to, which may come later."""
+    started = directory / "started"
+    commands = {"start": f"sh -c 'echo $0 $1 > {started}' {{application_id}} {{partitions}}"}
+    write_application(
+        directory,
+        application_id="upstream",
+        partitions=8,
+        repartitions=[{"name": "by-customer", "count": "start_command"}],
+        lifecycle={**CHAIN["lifecycle"], **commands},
+    )
+    counted = "upstream-by-customer-repartition"
+    topics = {counted: TopicDescription(counted, found, 1, {})} if found else {}
+    admin = SimpleNamespace(describe_topics=lambda names: {n: topics[n] for n in names if n in topics})
+    control = SimpleNamespace(read=lambda: ControlState(generations=generations))
+    monkeypatch.setattr(producers, "ControlTopic", lambda *_: control)
+    downstream = load_application(directory / "downstream.yaml")
+    rescale: Any = SimpleNamespace(application=downstream, connection=None, admin=admin)
+    producers.release(rescale)
+    assert started.read_text().strip() == told
 
 
 def declared(*commands: dict[str, Any]) -> Any:

@@ -1,14 +1,48 @@
-"""A verification that takes minutes says how far it is."""
+"""A verification that takes minutes says how far it is; without stores it is about the start alone."""
 
 from __future__ import annotations
 
 import logging
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.journal import Captured, Journal, PartitionOffsets, Phase
+from kafka_rescale.core.verification_report import Report
+from kafka_rescale.operations import verify
 from kafka_rescale.operations.verify import awaited
+
+from tests.support.plans import in_place_plan, stateless_plan
+
+START: PartitionOffsets = {"orders": {p: 10 + p if p < 4 else 0 for p in range(8)}}
+STARTED = Journal(
+    plan=stateless_plan(),
+    phase=Phase.STARTED,
+    captured=Captured(committed={"orders": {p: 10 + p for p in range(4)}}),
+    green_start=START,
+)
+
+
+def compared(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> Report:
+    nobody: Any = None
+    monkeypatch.setattr(verify, "ClusterAdmin", lambda _: SimpleNamespace(committed=lambda *_: START))
+    monkeypatch.setattr(verify, "look_for_misrouted", lambda *_: ())
+    return verify.compare_expansion(nobody, nobody, journal)
+
+
+def test_an_application_without_topics_of_its_own_has_an_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
+    report = compared(STARTED, monkeypatch)
+    assert (report.passed, report.stores, report.start_offsets) == (True, (), ())
+    late = STARTED.model_copy(update={"green_start": {"orders": {**START["orders"], 0: 12}}})
+    assert len(compared(late, monkeypatch).start_offsets) == 1
+
+
+def test_stores_can_not_be_compared_up_to_ends_that_nobody_has_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UnsafeState, match="no captured offsets"):
+        compared(STARTED.model_copy(update={"plan": in_place_plan()}), monkeypatch)
 
 
 def test_how_many_stores_are_compared_is_told_until_all_are(caplog: pytest.LogCaptureFixture) -> None:

@@ -106,7 +106,7 @@ def work_of(control: ControlState) -> Work:
         return Work()
     everything = tuple(s.index for s in journal.plan.stages)
     if journal.phase is not Phase.WARMING:
-        is_moving = journal.phase is Phase.PROMOTED and journal.plan.is_in_place and not journal.green_ends
+        is_moving = journal.phase is Phase.PROMOTED and journal.plan.is_in_place and not journal.green_start
         return Work(step="move" if is_moving else STEPS[journal.phase], stages=everything)
     jobs = [r for r in in_order(control.results.values()) if not r.job.startswith("bridge")]
     newest = next((r for r in reversed(jobs) if r.state in AT_WORK), jobs[-1] if jobs else None)

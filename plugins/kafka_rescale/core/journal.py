@@ -74,7 +74,8 @@ class Journal(Value):
 
     :param attempt: counts the attempts at a cutover; a rollback starts the next one.
     :param green_ends: ends of green's topics just before it was started: verify compares up to here.
-    :param green_start: the offsets that green was given to start from.
+    :param green_start: the offsets that green was given to start from; there is an input at least, so that it is
+        empty only while they are not known yet.
     :param input_ends: end of every input partition just before it was grown, to find misrouted records.
     :param timings: seconds per part of the downtime, of the attempt that was promoted.
     :param pause_started_ms: wall clock when blue was asked to stop, 0 before.

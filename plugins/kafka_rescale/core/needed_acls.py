@@ -105,9 +105,14 @@ class Patterns:
 
     def neighbours(self) -> Iterator[Pattern]:
         """Yield the groups of applications that are stopped as producers of an input."""
+        for each in self.neighbour_ids():
+            yield from own_groups(each)
+
+    def neighbour_ids(self) -> Iterator[str]:
+        """Yield the applications that are stopped as producers of an input."""
         for each in self.application.inputs:
             if each.producers is not None and each.producers.application is not None:
-                yield from own_groups(each.producers.application)
+                yield each.producers.application
 
 
 def own_groups(application_id: str) -> tuple[Pattern, Pattern]:
@@ -181,6 +186,9 @@ def _admin(of: Patterns) -> Permissions:
         yield group, (READ,) if of.in_place else (READ, Operation.DELETE)
     for group in of.neighbours():
         yield group, (READ,)
+    for neighbour in of.neighbour_ids():
+        # The counts of its repartition topics tell what it has to be started with again.
+        yield Pattern(Resource.TOPIC, f"{neighbour}-", prefixed=True), SEEN
     yield of.controller, (WRITE,)
     yield of.copies, (WRITE,)
     if not of.in_place:

@@ -119,6 +119,7 @@ class Plan(Value):
     :param generation: number of the green generation; blue's is one less or lower.
     :param green: ``application.id`` of the new generation; blue's own where the application grows in place.
     :param stages: the most downstream first.
+    :param started_with: the count that the program of the running generation was given to set; 0 if it sets none.
     """
 
     application: str
@@ -128,6 +129,7 @@ class Plan(Value):
     partitions: int
     stages: tuple[Stage, ...]
     inputs: tuple[InputPlan, ...]
+    started_with: int = 0
 
     @property
     def is_in_place(self) -> bool:
@@ -148,6 +150,11 @@ class Plan(Value):
     def repartitions(self) -> tuple[Move, ...]:
         """The moves of all stages whose in-flight records are carried over at the cutover, and proven then."""
         return tuple(m for stage in self.stages for m in stage.repartitions)
+
+    @property
+    def growing(self) -> tuple[Move, ...]:
+        """The moves of all stages whose topics get more partitions; without any, nothing moves in place."""
+        return tuple(m for stage in self.stages for m in stage.growing)
 
     @property
     def bridges(self) -> tuple[Move, ...]:
@@ -172,9 +179,10 @@ class Plan(Value):
     def fingerprint(self) -> str:
         """A hash of what is built: a run that is continued must have the same.
 
-        Left out are the present counts of external topics, which the expansion itself changes on its way.
+        Left out are the present counts of external topics, which the expansion itself changes on its way, and how
+        the running generation is started, which builds nothing.
         """
-        built = self.model_dump(mode="json")
+        built = self.model_dump(mode="json", exclude={"started_with"})
         built["inputs"] = [{k: v for k, v in i.items() if k != "current"} for i in built["inputs"]]
         for stage in built["stages"]:
             del stage["grow_outputs"]

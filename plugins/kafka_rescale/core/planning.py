@@ -73,7 +73,8 @@ def build_plan(
     """
     inputs = _input_plans(application, current, target, renamed or {}, earlier or {})
     inputs_after = {i.declared: i.target for i in inputs}
-    repartitions_after = partition_counts(topology, inputs_after, application.enforced_counts(target))
+    set_by_program = application.enforced_counts(target)
+    repartitions_after = partition_counts(topology, inputs_after, set_by_program)
     counts = {**inputs_after, **repartitions_after}
     green = green_of(application, blue, generation)
     names = blue_names(application, blue), green_names(application, green)
@@ -100,6 +101,9 @@ def build_plan(
         partitions=target,
         stages=stages,
         inputs=inputs,
+        started_with=max(
+            (m.source_partitions for s in stages for m in s.repartitions if m.store in set_by_program), default=0
+        ),
     )
 
 

@@ -1,4 +1,4 @@
-"""Headers of record batches (magic 2) as brokers store and send them; the records stay unread.
+"""Record batches (magic 2) as brokers store and send them: their headers, and their size; records stay unread.
 
 Compaction keeps a batch's first offset and its last offset delta when it removes records from it, and removes
 whole batches without a trace. So batches that follow each other without a gap, each with as many records as
@@ -8,7 +8,7 @@ offsets, prove that nothing was removed between them, transaction markers and ab
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kafka_rescale.core.errors import UnsafeState
@@ -45,6 +45,23 @@ class Batch:
     def is_whole(self) -> bool:
         """Whether none of its records was removed."""
         return self.records == self.last - self.first + 1
+
+
+def size_of(key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes | None]] = ()) -> int:
+    """Return the bytes of a batch with one record, uncompressed: what ``max.message.bytes`` limits."""
+    fields = [key, value, *(part for name, content in headers for part in (name.encode(), content))]
+    # Attributes and the deltas of timestamp and offset take a byte each; every field comes behind its length.
+    body = 3 + _varint_size(len(headers)) + sum(_field_size(field) for field in fields)
+    return _HEADER.size + _varint_size(body) + body
+
+
+def _field_size(field: bytes | None) -> int:
+    return 1 if field is None else _varint_size(len(field)) + len(field)
+
+
+def _varint_size(number: int) -> int:
+    """Return the bytes of a number that is not negative: seven bits each, after one for the sign."""
+    return (number.bit_length() + 7) // 7
 
 
 def batches_of(data: bytes) -> Iterator[Batch]:

@@ -12,6 +12,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from kafka_rescale.core.errors import Fenced, Outage, RescaleError
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.failures import FENCED, ConnectionTrouble, typed
+from kafka_rescale.kafka.waiting import poll_until
 
 LARGEST_MESSAGE_BYTES = 512 * 1024 * 1024
 """The topic's own ``max.message.bytes`` decides; this only keeps librdkafka's 1 MB from deciding first."""
@@ -24,6 +25,8 @@ COMMIT_SECONDS = 5.0
 CALL_SECONDS = 60.0
 ABORT_SECONDS = 10.0
 QUEUE_FULL_SECONDS = 0.1
+PARTITION_SECONDS = 30.0
+"""How long brokers may take to show a partition that has been added; within ``TRANSACTION_SECONDS``."""
 
 
 class Rewound(Outage):
@@ -95,7 +98,7 @@ class UnitProducer:
     def produce(
         self, topic: str, value: Any, key: Any, partition: int, *, timestamp: int, headers: Any = None
     ) -> None:
-        """Hand a record to the client; waits while its queue is full."""
+        """Hand a record to the client; waits while its queue is full, or the partition doesn't show yet."""
         self._wrote_at = self._wrote_at or time.monotonic()
         while True:
             try:
@@ -103,6 +106,10 @@ class UnitProducer:
                 return
             except BufferError:
                 self._producer.poll(QUEUE_FULL_SECONDS)
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError._UNKNOWN_PARTITION:
+                    raise
+                self._await_partition(topic, partition)
 
     def commit(self, offsets: Sequence[TopicPartition], consumer: Consumer) -> None:
         """Make what was written visible and offsets of the consumer's group durable, all or none.
@@ -125,6 +132,19 @@ class UnitProducer:
                 self._producer.abort_transaction(ABORT_SECONDS)
             except KafkaException:
                 return
+
+    def _await_partition(self, topic: str, partition: int) -> None:
+        """Ask for the topic until the partition shows: by itself the client would only look minutes later."""
+        poll_until(
+            lambda: partition in self._producer.list_topics(topic, CALL_SECONDS).topics[topic].partitions,
+            seconds=PARTITION_SECONDS,
+            otherwise=lambda: Outage(
+                self._what,
+                found=f"no partition {partition} of {topic!r} after {PARTITION_SECONDS:.0f} s",
+                expected="every broker to show it: the topic has grown",
+                remedy="Look at the brokers, whose metadata lag behind; then run again.",
+            ),
+        )
 
     def _delivered(self, error: KafkaError | None, _: Message) -> None:
         if error is not None and error.code() not in {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}:

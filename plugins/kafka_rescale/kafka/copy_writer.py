@@ -10,6 +10,7 @@ from confluent_kafka import Consumer, Message
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.record_limits import LATEST_MS, UNLIMITED
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_marks import Mark, Position
 from kafka_rescale.kafka.copy_producer import UnitProducer
@@ -131,14 +132,14 @@ class UnitWriter:
     ) -> int:
         """Hand all records to the client and return their size; the one loop whose every instruction counts."""
         topic, clean, produce = self.unit.move.target, self.unit.is_changelog, self._producer.produce
-        size = 0
+        size, latest = 0, latest_timestamp(self.unit)
         for message, key, value, target in zip(messages, keys, values, targets, strict=True):
             headers: Any = message.headers()
             timestamp = message.timestamp()[1]
             if headers and clean:
                 headers = kept_headers(headers)
-            if not timestamp:
-                raise unwritable_timestamp(self.unit, message)
+            if not 0 < timestamp <= latest:
+                raise wrong_timestamp(self.unit, message)
             size += len(message) + (len(key) if key else 0)
             produce(topic, value, key, target, timestamp=timestamp, headers=headers)
         return size
@@ -150,11 +151,27 @@ class UnitWriter:
             self._producer.produce(topic, None, message.key(), partition, timestamp=message.timestamp()[1])
 
 
-def unwritable_timestamp(unit: CopyUnit, message: Message) -> UnsafeState:
-    """Return the error about a record that can't be written with the timestamp that it has."""
+def latest_timestamp(unit: CopyUnit) -> int:
+    """Return the latest timestamp that a record may have, in ms: state is read by Spark, in flight nothing is."""
+    return LATEST_MS if unit.is_changelog else UNLIMITED
+
+
+def place_of(unit: CopyUnit, message: Message) -> str:
+    """Return where a record lies, for errors."""
+    return f"topic {unit.move.source} partition {unit.partition} offset {message.offset()}"
+
+
+def wrong_timestamp(unit: CopyUnit, message: Message) -> UnsafeState:
+    """Return the error about a record that can't be written, or not be proven, with the timestamp that it has."""
+    timestamp = message.timestamp()[1]
+    if timestamp > 0:
+        found = f"timestamp {timestamp}, which is no time in ms: Spark could not read the topic to compare it"
+    else:
+        found = f"timestamp {timestamp} (1970-01-01), which the client library would replace by the present time"
     return UnsafeState(
-        f"topic {unit.move.source} partition {unit.partition} offset {message.offset()}",
-        found="timestamp 0 (1970-01-01), which the client library would replace by the present time",
-        expected="a timestamp of at least 1 ms",
-        remedy="Delete or update this entry in the application, so that it gets a real timestamp.",
+        place_of(unit, message),
+        found=found,
+        expected=f"a timestamp of at least 1 ms and at most {latest_timestamp(unit)} ms",
+        remedy="Delete or update this entry in the application, so that it gets a real timestamp. When compaction "
+        "has removed this record, trigger again.",
     )

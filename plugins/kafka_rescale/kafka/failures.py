@@ -35,6 +35,8 @@ TRANSIENT = frozenset(
         KafkaError.UNSTABLE_OFFSET_COMMIT,
         KafkaError.CONCURRENT_TRANSACTIONS,
         KafkaError._WAIT_COORD,
+        # A partition that has just been added, and that a broker or the client's own metadata does not show yet.
+        KafkaError._UNKNOWN_PARTITION,
     }
 )
 """Goes away by itself: ask again for a while."""

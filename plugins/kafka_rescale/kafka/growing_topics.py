@@ -18,18 +18,34 @@ from kafka_rescale.kafka.waiting import poll_until
 class GrowingTopics(TopicReader):
     """The part of ``ClusterAdmin`` that adds partitions."""
 
-    def grow_topic(self, name: str, target: int, *, validate_only: bool = False) -> bool:
+    def grow_topic(self, name: str, target: int) -> bool:
         """Grow one topic; return whether there was anything to do.
 
-        :param validate_only: let the brokers check the request, change nothing.
         :raises RescaleError: as ``grow_topics`` does.
         """
-        if not validate_only:
-            return name in self.grow_topics({name: target})
-        if self._counts({name: target})[name] == target:
-            return False
-        value_of(self._asked({name: target}, validate_only=True)[name], f"topic {name!r}")
-        return True
+        return name in self.grow_topics({name: target})
+
+    def validate_growth(self, targets: Mapping[str, int]) -> None:
+        """Let the brokers check the growth of topics, and change nothing; one request, as a limit is on the sum.
+
+        :param targets: partitions by topic.
+        :raises RescaleError: they would refuse one, or it can't be grown to its target by anybody.
+        """
+        short = {name: targets[name] for name, count in self._counts(targets).items() if count < targets[name]}
+        answers: dict[str, Any] = {}
+
+        def answered() -> bool:
+            answers.update(self._asked(short, validate_only=True))
+            return not any(map(is_unknown, answers.values()))
+
+        def outage() -> RescaleError:
+            name = min(name for name, answer in answers.items() if is_unknown(answer))
+            return typed(answers[name], _growth_of(name, short[name]))
+
+        if short:
+            poll_until(answered, seconds=SETTLE_SECONDS, otherwise=outage)
+        for name, answer in sorted(answers.items()):
+            value_of(answer, _growth_of(name, short[name]))
 
     def grow_topics(self, targets: Mapping[str, int]) -> dict[str, int]:
         """Grow topics to their targets, and wait until that shows.
@@ -88,6 +104,10 @@ class GrowingTopics(TopicReader):
                     remedy=f"No topic can shrink: aim at {found[name].partitions} or more.",
                 )
         return {name: topic.partitions for name, topic in found.items()}
+
+
+def _growth_of(name: str, target: int) -> str:
+    return f"growth of topic {name!r} to {target} partitions"
 
 
 class _Growth:

@@ -165,7 +165,7 @@ class OffsetAdmin(TopicReader):
                     ),
                     "offsets of",
                     # _NOENT: librdkafka's word for partitions that have no leader at the moment.
-                    again=(*ABSENT, KafkaError._UNKNOWN_PARTITION, KafkaError._NOENT),
+                    again=(*ABSENT, KafkaError._NOENT),
                 )
             )
             return not _unanswered(found, least)

@@ -12,6 +12,8 @@ from kafka_rescale.operations.promotion import assert_unused
 from kafka_rescale.operations.rescale import Rescale, green
 
 READY_SECONDS = 600.0
+ALIVE_SECONDS = 20.0
+"""A sign of life is given every 2 s and, within the pause, when it is asked for."""
 
 
 def await_copies(rescale: Rescale, plan: Plan) -> None:
@@ -23,7 +25,7 @@ def await_copies(rescale: Rescale, plan: Plan) -> None:
     :raises Outage: a job doesn't say so in time.
     """
     if plan.is_in_place:
-        if any(stage.growing for stage in plan.stages):
+        if plan.growing:
             _await_ready(rescale, "move", "be up", "Look at the log of the move task.")
         return
     _assert_green_is_cold(rescale, plan)
@@ -45,6 +47,28 @@ def is_copied(result: JobResult | None, journal: Journal) -> bool:
     return result is not None and (result.state, result.detail) == ("done", f"attempt {journal.attempt}")
 
 
+def last_sign_of_life(rescale: Rescale, job: str) -> int:
+    """Return when a job was last heard of, by its own clock in ms; 0 if never."""
+    result = results_of(rescale, job).get(job)
+    return 0 if result is None else result.as_of_ms
+
+
+def await_mover(rescale: Rescale, plan: Plan, heard: int) -> None:
+    """Wait for another sign of life of the ``move`` job, if the application is about to depend on it.
+
+    :param heard: the last one before; clocks of two machines are never compared.
+    :raises Outage: there is none.
+    """
+    if plan.growing:
+        wait_until(
+            lambda: _beats(rescale, "move", heard, {"ready", "running"}),
+            seconds=ALIVE_SECONDS,
+            what="another sign of life of the move job",
+            remedy="It has died since it said that it was ready: look at the log of the move task. Nothing has "
+            "been grown; trigger the expansion again.",
+        )
+
+
 def _assert_green_is_cold(rescale: Rescale, plan: Plan) -> None:
     if rescale.is_alive(green(plan)):
         raise UnsafeState(
@@ -57,12 +81,16 @@ def _assert_green_is_cold(rescale: Rescale, plan: Plan) -> None:
 
 
 def _await_ready(rescale: Rescale, job: str, what: str, remedy: str) -> None:
-    first = results_of(rescale, job).get(job)
-    first_beat = 0 if first is None else first.as_of_ms
+    first = last_sign_of_life(rescale, job)
+    wait_until(
+        lambda: _beats(rescale, job, first, {"ready"}),
+        seconds=READY_SECONDS,
+        what=f"the {job} job to {what}",
+        remedy=remedy,
+    )
 
-    def beats() -> bool:
-        # A heartbeat must have moved: a record left by a job that has died says `ready` for ever.
-        result = results_of(rescale, job).get(job)
-        return result is not None and result.state == "ready" and result.as_of_ms not in {0, first_beat}
 
-    wait_until(beats, seconds=READY_SECONDS, what=f"the {job} job to {what}", remedy=remedy)
+def _beats(rescale: Rescale, job: str, since: int, states: set[str]) -> bool:
+    """Whether a job's heartbeat has moved: a record left by one that has died says ``ready`` for ever."""
+    result = results_of(rescale, job).get(job)
+    return result is not None and result.state in states and result.as_of_ms not in {0, since}

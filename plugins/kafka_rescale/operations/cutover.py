@@ -1,7 +1,7 @@
 """The cutover: one resumable function over the journal's phases.
 
 1. ``WARMING``: wait until the running ``catch_up`` job (and a bridge, if there is one) says ready, in place the
-   ``move`` job; protect green's records from compaction.
+   ``move`` job; ask for the growth that is to come; protect green's records from compaction.
 2. ``QUIESCING``: hold the producers of paused inputs, drain, stop blue, prove it gone, capture what it left.
 3. ``QUIESCED``: ``catch_up`` copies the last delta and the in-flight records; wait for it. In place, what the
    rehearsal has not seen is looked at.
@@ -26,8 +26,8 @@ from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.waiting import now_ms, wait_until
 from kafka_rescale.operations import producers, quiesce
 from kafka_rescale.operations.compaction import hold_compaction
-from kafka_rescale.operations.copies import await_copies, is_copied, results_of
-from kafka_rescale.operations.growing import assert_movable
+from kafka_rescale.operations.copies import await_copies, await_mover, is_copied, last_sign_of_life, results_of
+from kafka_rescale.operations.growing import assert_may_grow, assert_movable
 from kafka_rescale.operations.in_place import grown
 from kafka_rescale.operations.input_positions import await_positions
 from kafka_rescale.operations.promotion import assert_promotable, green_offsets
@@ -69,6 +69,7 @@ class Cutover:
         self._rescale = rescale
         self._timings = Timings({})
         self._has_held = self._has_stopped = False
+        self._heard: int | None = None
 
     def assert_mode(self) -> None:
         """Refuse an expansion that was begun in another mode than the declared one."""
@@ -131,6 +132,7 @@ class Cutover:
     def _prepare(self, journal: Journal) -> Journal:
         await_copies(self._rescale, journal.plan)
         await_positions(self._rescale, journal.plan)
+        assert_may_grow(self._rescale.admin, journal.plan)
         # Verify compares green below the offsets captured at promotion; a record there must not be compacted
         # away by a newer one that green writes afterwards. Undone when verify has passed.
         hold_compaction(self._rescale, journal)
@@ -158,6 +160,7 @@ class Cutover:
     def _await_delta(self, journal: Journal) -> Journal:
         if journal.plan.is_in_place:
             # What moves is copied after the promotion: it needs partitions that can't be taken away again.
+            self._heard = last_sign_of_life(self._rescale, "move")
             with self._timings.part("rehearse"):
                 assert_movable(self._rescale, journal)
             return self._rescale.advance(Phase.CAUGHT_UP, timings=dict(self._timings))
@@ -176,7 +179,11 @@ class Cutover:
         with self._timings.part("promote"):
             # In place, green's ends and start are known only when everything has been moved.
             begins, known = {}, {}
-            if not plan.is_in_place:
+            if plan.is_in_place:
+                # Asked for since the stop: while the inputs were drained, it may have died.
+                heard = last_sign_of_life(self._rescale, "move") if self._heard is None else self._heard
+                await_mover(self._rescale, plan, heard)
+            else:
                 begins = self._rescale.admin.begin_offsets(m.target for m in plan.moves)
                 known = green_offsets(self._rescale, journal, begins, self._seconds_left(journal))
             assert_promotable(self._rescale, journal)

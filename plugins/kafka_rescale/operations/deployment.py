@@ -35,7 +35,7 @@ def deployment_of(situation: Situation, admin: ClusterAdmin, upstream: Iterable[
     :param upstream: the applications that are held as producers.
     """
     application, journal = situation.application, situation.control.journal
-    blue = running_instance(application, situation.control.generations)
+    blue = running_instance(application, situation.control.generations, situation.enforced_now.values())
     unusable = [*_of_lifecycle(application, blue), *_of_producers(application, upstream)]
     in_progress = journal is not None and journal.in_progress
     if in_progress or not _can_answer(application, blue):

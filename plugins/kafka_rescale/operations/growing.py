@@ -9,10 +9,11 @@ from kafka_rescale.core.journal import Journal
 from kafka_rescale.core.plan import Plan
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.copy_units import CopyUnit, units_of
-from kafka_rescale.kafka.rehearsal import rehearse_unit
+from kafka_rescale.kafka.rehearsal import record_limits, rehearse_unit
 from kafka_rescale.operations.rescale import Rescale, green
 
 LOOKING_THREADS = 8
+WRITTEN_WITHIN_MS = 600_000
 
 
 def assert_still_stopped(rescale: Rescale, journal: Journal) -> None:
@@ -27,6 +28,15 @@ def assert_still_stopped(rescale: Rescale, journal: Journal) -> None:
             expected="none until the cutover starts it",
             remedy="Stop it, and whatever has started it; then clear this task.",
         )
+
+
+def assert_may_grow(admin: ClusterAdmin, plan: Plan) -> None:
+    """Ask the brokers whether they would grow what is to grow after the promotion.
+
+    :raises RescaleError: a limit, a policy or a missing permission is in the way.
+    """
+    own = {m.source: m.target_partitions for m in plan.growing if m.is_in_place}
+    admin.validate_growth({**own, **{i.topic: i.target for i in plan.inputs if i.grows}})
 
 
 def grow_own_topics(admin: ClusterAdmin, plan: Plan) -> None:
@@ -45,14 +55,16 @@ def assert_movable(rescale: Rescale, journal: Journal) -> None:
     seen = {(p.topic, p.partition): p.position for p in result.partitions} if result else {}
     carried = {(t, p): start for t, of in journal.captured.in_flight.items() for p, (start, _) in of.items()}
     starts, ends = {**seen, **carried}, journal.captured.ends
+    limits = record_limits(rescale.admin, journal.plan.growing, WRITTEN_WITHIN_MS)
 
     def look(unit: CopyUnit) -> None:
         topic, partition = unit.source
-        rehearse_unit(rescale.connection, unit, starts.get(unit.source, 0), ends[topic][partition])
+        start, end = starts.get(unit.source, 0), ends[topic][partition]
+        rehearse_unit(rescale.connection, unit, start, end, limits[unit.move.target])
 
     # The application is down: brokers that have little to say are waited for together.
     with ThreadPoolExecutor(max_workers=LOOKING_THREADS) as pool:
-        list(pool.map(look, units_of(m for m in journal.plan.moves if m.grows)))
+        list(pool.map(look, units_of(journal.plan.growing)))
 
 
 def assert_untouched(rescale: Rescale, journal: Journal) -> None:

@@ -36,13 +36,13 @@ def grown(rescale: Rescale, journal: Journal, timings: Timings) -> Journal:
     :raises Outage: the job that moves has not been heard of for long.
     :raises UnsafeState: something has not been moved, or the application has run meanwhile.
     """
-    if journal.green_ends:
+    if journal.green_start:
         return journal
     assert_still_stopped(rescale, journal)
     with timings.part("expand"):
         grow_own_topics(rescale.admin, journal.plan)
     with timings.part("move"):
-        if any(stage.growing for stage in journal.plan.stages):
+        if journal.plan.growing:
             _await_moved(rescale, journal)
         return _settled(rescale, journal, timings)
 

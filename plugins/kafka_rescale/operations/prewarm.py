@@ -34,6 +34,7 @@ log = logging.getLogger(__name__)
 POLL_SECONDS = 1.0
 TELL_SECONDS = 10.0
 NOT_DECLARED = "the application file declares no `start_gated` in its `lifecycle:`"
+NO_STORES = "it has no store of its own to restore"
 STREAMS_PROTOCOL = "its group uses the streams protocol, and behind the warm-up gate it has to be classic"
 
 
@@ -48,6 +49,9 @@ def prewarm(application: Application, connection: KafkaConnection, *, owner: str
     rescale = Rescale.open(application, connection, owner)
     journal = rescale.journal()
     start = gated_start(application, rescale.lifecycle)
+    if not journal.plan.changelogs:
+        log.info("not pre-warmed: %s", NO_STORES)
+        return None
     protocol = rescale.admin.describe_group(journal.plan.blue).protocol
     if start is None or protocol == "streams":
         reason = NOT_DECLARED if start is None else STREAMS_PROTOCOL

@@ -9,6 +9,8 @@ from kafka_rescale.core.application import Application
 from kafka_rescale.core.commands import words
 from kafka_rescale.core.declared_topics import Input, InputPolicy, Producers
 from kafka_rescale.core.errors import InvalidInput, Outage, RescaleError, UnsafeState
+from kafka_rescale.core.generation_names import blue_names
+from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.lifecycle.factory import lifecycle_of
 from kafka_rescale.lifecycle.instance import Instance, Lifecycle
@@ -91,8 +93,15 @@ def _running(rescale: Rescale, name: str) -> tuple[Lifecycle, Instance]:
             expected=f"none while it is held as the producer of {rescale.application.application_id}",
             remedy="Let it finish or roll it back; then trigger again.",
         )
-    instance = running_instance(application, state.generations)
+    instance = running_instance(application, state.generations, _counts_set_by(application, rescale.admin))
     return lifecycle_of(application, lambda group: rescale.admin.describe_group(group).is_live), instance
+
+
+def _counts_set_by(application: Application, admin: ClusterAdmin) -> list[int]:
+    """Return the present counts of the topics of a first generation whose counts its program sets."""
+    names = blue_names(application, application.application_id)
+    topics = [names.repartition(topic) for topic in application.enforced_counts(application.partitions)]
+    return [topic.partitions for topic in admin.describe_topics(topics).values()]
 
 
 def _application_named(name: str) -> Application:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from kafka_rescale.core.application import Application
@@ -123,21 +123,26 @@ class Rescale:
         return journal
 
 
-def running_instance(application: Application, generations: Generations | None) -> Instance:
+def running_instance(
+    application: Application, generations: Generations | None, counts: Iterable[int] = ()
+) -> Instance:
     """Return the instance set of the generation that owns the inputs, when no expansion is in progress.
 
     :param generations: None is the first.
+    :param counts: of the topics whose counts its program sets: they tell what the first one was started with,
+        while its file says what it is to be expanded to.
     """
     inputs = {i.topic: i.topic for i in application.inputs}
     if generations is None:
-        return Instance(application.application_id, 1, application.partitions, inputs)
+        return Instance(application.application_id, 1, max(counts, default=application.partitions), inputs)
     running = Instance(generations.running, generations.generation, generations.partitions)
     return replace(running, inputs={**inputs, **generations.inputs})
 
 
 def blue(plan: Plan) -> Instance:
     """Return the running generation's instance set."""
-    partitions = max((m.source_partitions for m in plan.moves), default=max(i.current for i in plan.inputs))
+    counts = [m.source_partitions for m in plan.moves] or [i.current for i in plan.inputs]
+    partitions = plan.started_with or max(counts)
     return Instance(plan.blue, plan.generation - 1, partitions, {i.declared: i.topic for i in plan.inputs})
 
 

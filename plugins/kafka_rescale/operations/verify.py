@@ -169,7 +169,7 @@ def _journal(application: str, state: ControlState) -> Journal:
 
 
 def _captured(journal: Journal) -> Captured:
-    if journal.captured is None or not journal.green_ends:
+    if journal.captured is None or (journal.plan.moves and not journal.green_ends):
         raise UnsafeState(
             f"journal of {journal.plan.application}",
             found="no captured offsets",

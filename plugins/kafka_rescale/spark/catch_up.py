@@ -36,8 +36,9 @@ def catch_up(job: Job) -> None:
     progress = CopyProgress(job.connection, plan, changelogs)
     spark = job.spark()
     units = units_of(plan.moves)
-    lists = divided(units, job.parallelism(spark))
-    spread = spark.sparkContext.parallelize(lists, max(1, len(lists)))
+    # An application without topics of its own has no units: a list without any waits for the journal's word, too.
+    lists = divided(units, job.parallelism(spark)) or [[]]
+    spread = spark.sparkContext.parallelize(lists, len(lists))
 
     def state_of(snapshot: Snapshot) -> str:
         # Python workers take seconds to start, which must not become part of the pause.

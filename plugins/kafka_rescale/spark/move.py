@@ -42,6 +42,10 @@ def move(job: Job) -> None:
     """
     journal = job.journal()
     _require_in_place(journal)
+    if not journal.plan.growing:
+        say(f"{job.key}: nothing of {journal.plan.application} has to be moved")
+        job.put("done", detail=_attempt(journal))
+        return
     job.put("running")
     with JournalFollower(job.connection, journal.plan.application) as follower:
         follower.first()
@@ -50,7 +54,7 @@ def move(job: Job) -> None:
         job.put("stopped", detail=_attempt(journal))
         say(f"{job.key}: stopped, the attempt was rolled back")
         return
-    if due.phase is not Phase.PROMOTED or due.green_ends:
+    if due.phase is not Phase.PROMOTED or due.green_start:
         say(f"{job.key}: nothing to move in phase {due.phase}")
         job.put("done", detail=_attempt(due))
         return
@@ -68,16 +72,21 @@ class _Waiting:
         self._job, self._begun, self._follower = job, journal, follower
         self._admin = ClusterAdmin(job.connection)
         self._beaten, self._slots = 0.0, 0
+        self._beaten_in = journal.phase
 
     def until_due(self) -> Journal | None:
         """Return the journal once the topics have grown, or nothing is left to be done; None after a rollback."""
         while (journal := self._latest()) is not None:
             if journal.is_promoted and (journal.phase is not Phase.PROMOTED or self._have_grown(journal.plan)):
                 return journal
-            if time.monotonic() - self._beaten > BEAT_SECONDS:
+            if time.monotonic() - self._beaten > BEAT_SECONDS or self._is_asked(journal):
                 self._beat(journal)
             time.sleep(POLL_SECONDS)
         return None
+
+    def _is_asked(self, journal: Journal) -> bool:
+        """Whether the cutover waits for a sign of life before its point of no return: not 2 s within the pause."""
+        return journal.phase is Phase.QUIESCED and self._beaten_in is not Phase.QUIESCED
 
     def _latest(self) -> Journal | None:
         journal = self._follower.latest()
@@ -87,7 +96,7 @@ class _Waiting:
         return None if over else journal
 
     def _have_grown(self, plan: Plan) -> bool:
-        wanted = {m.target: m.target_partitions for m in plan.moves if m.grows}
+        wanted = {m.target: m.target_partitions for m in plan.growing}
         found = self._admin.end_offsets(wanted)
         return all(len(found[topic]) >= count for topic, count in wanted.items())
 
@@ -98,7 +107,7 @@ class _Waiting:
         spark.sparkContext.parallelize(range(self._slots), self._slots).mapPartitions(_breathe).collect()
         state = "ready" if journal.phase is Phase.WARMING else "running"
         self._job.put(state, Snapshot((), now_ms(), 0.0))
-        self._beaten = time.monotonic()
+        self._beaten, self._beaten_in = time.monotonic(), journal.phase
 
 
 def _breathe(_: Iterable[int]) -> Iterator[int]:

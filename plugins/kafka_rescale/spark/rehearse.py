@@ -13,14 +13,18 @@ from dataclasses import dataclass
 from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.control_records import PartitionProgress
 from kafka_rescale.core.journal import Phase
+from kafka_rescale.core.record_limits import RecordLimits
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_progress import Snapshot
 from kafka_rescale.kafka.copy_units import CopyUnit, units_of
-from kafka_rescale.kafka.rehearsal import rehearse_unit
+from kafka_rescale.kafka.rehearsal import record_limits, rehearse_unit
 from kafka_rescale.spark.job import Job, say
 from kafka_rescale.spark.task_errors import as_text
 from kafka_rescale.spark.watchdog import exit_with_parent
+
+WRITTEN_WITHIN_MS = 24 * 3600 * 1000
+"""Somebody may take until tomorrow to approve the cutover; records are older then."""
 
 
 @dataclass(frozen=True)
@@ -28,17 +32,20 @@ class Rehearse:
     """Routes every record of lists of units and writes none; one element of the RDD is one list.
 
     :param ranges: first offset and end (exclusive) of every source.
+    :param limits: of every topic.
     """
 
     connection: KafkaConnection
     ranges: Mapping[TopicPartition, tuple[int, int]]
+    limits: Mapping[str, RecordLimits]
 
     def __call__(self, lists: Iterable[list[CopyUnit]]) -> Iterator[PartitionProgress]:
         """Yield per unit how many records would be written."""
         exit_with_parent()
         for unit in (unit for units in lists for unit in units):
             with as_text():
-                yield rehearse_unit(self.connection, unit, *self.ranges[unit.source])
+                start, end = self.ranges[unit.source]
+                yield rehearse_unit(self.connection, unit, start, end, self.limits[unit.move.target])
 
 
 def rehearse(job: Job) -> None:
@@ -58,7 +65,8 @@ def rehearse(job: Job) -> None:
     begins, ends = admin.begin_offsets(topics), admin.end_offsets(topics)
     ranges = {(t, p): (begins[t][p], ends[t][p]) for t, p in (unit.source for unit in units)}
     lists = job.spark().sparkContext.parallelize([[unit] for unit in units], len(units))
-    task = Rehearse(job.connection, ranges)
+    limits = record_limits(admin, moves, WRITTEN_WITHIN_MS)
+    task = Rehearse(job.connection, ranges, limits)
     found = job.run_beside(lambda: lists.mapPartitions(task).collect(), lambda: job.put("running"))
     snapshot = Snapshot(tuple(found or ()), 0, time.monotonic() - began)
     say(f"{job.key} done: {snapshot.records:,} records ({snapshot.bytes / 1e6:,.1f} MB) would be moved")

@@ -1,0 +1,81 @@
+"""What brokers accept of records that are written to a topic again, as its configs say.
+
+They were accepted once, but perhaps compressed, when they were new, or before a limit was set.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kafka_rescale.core.cluster import TopicDescription
+from kafka_rescale.core.errors import UnsafeState
+
+LARGEST = "max.message.bytes"
+BEFORE, AFTER, EITHER = (f"message.timestamp.{which}.max.ms" for which in ("before", "after", "difference"))
+"""The last is that of brokers before Kafka 4.0, for both sides."""
+
+UNLIMITED = 2**63 - 1
+DEFAULT_BYTES = 1_048_588
+LATEST_MS = UNLIMITED // 1000
+"""Spark has µs; a later timestamp, such as one in ns, ends every scan of its topic."""
+
+
+@dataclass(frozen=True)
+class RecordLimits:
+    """The limits of one topic.
+
+    :param batch_bytes: of the largest batch.
+    :param oldest_ms: timestamp of the oldest record.
+    :param newest_ms: timestamp of the newest.
+    """
+
+    topic: str
+    batch_bytes: int
+    oldest_ms: int
+    newest_ms: int
+
+    @classmethod
+    def of(cls, topic: TopicDescription, now_ms: int, within_ms: int) -> RecordLimits:
+        """Return the limits of a topic for what is to be written soon.
+
+        :param now_ms: wall clock, since the epoch.
+        :param within_ms: by when it is written at the latest, from now on.
+        """
+        configs = topic.configs
+        # The brokers overwrite any other kind of timestamp, and look at none.
+        is_checked = configs.get("message.timestamp.type", "CreateTime") == "CreateTime"
+        before, after = (
+            min(int(configs.get(name, UNLIMITED)) for name in (side, EITHER)) if is_checked else UNLIMITED
+            for side in (BEFORE, AFTER)
+        )
+        return cls(
+            topic=topic.name,
+            batch_bytes=int(configs.get(LARGEST, DEFAULT_BYTES)),
+            oldest_ms=now_ms + within_ms - before,
+            newest_ms=now_ms + after,
+        )
+
+    def check(self, where: str, timestamp_ms: int, batch_bytes: int) -> None:
+        """Refuse a record that the brokers would refuse.
+
+        :param where: it lies.
+        :param batch_bytes: of a batch with this record alone, uncompressed as copies are.
+        :raises UnsafeState: its size or its timestamp is beyond a limit.
+        """
+        if batch_bytes > self.batch_bytes:
+            raise UnsafeState(
+                where,
+                found=f"a record of {batch_bytes} bytes without compression, as it is copied",
+                expected=f"at most {LARGEST} of {self.topic}, {self.batch_bytes}",
+                remedy=f"Set {LARGEST}={batch_bytes} or more on the topic until verify has passed; then trigger "
+                "again.",
+            )
+        if not self.oldest_ms <= timestamp_ms <= self.newest_ms:
+            side = BEFORE if timestamp_ms < self.oldest_ms else AFTER
+            raise UnsafeState(
+                where,
+                found=f"timestamp {timestamp_ms}, which brokers refuse when the record is written again",
+                expected=f"one within {side} of {self.topic}, {self.oldest_ms} to {self.newest_ms}",
+                remedy=f"Set {side}, and {EITHER} where the brokers know it, to {UNLIMITED} on the topic until "
+                "verify has passed; then trigger again.",
+            )
