@@ -11,7 +11,7 @@ from kafka_rescale.core.plan import Move, MoveKind, Plan, Stage
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_marks import copy_consumer
-from kafka_rescale.kafka.copy_producer import producer_settings
+from kafka_rescale.kafka.copy_settings import producer_settings
 from kafka_rescale.kafka.copy_units import CopyUnit
 from kafka_rescale.kafka.transactions import wait_until_complete
 

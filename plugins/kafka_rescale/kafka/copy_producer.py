@@ -11,16 +11,9 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 
 from kafka_rescale.core.errors import Fenced, Outage, RescaleError
 from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.copy_settings import TRANSACTION_SECONDS, producer_settings
 from kafka_rescale.kafka.failures import FENCED, ConnectionTrouble, typed
 from kafka_rescale.kafka.waiting import poll_until
-
-LARGEST_MESSAGE_BYTES = 512 * 1024 * 1024
-"""The topic's own ``max.message.bytes`` decides; this only keeps librdkafka's 1 MB from deciding first."""
-
-TRANSACTION_SECONDS = 60.0
-"""``transaction.timeout.ms``: a transaction that is open for longer is aborted by its coordinator, and fenced."""
-COMMIT_SECONDS = 5.0
-"""After so long a transaction is ended, if there is much more to write."""
 
 CALL_SECONDS = 60.0
 ABORT_SECONDS = 10.0
@@ -216,24 +209,3 @@ class UnitProducer:
             expected="to be the newest attempt",
             remedy="Nothing to do here: the newer attempt goes on, and nothing was written since it began.",
         )
-
-
-def producer_settings(transactional_id: str, batch_bytes: int) -> dict[str, Any]:
-    """Return the settings of a unit's producer.
-
-    :param batch_bytes: largest batch that the target accepts.
-    """
-    return {
-        "transactional.id": transactional_id,
-        "transaction.timeout.ms": round(TRANSACTION_SECONDS * 1000),
-        "message.max.bytes": LARGEST_MESSAGE_BYTES,
-        "batch.size": batch_bytes,
-        "queue.buffering.max.messages": 500_000,
-        "queue.buffering.max.kbytes": 64 * 1024,
-        "linger.ms": 5,
-        # With the default of 100 a transaction of a few records took 0.15 s, with 5 it took 0.02 s (measured).
-        "retry.backoff.ms": 5,
-        # Otherwise finding the coordinator takes half a second or more.
-        "enable.sparse.connections": False,
-        "delivery.report.only.error": True,
-    }

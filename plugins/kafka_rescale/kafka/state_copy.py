@@ -24,7 +24,7 @@ from kafka_rescale.kafka.batches import batch_of
 from kafka_rescale.kafka.changelogs import changelog_as_seen
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_marks import copy_consumer, read_committed
-from kafka_rescale.kafka.copy_producer import COMMIT_SECONDS
+from kafka_rescale.kafka.copy_settings import COMMIT_SECONDS
 from kafka_rescale.kafka.copy_start import log_range
 from kafka_rescale.kafka.range_reader import read_ranges
 from kafka_rescale.kafka.task_producer import TaskProducer
