@@ -46,6 +46,7 @@ class World:
 
     client: dict[str, str]
     airflow: AirflowClient
+    applications: Path
     told: Path
     stats: StatsdServer
 
@@ -85,4 +86,4 @@ def standalone_world(directory: Path) -> Iterator[World]:
         path = f"{ROOT / 'plugins'}:{ROOT}"
         env = {"KAFKA_RESCALE_APPLICATIONS": str(applications), "PYTHONPATH": path, **stats.settings()}
         with AirflowStandalone(directory / "airflow", dags=dags, connections=connections, env=env) as airflow:
-            yield World(client, airflow.client, told_file, stats)
+            yield World(client, airflow.client, applications, told_file, stats)

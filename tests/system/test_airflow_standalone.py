@@ -85,6 +85,25 @@ def test_a_missing_spark_connection_is_refused_before_anything_is_touched(world:
     assert world.control(NO_SPARK).read().journal is None
 
 
+def test_a_file_that_can_not_be_used_for_a_while_ends_no_run(world: World) -> None:
+    """Airflow looks at it again every half minute, whoever is editing it."""
+    dag = f"expand_{PLAIN}"
+    run = world.airflow.trigger(dag, {"target": 8, **REAL_RUN})
+    world.airflow.wait_for_task(dag, run, "approve_plan", states={"awaiting_input"}, timeout=LIMIT)
+    before = world.airflow.task_states(dag, run)
+    file = world.applications / f"{PLAIN}.yaml"
+    usable = file.read_text()
+    file.write_text(usable + "\nunknown: 1\n")
+    world.airflow.await_dag(f"invalid_{dag}")
+    world.airflow.wait(lambda: dag not in world.airflow.dag_ids(), f"{dag} to be gone", LIMIT)
+    file.write_text(usable)
+    world.airflow.await_dag(dag)
+    assert world.airflow.task_states(dag, run) == before
+    world.airflow.reject(dag, run, "approve_plan")
+    assert world.airflow.wait_for_run(dag, run, timeout=LIMIT) == "failed"
+    assert world.airflow.task_states(dag, run)["roll_back"] == "success"
+
+
 def test_a_rejected_plan_fails_the_run_and_rolls_back(world: World) -> None:
     dag = f"expand_{PLAIN}"
     run = world.airflow.trigger(dag, {"target": 8, **REAL_RUN})

@@ -235,17 +235,47 @@ class TestChains:
     def test_a_circle_shows_its_error(self, applications: Path) -> None:
         for name, reads, writes in (("one", "b", "c"), ("two", "c", "b")):
             write_link(applications, name, reads, writes)
-        dag = parsed().dags["expand_chain_shop"]
+        dag = parsed().dags["invalid_expand_chain_shop"]
         assert dag.task_ids == ["invalid"]
         assert "feed each other" in (dag.doc_md or "")
+
+    @pytest.mark.parametrize(
+        ("text", "is_held"),
+        [
+            ("application_id: [\nchain: shop\n", True),
+            ("application_id: more\nchain: 'shop' # of the web\nunknown: 1\n", True),
+            ("application_id: mo", True),
+            ("", True),
+            ("application_id: [\nchain: other\n", False),
+        ],
+    )
+    @pytest.mark.usefixtures("chained")
+    def test_it_is_not_expanded_without_a_member_that_can_not_be_used(
+        self, applications: Path, text: str, is_held: bool
+    ) -> None:
+        (applications / "more.yaml").write_text(text)
+        dags = parsed().dags
+        assert ("expand_chain_shop" in dags) is not is_held
+        assert ("invalid_expand_chain_shop" in dags) is is_held
+
+
+def test_a_file_that_can_not_be_used_any_more_gives_its_dags_no_other_tasks(applications: Path) -> None:
+    """A run at work would lose all that it had, and with it a cutover its process."""
+    (file,) = applications.glob("orders-app.yaml")
+    before = {dag_id for dag_id, dag in parsed().dags.items() if "invalid" not in dag.tags}
+    assert {"expand_orders-app", "rollback_orders-app", "bridge_orders-app"} <= before
+    file.write_text(file.read_text() + "\nunknown: 1\n")
+    after = parsed().dags
+    assert after.keys() & before == set()
+    assert {dag_id for dag_id, dag in after.items() if dag.task_ids == ["invalid"]} == after.keys()
 
 
 def test_a_file_that_cannot_be_used_shows_its_error_and_leaves_the_others_alone(applications: Path) -> None:
     (applications / "broken.yaml").write_text("application_id: [")
     dags = parsed().dags
     assert "expand_orders-app" in dags
-    assert dags["expand_broken"].task_ids == ["invalid"]
-    assert "broken.yaml" in (dags["expand_broken"].doc_md or "")
+    assert dags["invalid_expand_broken"].task_ids == ["invalid"]
+    assert "broken.yaml" in (dags["invalid_expand_broken"].doc_md or "")
 
 
 def test_parsing_twice_gives_the_same_dag(applications: Path) -> None:

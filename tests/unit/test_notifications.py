@@ -215,7 +215,7 @@ def test_a_notifier_that_can_not_be_used_is_seen_before_it_is_needed(
     applications: Path, file: Path, changes: dict[str, Any], found: str
 ) -> None:
     write_application(applications, notifications=[{**declared(file), **changes}])
-    dag = build_dags(expansion_dag, "expand")[f"expand_{APPLICATION}"]
+    dag = build_dags(expansion_dag, "expand")[f"invalid_expand_{APPLICATION}"]
     assert "invalid" in dag.tags
     assert found in (dag.doc_md or "")
 

@@ -82,8 +82,8 @@ def test_a_pipeline_that_can_not_be_imported_has_a_dag_that_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dags = parsed(tmp_path, monkeypatch, pipeline="no_such_module:pipeline")
-    assert dags["process_words"].task_ids == ["invalid"]
-    assert "No module named" in (dags["process_words"].doc_md or "")
+    assert dags["invalid_process_words"].task_ids == ["invalid"]
+    assert "No module named" in (dags["invalid_process_words"].doc_md or "")
 
 
 def operator(tmp_path: Path) -> ProcessOperator:

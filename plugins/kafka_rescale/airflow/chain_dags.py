@@ -12,7 +12,7 @@ from kafka_rescale.airflow.operators.chain import UnpausedDagsOperator
 from kafka_rescale.airflow.params import chain_params
 from kafka_rescale.airflow.retries import DEFAULT_ARGS
 from kafka_rescale.core.application import Application
-from kafka_rescale.core.chain import expansion_order
+from kafka_rescale.core.chain import expansion_order, may_belong
 from kafka_rescale.core.errors import InvalidInput
 
 DOC = """
@@ -27,32 +27,43 @@ Member = tuple[Application, Path]
 
 
 def chain_dags() -> dict[str, DAG]:
-    """Return the DAG of every chain that application files name, by DAG id."""
+    """Return the DAG of every chain that application files name, by DAG id.
+
+    A chain without one of its members would expand those upstream of it too early, or alone. So it has no DAG
+    while a file that can't be used is one of its members, or may be one.
+    """
     from kafka_rescale.airflow.dag_factory import invalid_dag
 
-    dags: dict[str, DAG] = {}
-    for name, members in _chains().items():
-        dag_id = f"expand_chain_{name}"
+    found, unusable = _read()
+    dags: list[DAG] = []
+    for name, members in found.items():
+        stands_for = f"expand_chain_{name}"
+        broken = next((file for file, text in unusable.items() if may_belong(text, name)), None)
+        if broken is not None:
+            dags.append(invalid_dag(stands_for, broken, "It is, or may be, a member of the chain."))
+            continue
         try:
-            dags[dag_id] = _dag(dag_id, name, members)
+            dags.append(_dag(stands_for, name, members))
         except InvalidInput as error:
-            dags[dag_id] = invalid_dag(dag_id, members[0][1].parent, str(error))
-    return dags
+            dags.append(invalid_dag(stands_for, members[0][1].parent, str(error)))
+    return {dag.dag_id: dag for dag in dags}
 
 
-def _chains() -> dict[str, list[Member]]:
-    """Return the members by chain; a file that can't be used has a DAG of its own that says so."""
+def _read() -> tuple[dict[str, list[Member]], dict[Path, str]]:
+    """Return the members by chain, and the texts of the files that can't be used."""
     from kafka_rescale.operations.load import application_files, load_application
 
     found: dict[str, list[Member]] = {}
+    unusable: dict[Path, str] = {}
     for file in application_files():
         try:
             application = load_application(file)
-        except InvalidInput:
+        except Exception:
+            unusable[file] = file.read_text(errors="replace")
             continue
         if application.chain is not None:
             found.setdefault(application.chain, []).append((application, file))
-    return found
+    return found, unusable
 
 
 def _dag(dag_id: str, name: str, members: list[Member]) -> DAG:

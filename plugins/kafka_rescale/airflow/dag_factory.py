@@ -109,8 +109,8 @@ def build_dags(
 ) -> dict[str, DAG]:
     """Return the DAGs of all application files by id.
 
-    Every task parses this file again, so one file that can't be used must not break the others' runs: it gets a
-    DAG that says what is wrong with it.
+    Every task parses this file again, so one file that can't be used must not break the others' runs: it has a
+    DAG that says what is wrong with it, see ``invalid_dag``.
 
     :param build: makes one application's DAG, or None if it needs none of this kind.
     :param kind: first part of the DAG ids.
@@ -134,9 +134,15 @@ def build_dags(
     return dags
 
 
-def invalid_dag(dag_id: str, file: Path, error: str) -> DAG:
-    """Return a DAG that shows why an application file can't be used."""
-    with DAG(dag_id=dag_id, schedule=None, doc_md=f"`{file}` can't be used:\n\n{error}") as dag:
+def invalid_dag(stands_for: str, file: Path, error: str) -> DAG:
+    """Return a DAG that shows why an application file can't be used.
+
+    Its id is never that of the DAG that the file had before: a run at work would be given its one task for all of
+    its own, which Airflow then takes for removed and kills, a cutover among them. A DAG that is only missing for a
+    while is waited for.
+    """
+    doc = f"`{file}` can't be used, so that there is no `{stands_for}`:\n\n{error}"
+    with DAG(dag_id=f"invalid_{stands_for}", schedule=None, doc_md=doc) as dag:
         dag.tags = {"kafka-rescale", "invalid"}
         InvalidApplicationOperator(task_id="invalid", application_file=str(file), error=error)
     return dag

@@ -6,6 +6,7 @@ does not mind more partitions than it has tasks, a reader dies of them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from graphlib import CycleError, TopologicalSorter
 
@@ -39,6 +40,15 @@ def expansion_order(chain: str, applications: Sequence[Application]) -> tuple[Ap
             expected="a most downstream one to begin with",
             remedy="Take one of them out of the chain and expand it by itself.",
         ) from None
+
+
+def may_belong(text: str, chain: str) -> bool:
+    """Return whether the text of a file that can't be used may be that of a member of a chain.
+
+    Only one that names another chain isn't: of one that names none, the rest may not have been written yet.
+    """
+    named = re.findall(r"^chain:[ \t]*[\"']?([^\s\"'#]+)", text, re.MULTILINE)
+    return not named or chain in named
 
 
 def _feeds(writer: Application, reader: Application) -> bool:
