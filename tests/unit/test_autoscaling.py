@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from kafka_rescale.core.autoscaling import Outcome, RunState
+from kafka_rescale.core.autoscaling import Decision, Outcome, RunState
 from kafka_rescale.core.autoscaling_record import FOLLOW_UP_MS, Autoscaling
 from kafka_rescale.core.errors import Refused
 from kafka_rescale.core.parallelism import Observed
@@ -271,6 +271,52 @@ class TestBounds:
         assert watch.look(later_ms=0).outcome is Outcome.HELD
         watch.now_ms = 35 * MINUTE
         assert watch.look(later_ms=0).outcome is Outcome.TRIGGER
+
+    def test_the_timeout_does_not_run_while_a_window_is_closed(self) -> None:
+        """The last attempt before it closed has failed: the next one opens to what was left of the timeout."""
+        watch = Watch(declared(autoscaling_bounds={"windows": ["22:00-05:00"]}))
+        assert self.at(watch, 4, 50).outcome is Outcome.TRIGGER
+        assert self.at(watch, 4, 58, RunState.FAILED).outcome is Outcome.TRIGGER
+        assert self.at(watch, 5, 2, RunState.FAILED).outcome is Outcome.HELD
+        assert self.at(watch, 12, 0).outcome is Outcome.HELD
+        assert self.at(watch, 22, 0).outcome is Outcome.TRIGGER
+        assert self.at(watch, 22, 10, RunState.FAILED).outcome is Outcome.TRIGGER
+        assert self.at(watch, 22, 11, RunState.FAILED).outcome is Outcome.GAVE_UP
+
+    def test_a_lag_that_comes_and_goes_does_not_let_it_try_for_ever(self) -> None:
+        watch = Watch(declared(autoscaling_bounds={"maximum_lag": 5}))
+        behind = Observed(running="shop", grown=GROWN.grown, lag=6, partitions=36)
+        watch.look()
+        watch.look(run=RunState.FAILED)
+        for _ in range(7):
+            assert watch.look(behind, RunState.FAILED).outcome is Outcome.HELD
+            assert watch.look().outcome is Outcome.TRIGGER
+        assert watch.look(behind, RunState.FAILED).outcome is Outcome.HELD
+        assert watch.look().outcome is Outcome.GAVE_UP
+
+    def test_the_timeout_does_not_run_while_a_maximum_leaves_it_to_a_person(self) -> None:
+        watch = Watch(declared())
+        watch.look()
+        watch.look(run=RunState.FAILED)
+        watch.application = declared(autoscaling_bounds={"maximum_partitions": 6})
+        assert watch.look(run=RunState.FAILED).error is not None
+        watch.application = declared()
+        assert watch.look(later_ms=TIMEOUT).outcome is Outcome.TRIGGER
+
+    def test_a_first_failure_while_it_is_held_is_not_put_into_the_future(self) -> None:
+        """A look was killed when it had asked for its run, which was made, and is held when it is retried."""
+        watch = Watch(declared(autoscaling_bounds={"maximum_lag": 5}))
+        behind = Observed(running="shop", grown=GROWN.grown, lag=6, partitions=36)
+        watch.look()
+        assert watch.look(behind, retried=True).outcome is Outcome.HELD
+        assert watch.look(run=RunState.FAILED, later_ms=TIMEOUT).outcome is Outcome.TRIGGER
+        assert watch.record.first_failure_ms == watch.now_ms
+
+    @staticmethod
+    def at(watch: Watch, hour: int, minute: int, run: RunState = RunState.ABSENT) -> Decision:
+        """Look at a time of the first day of the epoch."""
+        watch.now_ms = (hour * 60 + minute) * MINUTE
+        return watch.look(run=run, later_ms=0)
 
     @pytest.mark.parametrize(("threshold", "asked"), [(7, True), (8, False)])
     def test_above_a_threshold_a_person_has_to_approve(self, threshold: int, asked: bool) -> None:

@@ -97,6 +97,20 @@ def test_where_the_environment_is_private_the_connection_is_used_and_no_file_for
     assert hooks[0]._env[FILE] == ""
 
 
+@pytest.mark.parametrize("host", ["spark://yarn-edge", "spark://master.k8s.example"])
+def test_a_master_that_the_provider_takes_for_a_resource_manager_is_told_a_file_only(
+    hooks: list[Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, host: str
+) -> None:
+    """It looks for the words anywhere in the master, and then names the environment on the command line."""
+    spark(monkeypatch, {"conn_type": "spark", "host": host, "port": 7077})
+    with pytest.raises(InvalidInput, match="without yarn or k8s in its name"):
+        submit()
+    assert hooks == []
+    submit(kafka_config_file=mounted(tmp_path))
+    assert PASSWORD not in f"{hooks[0]._build_spark_common_args()} {hooks[0]._env}"
+    assert hooks[0]._env[FILE] == str(tmp_path / "kafka.json"), "the driver is on this machine"
+
+
 CONTRADICTIONS = [
     ({"bootstrap.servers": "c:9092"}, "found bootstrap.servers 'c:9092'; expected 'a:9092,b:9092' of Airflow"),
     ({"sasl.username": "admin"}, "found sasl.username 'admin'; expected 'copy' of Airflow connection 'kafka_x'"),

@@ -84,18 +84,24 @@ def _mounted_file(of_job: KafkaOfJob, conn_id: str, master: str, mode: str) -> s
 
     if of_job.file is not None:
         return of_job.file
-    if master.startswith(("local", "spark://")) and mode != "cluster":
+    if _is_private(master) and mode != "cluster":
         return None
     file = of_job.mounted(os.environ.get(CONFIG_FILE_VARIABLE), CONFIG_FILE_VARIABLE)
     if file is None:
         raise InvalidInput(
             f"Spark connection {conn_id!r}",
             found=f"master {master}, deploy mode {mode}",
-            expected="client mode on a local or standalone master, or a mounted file",
+            expected="client mode on a local or standalone master without yarn or k8s in its name, "
+            "or a mounted file",
             remedy="Mount the Kafka properties as JSON for the driver, and name the file in `kafka_config_files`, "
             f"or for all applications in {CONFIG_FILE_VARIABLE}.",
         )
     return file
+
+
+def _is_private(master: str) -> bool:
+    """Whether the provider keeps the environment off the command line, which it decides by words in the master."""
+    return master.startswith(("local", "spark://")) and not any(word in master for word in ("yarn", "k8s"))
 
 
 def _check_file(file: str, of_job: KafkaOfJob, connection: KafkaConnection, mode: str) -> None:

@@ -152,13 +152,15 @@ class Look:
             # It has ended well, and the follow-up check finds the same as before.
             record = record.failed(self.now_ms).model_copy(update={"succeeded_ms": 0})
         if not bounds.allows(record.target):
-            return self._said_once(record, out_of_bounds(self.application, self.observed))
+            return self._said_once(record.held(self.now_ms), out_of_bounds(self.application, self.observed))
         if obstacles := ", ".join(bounds.obstacles(self.observed.lag, self.now_ms)):
-            return Decision(Outcome.HELD, f"to {record.target} partitions, but {obstacles}", record)
+            reason = f"to {record.target} partitions, but {obstacles}"
+            return Decision(Outcome.HELD, reason, record.held(self.now_ms))
         return self._attempt(record)
 
     def _attempt(self, record: Autoscaling) -> Decision:
         application, timeout_ms = self.application, self.application.autoscaling_timeout_ms
+        record = record.resumed(self.now_ms)
         if record.given_up or record.is_exceeded(self.now_ms, timeout_ms):
             return Decision(Outcome.GAVE_UP, gave_up(application, record.target), record.gave_up())
         dag_id = f"expand_{application.application_id}"

@@ -14,7 +14,9 @@ class Autoscaling(Value):
     :param target: partitions that it tries to come to; 0 if there is nothing to do.
     :param attempts: expansions that it has ever asked for; the last one's number is in its run id.
     :param run: ``<dag_id>/<run_id>`` of an expansion that was asked for and whose end was not seen yet.
-    :param first_failure_ms: wall clock of the first failure since the last success; 0 for none.
+    :param first_failure_ms: wall clock of the first failure since the last success; 0 for none. What it was held
+        since then is added, as the timeout does not run meanwhile.
+    :param held_ms: wall clock since when a bound is in the way of the next attempt; 0 for none.
     :param reached: partitions of all topics concerned, at most, since it tries: they never become fewer.
     :param given_up: whether retrying this target has come to its end.
     :param failures: how often that has happened (``num-autoscaling-failures``).
@@ -27,6 +29,7 @@ class Autoscaling(Value):
     attempts: int = 0
     run: str = ""
     first_failure_ms: int = 0
+    held_ms: int = 0
     reached: int = 0
     given_up: bool = False
     failures: int = 0
@@ -49,6 +52,22 @@ class Autoscaling(Value):
     def failed(self, now_ms: int) -> Autoscaling:
         """Return the record after a failure; only the first one starts the timeout."""
         return self.model_copy(update={"first_failure_ms": self.first_failure_ms or now_ms})
+
+    def held(self, now_ms: int) -> Autoscaling:
+        """Return the record while a bound is in the way, which stops the timeout."""
+        return self.model_copy(update={"held_ms": self.held_ms or now_ms})
+
+    def resumed(self, now_ms: int) -> Autoscaling:
+        """Return the record when no bound is in the way; the timeout goes on where it was stopped.
+
+        It does not begin anew: a lag that comes and goes would put off its end for ever.
+        """
+        if not self.held_ms:
+            return self
+        first = self.first_failure_ms
+        return self.model_copy(
+            update={"held_ms": 0, "first_failure_ms": first and first + now_ms - max(first, self.held_ms)}
+        )
 
     def succeeded(self, now_ms: int) -> Autoscaling:
         """Return the record after an expansion that has ended well; the follow-up check will tell."""

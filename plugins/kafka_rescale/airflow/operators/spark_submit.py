@@ -26,6 +26,7 @@ from kafka_rescale.core.config_files import KafkaOfJob
 
 if TYPE_CHECKING:
     from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
+    from pydantic import JsonValue
 
     from kafka_rescale.core.declared_clients import DeclaredClient
     from kafka_rescale.kafka.connection import KafkaConnection
@@ -37,7 +38,8 @@ class RescaleSparkSubmitOperator(SparkSubmitOperator):
 
     The provider's ``durable`` reconnect does not exist in client mode; a retry submits again and the job's own
     transactional ids fence the attempt before. So it is on YARN in cluster mode, unless the Spark connection's
-    extra has ``yarn_resourcemanager_webapp_address``, without which the provider can't ask for an earlier try.
+    extra has ``yarn_resourcemanager_webapp_address``, without which the provider can't ask for an earlier try;
+    with it, a job that is still at work is gone on with.
 
     :param application_id: base name of the application
     :param job: ``restore``, ``warm_up``, ``catch_up``, ``bridge``, ``rehearse``, ``move``, ``snapshot``,
@@ -111,6 +113,19 @@ class RescaleSparkSubmitOperator(SparkSubmitOperator):
             self.py_files = self._package_zip(Path(directory))
             self._submit(connection, context)
         return result_of(connection, self.application_id, self.result_key)
+
+    def get_job_status(self, external_id: JsonValue, context: Context) -> str:
+        """Take a job of an earlier try that the ResourceManager has forgotten for one that has ended."""
+        try:
+            return super().get_job_status(external_id, context)
+        except RuntimeError as error:
+            if "HTTP 404" not in str(error):
+                raise
+            return "FORGOTTEN"
+
+    def is_job_succeeded(self, status: str) -> bool:
+        """Never let the job of an earlier try do for this one: its id outlives a clearing of the task."""
+        return False
 
     def _follow_yarn(self, master: str) -> None:
         deploy_mode = self._deploy_mode or deploy_mode_of(self._conn_id)
