@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from confluent_kafka import KafkaException, Producer, TopicPartition
@@ -204,9 +205,9 @@ def test_a_restart_that_dies_around_the_emptying_is_done_again(
     copy(connection, move, plan)
     empty = copy_reset.empty
 
-    def dies(admin: ClusterAdmin, of: Move) -> None:
+    def dies(*arguments: Any) -> None:
         if step == "after":
-            empty(admin, of)
+            empty(*arguments)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
@@ -221,6 +222,30 @@ def test_a_restart_that_dies_around_the_emptying_is_done_again(
     copy(connection, move, plan)
     assert_copied(connection, move)
     assert sum(len(r) for r in read(connection, move.target).values()) == 40
+
+
+@pytest.mark.parametrize("policy", ["compact", "compact,delete"])
+def test_a_restart_that_empties_late_leaves_what_a_newer_one_has_copied(
+    connection: KafkaConnection, move: Move, plan: Plan, monkeypatch: pytest.MonkeyPatch, policy: str
+) -> None:
+    create(connection, plan, {"cleanup.policy": policy})
+    write(connection, move, [Record(b"k%d" % i, b"1") for i in range(40)])
+    copy(connection, move, plan)
+    empty = copy_reset.empty
+
+    def wakes_late(*arguments: Any) -> None:
+        monkeypatch.setattr(copy_reset, "empty", empty)
+        restart(connection, plan, move, Mark(as_of_ms=now_ms()))
+        copy(connection, move, plan)
+        empty(*arguments)
+
+    monkeypatch.setattr(copy_reset, "empty", wakes_late)
+    with pytest.raises(Fenced):
+        restart(connection, plan, move, Mark(as_of_ms=now_ms()))
+
+    assert_copied(connection, move)
+    configs = ClusterAdmin(connection).describe_topics([move.target])[move.target]
+    assert ",".join(configs.cleanup_policy) == policy
 
 
 def test_a_restart_fences_a_worker_that_is_still_writing(
