@@ -1,6 +1,7 @@
 """Starting the copy of a topic from scratch, so that it can be killed at any instruction and fences zombies.
 
-1. Fence all writers of the topic, then ask for the target's ends: nothing of an older attempt comes behind them.
+1. Fence all writers of the topic, then look into the journal: a zombie, which fences others as well, stops here.
+   Ask for the target's ends: nothing of an older attempt comes behind them.
 2. Commit the mark "resetting": from here on every attempt begins here.
 3. Empty the target, up to those ends. The commit has proven that nobody had fenced this attempt by then, so that a
    zombie that deletes late deletes only what the newer attempt, which found the mark, has deleted as well.
@@ -24,6 +25,7 @@ from kafka_rescale.kafka.copy_marks import RESETTING, SEEDING, Mark, Position, c
 from kafka_rescale.kafka.copy_settings import SourceRules
 from kafka_rescale.kafka.copy_units import units_of
 from kafka_rescale.kafka.copy_writer import UnitWriter
+from kafka_rescale.kafka.journal_store import assert_current
 from kafka_rescale.kafka.waiting import poll_until
 
 log = logging.getLogger(__name__)
@@ -33,11 +35,18 @@ FENCING_THREADS = 8
 
 
 def restart_stale(
-    connection: KafkaConnection, plan: Plan, moves: Sequence[Move], now_ms: int, *, prewarmed: bool = False
+    connection: KafkaConnection,
+    plan: Plan,
+    moves: Sequence[Move],
+    now_ms: int,
+    *,
+    attempt: int,
+    prewarmed: bool = False,
 ) -> list[str]:
     """Restart the copy of every changelog whose copy can't go on; return one line for each.
 
     :param now_ms: wall clock.
+    :param attempt: the journal's, when the job began.
     :param prewarmed: green has restored these copies; none of them may be restarted behind its back.
     :raises Fenced: a newer attempt has taken over.
     :raises UnsafeState: a copy would have to be restarted, but green has restored it.
@@ -53,15 +62,15 @@ def restart_stale(
         if reason:
             lines.append(f"the copy of {move.source} starts from scratch: {reason}")
             log.warning(lines[-1])
-            restart(connection, plan, move, Mark(as_of_ms=now_ms))
+            restart(connection, plan, move, Mark(as_of_ms=now_ms, attempt=attempt))
     return lines
 
 
 def restart(connection: KafkaConnection, plan: Plan, move: Move, mark: Mark) -> None:
     """Empty a move's target and set all positions to the log starts of the source.
 
-    :param mark: what the new positions are to say.
-    :raises Fenced: a newer attempt has taken over.
+    :param mark: what the new positions are to say; of the attempt that asks for it.
+    :raises Fenced: a newer attempt has taken over, or green has.
     :raises UnsafeState: the target is the source itself.
     """
     _assert_apart(move)
@@ -70,10 +79,12 @@ def restart(connection: KafkaConnection, plan: Plan, move: Move, mark: Mark) -> 
         units = units_of([move])
         with ThreadPoolExecutor(max_workers=min(FENCING_THREADS, len(units))) as pool:
             writers = list(pool.map(lambda unit: UnitWriter(connection, unit, plan.green), units))
+            assert_current(connection, plan, mark.attempt)
             ends = admin.end_offsets([move.target], read_committed=False)
+            resetting = Position(0, Mark(attempt=mark.attempt, state=RESETTING))
 
             def leave_mark() -> None:
-                list(pool.map(lambda w: w.commit_at(consumer, Position(0, Mark(state=RESETTING))), writers))
+                list(pool.map(lambda w: w.commit_at(consumer, resetting), writers))
 
             leave_mark()
             empty(admin, move, ends, leave_mark)
