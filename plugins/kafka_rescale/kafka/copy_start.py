@@ -69,13 +69,7 @@ def checked_offset(unit: CopyUnit, offset: int, log: LogRange, rules: SourceRule
     :raises UnsafeState: the log can't be the one that was read before.
     """
     if offset > log.end:
-        raise UnsafeState(
-            f"topic {unit.move.source} partition {unit.partition}",
-            found=f"end {log.end}, below the position {offset} of its copy",
-            expected="a log that only grows",
-            remedy="It was truncated or recreated. Delete the green topics and the consumer group of the copy, "
-            "make sure that the state is whole, then run again.",
-        )
+        raise truncated(unit, offset, log.end)
     if offset >= log.begin:
         return offset
     if rules.expires and unit.is_changelog:
@@ -85,4 +79,19 @@ def checked_offset(unit: CopyUnit, offset: int, log: LogRange, rules: SourceRule
         found=f"log start {log.begin}, beyond the position {offset} of its copy",
         expected="every record until it has been copied",
         remedy="Somebody has deleted records. Find out who, and whether the state is whole, before running again.",
+    )
+
+
+def truncated(unit: CopyUnit, offset: int, end: int | None = None) -> UnsafeState:
+    """Return the error about a log that has lost what was read of it: green has records that blue hasn't.
+
+    :param end: None if only a broker says so: by its epochs, of a log that may have grown past the position again.
+    """
+    found = f"a log that was cut below the position {offset} of its copy"
+    return UnsafeState(
+        f"topic {unit.move.source} partition {unit.partition}",
+        found=found if end is None else f"end {end}, below the position {offset} of its copy",
+        expected="a log that only grows",
+        remedy="It was truncated or recreated. Delete the green topics and the consumer group of the copy, "
+        "make sure that the state is whole, then run again.",
     )
