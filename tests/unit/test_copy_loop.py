@@ -85,6 +85,21 @@ def worker(monkeypatch: pytest.MonkeyPatch, consumer: Consumer) -> CopyWorker:
     return worker
 
 
+def written(worker: CopyWorker, partition: int) -> list[int]:
+    writer: Any = worker.writers[SOURCE, partition]
+    return list(writer.written)
+
+
+@pytest.mark.parametrize("code", [KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE])
+def test_records_that_came_with_an_error_of_another_partition_are_not_read_again(
+    worker: CopyWorker, consumer: Consumer, code: int
+) -> None:
+    consumer.polled = [record(1, 0), record(0, POSITION, KafkaError(code)), record(1, 1)]
+    assert worker.step() == 2
+    assert consumer.assigned == [{0: 7, 1: 2}]
+    assert written(worker, 1) == [0, 1]
+
+
 @pytest.mark.parametrize(
     "error",
     [KafkaError(KafkaError._AUTO_OFFSET_RESET, TRUNCATED), KafkaError(KafkaError._LOG_TRUNCATION)],

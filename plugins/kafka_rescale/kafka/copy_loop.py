@@ -157,14 +157,15 @@ class CopyWorker:
     def _take(self, messages: Iterable[Message], listened: float) -> int:
         batches = Batches.of(messages, self._limits)
         self._silence.listened(listened, batches.heard)
-        for source, error in batches.errors.items():
-            self._read_error(source, error)
         wrote = self.commits.wrote
         lost = {s for s, batch in batches.records.items() if batch and not wrote(self.writers[s], batch)}
         for source in batches.ends.keys() - lost:
             self.writers[source].reached(batches.ends[source])
         if lost:
             self._read_from_positions()
+        # Last: who reads on elsewhere reads all units on from where they are, with what this poll has brought.
+        for source, error in batches.errors.items():
+            self._read_error(source, error)
         return sum(map(len, batches.records.values()))
 
     def _commit(self, writers: Sequence[UnitWriter]) -> None:
