@@ -45,7 +45,7 @@ def start_of(
 
     :param committed: what the copy group has; None begins at the log start.
     :raises UnsafeState: the source has been truncated, recreated, or cut where nothing may expire.
-    :raises StaleCopy: tombstones may have been missed, or the target was being emptied.
+    :raises StaleCopy: tombstones may have been missed, or the target was being emptied or seeded.
     """
     if committed is None and not unit.is_changelog:
         raise UnsafeState(
@@ -57,8 +57,10 @@ def start_of(
     if committed is None:
         return Position(log.begin, Mark(as_of_ms=now_ms))
     offset = checked_offset(unit, committed.offset, log, rules)
+    if committed.mark.state in {RESETTING, SEEDING}:
+        raise StaleCopy(f"copy of {unit}", state=committed.mark.state)
     age, allowed = now_ms - committed.mark.as_of_ms, rules.tombstone_ms
-    if allowed is not None and (committed.mark.state in {RESETTING, SEEDING} or age > allowed):
+    if allowed is not None and age > allowed:
         raise StaleCopy(f"copy of {unit}", age, allowed)
     return Position(offset, committed.mark)
 
