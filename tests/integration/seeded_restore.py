@@ -74,7 +74,7 @@ class SeededRestore:
 
     def run(self, task: CopyToEnds | None = None) -> Restored:
         """Make one attempt."""
-        restart_stale(self.connection, self.plan, [self.move], now_ms())
+        restart_stale(self.connection, self.plan, [self.move], now_ms(), attempt=1)
         progress = CopyProgress(self.connection, self.plan, [self.move])
         progress.read()
         found = list((task or self.task())([unit] for unit in units_of([self.move])))

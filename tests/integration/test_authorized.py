@@ -182,9 +182,9 @@ def copied(shop: Secured, plan: Plan) -> None:
     job = Job("restore", Arguments("shop", OWNER, 1, stage=1), connection)
     assert job.journal().plan == plan
     job.put("running")
-    restart_stale(connection, plan, plan.changelogs, now_ms())
+    restart_stale(connection, plan, plan.changelogs, now_ms(), attempt=1)
     for move in plan.changelogs:
-        restart(connection, plan, move, Mark(as_of_ms=now_ms()))
+        restart(connection, plan, move, Mark(as_of_ms=now_ms(), attempt=1))
     progress = CopyProgress(connection, plan, plan.changelogs)
     run(CopyWorker(connection, plan, units_of(plan.changelogs)), progress.ends())
     assert progress.read().lag == 0

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from confluent_kafka import KafkaException, Producer
-from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.core.journal import Captured
+from kafka_rescale.core.control_records import Concern
+from kafka_rescale.core.errors import Fenced, UnsafeState
+from kafka_rescale.core.journal import Captured, Journal, Phase
 from kafka_rescale.core.plan import LeftTable, Move, Plan
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka import in_flight
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.kafka.copy_loop import CopyWorker
 from kafka_rescale.kafka.copy_units import units_of
 from kafka_rescale.kafka.waiting import now_ms
@@ -121,6 +124,47 @@ def test_another_attempt_begins_with_an_empty_target(connection: KafkaConnection
     second = captured_of(connection, move, {0: 30, 1: 20})
     carry(connection, plan, move, second, 2)
     assert in_flight.prove(connection, move, second.in_flight[move.source]) == 30
+
+
+def test_an_older_attempt_that_wakes_up_late_leaves_what_a_newer_one_has_moved(
+    connection: KafkaConnection, move: Move, plan: Plan
+) -> None:
+    create(connection, plan)
+    write(connection, move, records(60))
+    captured = captured_of(connection, move, {0: 10, 1: 5})
+    carry(connection, plan, move, captured_of(connection, move, {}), 1)
+    carry(connection, plan, move, captured, 2)
+    with pytest.raises(Fenced, match="records of attempt 2"):
+        in_flight.prepare(connection, plan, [move], 1)
+    assert in_flight.prove(connection, move, captured.in_flight[move.source]) == 45
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"phase": Phase.CAUGHT_UP},
+        {"phase": Phase.STARTED},
+        {"attempt": 2},
+        {"plan": {"partitions": 5}},
+    ],
+    ids=str,
+)
+def test_what_the_journal_says_is_of_somebody_else_is_not_emptied(
+    connection: KafkaConnection, move: Move, plan: Plan, change: dict[str, Any]
+) -> None:
+    create(connection, plan)
+    write(connection, move, records(60))
+    captured = captured_of(connection, move, {})
+    carry(connection, plan, move, captured, 1)
+    # A green that runs writes to its topic: more than was moved is there.
+    producer = Producer(connection.client())
+    producer.produce(move.target, b"green's own", b"k", 0)
+    producer.flush()
+    known = Journal(plan=plan.model_copy(update=change.pop("plan", {})), **change)
+    ControlTopic(connection, plan.application).update(lambda _: {Concern.JOURNAL: known})
+    with pytest.raises(Fenced, match="expected attempt 1 of this expansion, before its copies are whole"):
+        in_flight.prepare(connection, plan, [move], 1)
+    assert sum(map(len, read(connection, move.target).values())) == 61
 
 
 def test_nothing_in_flight_leaves_an_empty_target(connection: KafkaConnection, move: Move, plan: Plan) -> None:

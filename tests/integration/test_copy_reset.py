@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from confluent_kafka import KafkaException, Producer, TopicPartition
+from kafka_rescale.core.control_records import Concern
 from kafka_rescale.core.errors import Fenced, UnsafeState
+from kafka_rescale.core.journal import Journal
 from kafka_rescale.core.plan import Move, Plan
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka import copy_reset
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.kafka.copy_loop import CopyWorker
 from kafka_rescale.kafka.copy_marks import RESETTING, Mark, copy_consumer, read_positions
 from kafka_rescale.kafka.copy_reset import restart, restart_stale
@@ -76,7 +80,7 @@ def test_a_writer_that_was_killed_within_its_commit_is_not_waited_for(
     write(connection, move, [Record(b"k%d" % i, b"1") for i in range(40)])
     copy(connection, move, plan)
     killed = killed_within_commit(connection, plan, units_of([move])[0], plan.copy_group)
-    assert restart_stale(connection, plan, [move], now_ms()) == []
+    assert restart_stale(connection, plan, [move], now_ms(), attempt=1) == []
     copy(connection, move, plan)
     assert_copied(connection, move)
     with pytest.raises(KafkaException, match="fenced"):
@@ -100,8 +104,8 @@ def test_a_copy_that_paused_longer_than_deletions_are_kept_starts_from_scratch(
 
     # A local store that has restored the first copy would keep k0 for ever.
     with pytest.raises(UnsafeState, match="has been pre-warmed with"):
-        restart_stale(connection, plan, [move], later, prewarmed=True)
-    lines = restart_stale(connection, plan, [move], later)
+        restart_stale(connection, plan, [move], later, prewarmed=True, attempt=1)
+    lines = restart_stale(connection, plan, [move], later, attempt=1)
 
     assert len(lines) == 1
     assert "from scratch" in lines[0]
@@ -110,14 +114,14 @@ def test_a_copy_that_paused_longer_than_deletions_are_kept_starts_from_scratch(
     assert_copied(connection, move)
     assert b"k0" not in per_key(read(connection, move.target))
     assert admin.describe_topics([move.target])[move.target].cleanup_policy == ("compact",)
-    assert restart_stale(connection, plan, [move], later) == []
+    assert restart_stale(connection, plan, [move], later, attempt=1) == []
 
 
 def test_a_copy_that_is_young_enough_goes_on(connection: KafkaConnection, move: Move, plan: Plan) -> None:
     create(connection, plan)
     write(connection, move, [Record(b"k%d" % i, b"1") for i in range(40)])
     copy(connection, move, plan)
-    assert restart_stale(connection, plan, [move], now_ms() + DAY_MS // 2) == []
+    assert restart_stale(connection, plan, [move], now_ms() + DAY_MS // 2, attempt=1) == []
     assert sum(mark.records for mark in marks(connection, move, plan)) == 40
 
 
@@ -137,7 +141,7 @@ def test_a_target_that_was_recreated_is_filled_again(connection: KafkaConnection
     copy(connection, move, plan)
     ClusterAdmin(connection).delete_topics([move.target])
     create(connection, plan)
-    assert "recreated" in restart_stale(connection, plan, [move], now_ms())[0]
+    assert "recreated" in restart_stale(connection, plan, [move], now_ms(), attempt=1)[0]
     copy(connection, move, plan)
     assert_copied(connection, move)
 
@@ -149,7 +153,7 @@ def test_a_target_with_records_of_unknown_origin_is_emptied(
     write(connection, move, [Record(b"k%d" % i, b"1") for i in range(40)])
     copy(connection, move, plan)
     ClusterAdmin(connection).delete_group(plan.copy_group)
-    assert "unknown origin" in restart_stale(connection, plan, [move], now_ms())[0]
+    assert "unknown origin" in restart_stale(connection, plan, [move], now_ms(), attempt=1)[0]
     copy(connection, move, plan)
     assert_copied(connection, move)
     assert sum(len(r) for r in read(connection, move.target).values()) == 40
@@ -168,11 +172,24 @@ def test_a_copy_made_by_another_declaration_starts_from_scratch(
     copy(connection, wrong, plan)
 
     with pytest.raises(UnsafeState, match="has been pre-warmed with"):
-        restart_stale(connection, plan, [move], now_ms(), prewarmed=True)
-    assert "by another declaration" in restart_stale(connection, plan, [move], now_ms())[0]
+        restart_stale(connection, plan, [move], now_ms(), prewarmed=True, attempt=1)
+    assert "by another declaration" in restart_stale(connection, plan, [move], now_ms(), attempt=1)[0]
     copy(connection, move, plan)
     assert_copied(connection, move)
-    assert restart_stale(connection, plan, [move], now_ms()) == []
+    assert restart_stale(connection, plan, [move], now_ms(), attempt=1) == []
+
+
+def test_a_job_with_an_older_declaration_leaves_the_copy_of_the_newer_one(
+    connection: KafkaConnection, move: Move, plan: Plan
+) -> None:
+    create(connection, plan)
+    write(connection, move, [Record(b"k%d" % i, b"1") for i in range(40)])
+    ControlTopic(connection, plan.application).update(lambda _: {Concern.JOURNAL: Journal(plan=plan)})
+    copy(connection, move, plan)
+    older = move.model_copy(update={"partitioner": "crc32"})
+    with pytest.raises(Fenced, match="the expansion to 4 partitions"):
+        restart_stale(connection, plan_of(plan.application, older), [older], now_ms(), attempt=1)
+    assert_copied(connection, move)
 
 
 def test_a_copy_of_an_earlier_version_goes_on_and_says_its_declaration_from_then_on(
@@ -188,7 +205,7 @@ def test_a_copy_of_an_earlier_version_goes_on_and_says_its_declaration_from_then
     consumer.commit(offsets=offsets, asynchronous=False)
     consumer.close()
 
-    assert restart_stale(connection, plan, [move], now_ms()) == []
+    assert restart_stale(connection, plan, [move], now_ms(), attempt=1) == []
     write(connection, move, [Record(b"k%d" % i, b"2") for i in range(40)])
     copy(connection, move, plan)
     assert {mark.fingerprint for mark in marks(connection, move, plan)} == {move.fingerprint}
@@ -204,9 +221,9 @@ def test_a_restart_that_dies_around_the_emptying_is_done_again(
     copy(connection, move, plan)
     empty = copy_reset.empty
 
-    def dies(admin: ClusterAdmin, of: Move) -> None:
+    def dies(*arguments: Any) -> None:
         if step == "after":
-            empty(admin, of)
+            empty(*arguments)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
@@ -217,10 +234,34 @@ def test_a_restart_that_dies_around_the_emptying_is_done_again(
     with pytest.raises(StaleCopy):
         copy(connection, move, plan)
 
-    assert "interrupted" in restart_stale(connection, plan, [move], now_ms())[0]
+    assert "interrupted" in restart_stale(connection, plan, [move], now_ms(), attempt=1)[0]
     copy(connection, move, plan)
     assert_copied(connection, move)
     assert sum(len(r) for r in read(connection, move.target).values()) == 40
+
+
+@pytest.mark.parametrize("policy", ["compact", "compact,delete"])
+def test_a_restart_that_empties_late_leaves_what_a_newer_one_has_copied(
+    connection: KafkaConnection, move: Move, plan: Plan, monkeypatch: pytest.MonkeyPatch, policy: str
+) -> None:
+    create(connection, plan, {"cleanup.policy": policy})
+    write(connection, move, [Record(b"k%d" % i, b"1") for i in range(40)])
+    copy(connection, move, plan)
+    empty = copy_reset.empty
+
+    def wakes_late(*arguments: Any) -> None:
+        monkeypatch.setattr(copy_reset, "empty", empty)
+        restart(connection, plan, move, Mark(as_of_ms=now_ms()))
+        copy(connection, move, plan)
+        empty(*arguments)
+
+    monkeypatch.setattr(copy_reset, "empty", wakes_late)
+    with pytest.raises(Fenced):
+        restart(connection, plan, move, Mark(as_of_ms=now_ms()))
+
+    assert_copied(connection, move)
+    configs = ClusterAdmin(connection).describe_topics([move.target])[move.target]
+    assert ",".join(configs.cleanup_policy) == policy
 
 
 def test_a_restart_fences_a_worker_that_is_still_writing(

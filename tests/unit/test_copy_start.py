@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.plan import Move, MoveKind
-from kafka_rescale.kafka.copy_marks import EMPTIED, RESETTING, Mark, Position
+from kafka_rescale.kafka.copy_marks import EMPTIED, RESETTING, SEEDING, Mark, Position
 from kafka_rescale.kafka.copy_settings import SourceRules, StaleCopy
 from kafka_rescale.kafka.copy_start import LogRange, start_of
 from kafka_rescale.kafka.copy_units import CopyUnit, divided, units_of
@@ -13,6 +13,7 @@ from kafka_rescale.kafka.copy_units import CopyUnit, divided, units_of
 NOW = 1_000_000
 COMPACTED = SourceRules(tombstone_ms=1000, expires=False)
 WINDOWED = SourceRules(tombstone_ms=1000, expires=True)
+DELETED = SourceRules(tombstone_ms=None, expires=True)
 IN_FLIGHT = SourceRules(tombstone_ms=None, expires=True)
 
 
@@ -56,10 +57,16 @@ def test_a_log_that_is_not_the_one_read_before_is_unsafe(
         start_of(unit, position, LogRange(7, 20), rules, NOW)
 
 
-@pytest.mark.parametrize("position", [at(12, age=1001), at(12, state=RESETTING)])
-def test_a_copy_that_may_have_missed_deletions_does_not_go_on(position: Position) -> None:
-    with pytest.raises(StaleCopy, match="from scratch"):
-        start_of(LOG, position, LogRange(7, 20), COMPACTED, NOW)
+def test_a_copy_that_may_have_missed_deletions_does_not_go_on() -> None:
+    with pytest.raises(StaleCopy, match="last reached an end 1001 ms ago"):
+        start_of(LOG, at(12, age=1001), LogRange(7, 20), COMPACTED, NOW)
+
+
+@pytest.mark.parametrize("state", [RESETTING, SEEDING])
+@pytest.mark.parametrize(("unit", "rules"), [(LOG, COMPACTED), (LOG, DELETED), (FLIGHT, IN_FLIGHT)])
+def test_a_copy_whose_target_is_in_pieces_does_not_go_on(unit: CopyUnit, rules: SourceRules, state: str) -> None:
+    with pytest.raises(StaleCopy, match=f"ended while it was {state}"):
+        start_of(unit, at(12, state=state), LogRange(7, 20), rules, NOW)
 
 
 def test_the_age_of_records_in_flight_does_not_matter() -> None:

@@ -223,4 +223,4 @@ def test_a_topic_that_is_its_own_source_is_never_emptied() -> None:
         with pytest.raises(UnsafeState, match="which a copy wants to empty"):
             copy_reset.restart(nobody, situation().plan, move, Mark())
         with pytest.raises(UnsafeState, match="which a copy wants to empty"):
-            copy_reset.empty(nobody, move)
+            copy_reset.empty(nobody, move, {}, nobody)

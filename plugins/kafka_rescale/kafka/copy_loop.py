@@ -27,10 +27,10 @@ from kafka_rescale.kafka.copy_freshness import Freshness
 from kafka_rescale.kafka.copy_marks import EMPTIED, Mark, Position, copy_consumer, read_positions
 from kafka_rescale.kafka.copy_settings import BULK, CopySettings, rules_of
 from kafka_rescale.kafka.copy_silence import Silence
-from kafka_rescale.kafka.copy_start import checked_offset, log_range, start_of
+from kafka_rescale.kafka.copy_start import checked_offset, log_range, start_of, truncated
 from kafka_rescale.kafka.copy_units import CopyUnit
 from kafka_rescale.kafka.copy_writer import UnitWriter
-from kafka_rescale.kafka.failures import TRANSIENT, UNKNOWN_OUTCOME, typed
+from kafka_rescale.kafka.failures import LOG_TRUNCATION, TRANSIENT, UNKNOWN_OUTCOME, typed
 from kafka_rescale.kafka.seeding import Seeding, seed_with
 from kafka_rescale.kafka.waiting import now_ms
 
@@ -157,14 +157,15 @@ class CopyWorker:
     def _take(self, messages: Iterable[Message], listened: float) -> int:
         batches = Batches.of(messages, self._limits)
         self._silence.listened(listened, batches.heard)
-        for source, error in batches.errors.items():
-            self._read_error(source, error)
         wrote = self.commits.wrote
         lost = {s for s, batch in batches.records.items() if batch and not wrote(self.writers[s], batch)}
         for source in batches.ends.keys() - lost:
             self.writers[source].reached(batches.ends[source])
         if lost:
             self._read_from_positions()
+        # Last: who reads on elsewhere reads all units on from where they are, with what this poll has brought.
+        for source, error in batches.errors.items():
+            self._read_error(source, error)
         return sum(map(len, batches.records.values()))
 
     def _commit(self, writers: Sequence[UnitWriter]) -> None:
@@ -175,6 +176,9 @@ class CopyWorker:
         self._consumer.assign([KafkaPartition(*source, w.position) for source, w in self.writers.items()])
 
     def _read_error(self, source: TopicPartition, error: KafkaError) -> None:
+        if LOG_TRUNCATION in error.str():
+            # Nobody is asked for the end: it may be past the position again, and the log is another one below.
+            raise truncated(self.writers[source].unit, self.writers[source].position)
         if error.code() in {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}:
             writer = self.writers[source]
             log = log_range(self._consumer, source)

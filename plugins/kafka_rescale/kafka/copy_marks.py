@@ -43,7 +43,7 @@ class Mark:
         it has never reached an end.
     :param records: copied so far, over all attempts.
     :param bytes: of keys and values copied so far.
-    :param attempt: for in-flight records, the attempt at the cutover that they belong to.
+    :param attempt: the attempt at the cutover that has last emptied the target: records in flight belong to it.
     :param state: empty while copying, or one of the constants above.
     :param session: who follows this unit live; see ``CopyWorker.announce``.
     :param fingerprint: of the move that this was copied by; empty in a mark of an earlier version.

@@ -1,15 +1,17 @@
 """Starting the copy of a topic from scratch, so that it can be killed at any instruction and fences zombies.
 
-1. Fence all writers of the topic and commit the mark "resetting": from here on every attempt begins here.
-2. Empty the target, up to the ends found *after* the mark. A zombie that deletes late deletes only what the newer
-   attempt, which found the mark, has deleted as well.
-3. Commit the new positions. Records are copied only after all of them have one.
+1. Fence all writers of the topic, then look into the journal: a zombie, which fences others as well, stops here.
+   Ask for the target's ends: nothing of an older attempt comes behind them.
+2. Commit the mark "resetting": from here on every attempt begins here.
+3. Empty the target, up to those ends. The commit has proven that nobody had fenced this attempt by then, so that a
+   zombie that deletes late deletes only what the newer attempt, which found the mark, has deleted as well.
+4. Commit the new positions. Records are copied only after all of them have one.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from confluent_kafka import Consumer
@@ -23,6 +25,7 @@ from kafka_rescale.kafka.copy_marks import RESETTING, SEEDING, Mark, Position, c
 from kafka_rescale.kafka.copy_settings import SourceRules
 from kafka_rescale.kafka.copy_units import units_of
 from kafka_rescale.kafka.copy_writer import UnitWriter
+from kafka_rescale.kafka.journal_store import assert_current
 from kafka_rescale.kafka.waiting import poll_until
 
 log = logging.getLogger(__name__)
@@ -32,11 +35,18 @@ FENCING_THREADS = 8
 
 
 def restart_stale(
-    connection: KafkaConnection, plan: Plan, moves: Sequence[Move], now_ms: int, *, prewarmed: bool = False
+    connection: KafkaConnection,
+    plan: Plan,
+    moves: Sequence[Move],
+    now_ms: int,
+    *,
+    attempt: int,
+    prewarmed: bool = False,
 ) -> list[str]:
     """Restart the copy of every changelog whose copy can't go on; return one line for each.
 
     :param now_ms: wall clock.
+    :param attempt: the journal's, when the job began.
     :param prewarmed: green has restored these copies; none of them may be restarted behind its back.
     :raises Fenced: a newer attempt has taken over.
     :raises UnsafeState: a copy would have to be restarted, but green has restored it.
@@ -52,15 +62,15 @@ def restart_stale(
         if reason:
             lines.append(f"the copy of {move.source} starts from scratch: {reason}")
             log.warning(lines[-1])
-            restart(connection, plan, move, Mark(as_of_ms=now_ms))
+            restart(connection, plan, move, Mark(as_of_ms=now_ms, attempt=attempt))
     return lines
 
 
 def restart(connection: KafkaConnection, plan: Plan, move: Move, mark: Mark) -> None:
     """Empty a move's target and set all positions to the log starts of the source.
 
-    :param mark: what the new positions are to say.
-    :raises Fenced: a newer attempt has taken over.
+    :param mark: what the new positions are to say; of the attempt that asks for it.
+    :raises Fenced: a newer attempt has taken over, or green has.
     :raises UnsafeState: the target is the source itself.
     """
     _assert_apart(move)
@@ -69,8 +79,15 @@ def restart(connection: KafkaConnection, plan: Plan, move: Move, mark: Mark) -> 
         units = units_of([move])
         with ThreadPoolExecutor(max_workers=min(FENCING_THREADS, len(units))) as pool:
             writers = list(pool.map(lambda unit: UnitWriter(connection, unit, plan.green), units))
-            list(pool.map(lambda w: w.commit_at(consumer, Position(0, Mark(state=RESETTING))), writers))
-            empty(admin, move)
+            assert_current(connection, plan, mark.attempt)
+            ends = admin.end_offsets([move.target], read_committed=False)
+            resetting = Position(0, Mark(attempt=mark.attempt, state=RESETTING))
+
+            def leave_mark() -> None:
+                list(pool.map(lambda w: w.commit_at(consumer, resetting), writers))
+
+            leave_mark()
+            empty(admin, move, ends, leave_mark)
             begins = admin.begin_offsets([move.source])[move.source]
             list(pool.map(lambda w: w.commit_at(consumer, Position(begins[w.unit.partition], mark)), writers))
 
@@ -88,22 +105,25 @@ def fence(connection: KafkaConnection, plan: Plan, moves: Iterable[Move]) -> Non
         list(pool.map(lambda unit: UnitWriter(connection, unit, plan.green).abort(), units))
 
 
-def empty(admin: ClusterAdmin, move: Move) -> None:
-    """Delete every record of a move's target that is there now.
+def empty(admin: ClusterAdmin, move: Move, ends: PartitionOffsets, leave_mark: Callable[[], None]) -> None:
+    """Delete every record of a move's target below some ends.
 
     Brokers delete records only where ``delete`` is a cleanup policy; for a compacted target it is, for a moment,
     and an attempt that dies in that moment leaves the mark, so that the next one comes by here again.
 
+    :param ends: exclusive; of the target, from before the mark was committed.
+    :param leave_mark: commits the mark once more, or raises ``Fenced``: the policy is not changed behind the back
+        of a newer attempt, whose copy retention would gnaw at.
     :raises UnsafeState: the target is the source itself.
     """
     _assert_apart(move)
-    ends = admin.end_offsets([move.target], read_committed=False)
     described = admin.describe_topics([move.source, move.target])
     wanted = described[move.source].overrides.get("cleanup.policy")
     target = described[move.target]
     if "delete" in target.cleanup_policy and wanted == target.overrides.get("cleanup.policy"):
         admin.delete_records(ends)
         return
+    leave_mark()
     admin.alter_configs(move.target, {"cleanup.policy": "compact,delete"})
     try:
         _delete_when_allowed(admin, ends)

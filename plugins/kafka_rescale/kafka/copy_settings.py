@@ -128,15 +128,25 @@ def rules_of(admin: ClusterAdmin, moves: Sequence[Move]) -> Rules:
 
 
 class StaleCopy(Outage):
-    """Tombstones may have been missed; the next attempt copies the topic from scratch."""
+    """Tombstones may have been missed, or the target is not whole; the next attempt copies the topic from scratch.
 
-    def __init__(self, what: str, age_ms: int, allowed_ms: int) -> None:
+    :param age_ms: since the copy has last reached an end.
+    :param allowed_ms: so old may it be.
+    :param state: of its mark, if it says that the target is not whole; the age means nothing then.
+    """
+
+    def __init__(self, what: str, age_ms: int = 0, allowed_ms: int = 0, state: str = "") -> None:
+        remedy = "Run again: the copy of this topic starts from scratch."
+        if state:
+            found = f"a target that is not whole: the attempt before ended while it was {state}"
+            super().__init__(what, found=found, expected="all that was copied", remedy=remedy)
+            return
         super().__init__(
             what,
             found=f"a copy that last reached an end {age_ms} ms ago",
             expected=f"at most delete.retention.ms ({allowed_ms}), or deletions are missed",
-            remedy="Run again: the copy of this topic starts from scratch. If it happens again, raise "
-            "delete.retention.ms of the topic for the time of the expansion.",
+            remedy=f"{remedy} If it happens again, raise delete.retention.ms of the topic for the time of the "
+            "expansion.",
         )
 
 

@@ -54,6 +54,9 @@ GROUP_IN_USE = frozenset(
     {KafkaError.NON_EMPTY_GROUP, KafkaError.UNKNOWN_MEMBER_ID, KafkaError.REBALANCE_IN_PROGRESS}
 )
 
+LOG_TRUNCATION = "log truncation detected"
+"""Of KIP-320, in librdkafka's words: where no reset is allowed, the code only says that there was none."""
+
 _FORBIDDEN = frozenset(
     {
         KafkaError.TOPIC_AUTHORIZATION_FAILED,

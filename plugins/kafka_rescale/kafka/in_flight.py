@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 
 from kafka_rescale.core.cluster import TopicPartition
-from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.errors import Fenced, UnsafeState
 from kafka_rescale.core.journal import Captured
 from kafka_rescale.core.plan import Move, Plan
 from kafka_rescale.core.sequences import Sequences, differences
@@ -29,17 +29,31 @@ def prepare(connection: KafkaConnection, plan: Plan, moves: Iterable[Move], atte
     is what was moved instead.
 
     :param attempt: the journal's.
-    :raises Fenced: a newer process has taken over.
+    :raises Fenced: a newer process or attempt has taken over, or green has.
     """
     with closing_consumer(connection, plan.copy_group) as consumer:
         for move in moves:
             fence(connection, plan, [move])
             sources = [unit.source for unit in units_of([move])]
             marks = [p.mark for p in read_positions(consumer, sources).values()]
+            _assert_newest(plan, move, marks, attempt)
             ours = len(marks) == len(sources) and all(m.attempt == attempt and m.state != RESETTING for m in marks)
             if not ours or _has_aborted(connection, move, marks):
                 restart(connection, plan, move, Mark(attempt=attempt, state=EMPTIED))
                 log.info("%s is empty for attempt %d", move.target, attempt)
+
+
+def _assert_newest(plan: Plan, move: Move, marks: Sequence[Mark], attempt: int) -> None:
+    """An older attempt that wakes up late still fences the newer one; it must not empty what that has moved."""
+    newest = max((mark.attempt for mark in marks), default=0)
+    if newest > attempt:
+        raise Fenced(
+            f"records in flight from {move.source} to {move.target}",
+            found=f"records of attempt {newest} in group {plan.copy_group!r}",
+            expected=f"attempt {attempt} to be the newest",
+            remedy="Nothing to do here: the newer attempt goes on. Unless the control topic was lost and attempts "
+            "count from 1 again: then delete that group and trigger again; everything is copied anew.",
+        )
 
 
 def _has_aborted(connection: KafkaConnection, move: Move, marks: Sequence[Mark]) -> bool:

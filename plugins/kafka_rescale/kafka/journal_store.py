@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from kafka_rescale.core.control_records import Concern, ControlState, Generations
-from kafka_rescale.core.errors import Refused, UnsafeState
+from kafka_rescale.core.errors import Fenced, Refused, UnsafeState
 from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.core.plan import Plan
+from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import Change, ControlTopic
 from kafka_rescale.kafka.lease import require_owner
 
@@ -52,6 +53,26 @@ def advance(
         return {Concern.JOURNAL: journal}
 
     return _journal(control.update(change), control.application)
+
+
+def assert_current(connection: KafkaConnection, plan: Plan, attempt: int) -> None:
+    """Make sure that what an attempt has copied may be emptied: it is still the one at work, and not done.
+
+    :param attempt: the journal's, when the job began.
+    :raises Fenced: another attempt or expansion has begun, or the copies are whole, and green may run on them.
+    """
+    journal = ControlTopic(connection, plan.application).read().journal
+    if journal is None:
+        return
+    ours = journal.attempt == attempt and journal.plan.fingerprint == plan.fingerprint
+    if not ours or journal.phase is Phase.CAUGHT_UP or journal.is_promoted:
+        raise Fenced(
+            f"copies of {plan.green}",
+            found=f"attempt {journal.attempt} of the expansion to {journal.plan.partitions} partitions, "
+            f"phase {journal.phase}",
+            expected=f"attempt {attempt} of this expansion, before its copies are whole",
+            remedy="Nothing to do here: nothing was emptied, and what is in the journal goes on.",
+        )
 
 
 def _begun(known: Journal | None, plan: Plan, owner: str, now_ms: int) -> Journal:

@@ -77,6 +77,6 @@ def _undone(rescale: Rescale, journal: Journal) -> str:
         admin.delete_group(plan.green)
     for move in plan.moves:
         if move.target in written:
-            restart(rescale.connection, plan, move, Mark(as_of_ms=now_ms()))
+            restart(rescale.connection, plan, move, Mark(as_of_ms=now_ms(), attempt=journal.attempt))
     found = [f"committed offsets of {', '.join(sorted(committed))}"] if committed else []
     return " and ".join([*found, f"records in {', '.join(written)}"] if written else found)

@@ -30,8 +30,10 @@ def catch_up(job: Job) -> None:
         return
     job.put("running")
     changelogs = plan.changelogs
-    prewarmed = bool(journal.prewarmed)
-    for line in restart_stale(job.connection, plan, changelogs, now_ms(), prewarmed=prewarmed):
+    stale = restart_stale(
+        job.connection, plan, changelogs, now_ms(), attempt=journal.attempt, prewarmed=bool(journal.prewarmed)
+    )
+    for line in stale:
         say(line)
     progress = CopyProgress(job.connection, plan, changelogs)
     spark = job.spark()

@@ -53,7 +53,7 @@ class StageCopy:
             say(f"{job.key}: nothing to copy in phase {journal.phase}")
             job.put("done")
             return None
-        for line in restart_stale(job.connection, plan, moves, now_ms()):
+        for line in restart_stale(job.connection, plan, moves, now_ms(), attempt=journal.attempt):
             say(line)
         return cls(job.connection, plan, units_of(moves), CopyProgress(job.connection, plan, moves))
 

@@ -1,0 +1,114 @@
+"""What a worker does with what one poll returns: records of some units, and an error of another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, TopicPartition
+from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.plan import Move, MoveKind
+from kafka_rescale.kafka import copy_loop
+from kafka_rescale.kafka.copy_loop import CopyWorker
+from kafka_rescale.kafka.copy_settings import Rules, SourceRules
+from kafka_rescale.kafka.copy_start import LogRange
+from kafka_rescale.kafka.copy_units import CopyUnit, units_of
+
+SOURCE, POSITION = "blue", 5
+MOVE = Move(
+    kind=MoveKind.CHANGELOG,
+    source=SOURCE,
+    target="green",
+    store="s",
+    source_partitions=2,
+    target_partitions=4,
+)
+TRUNCATED = "Local: Partition log truncation detected: Partition log truncation detected at offset 5 (broker b1)"
+
+
+class Consumer:
+    """Returns one poll, and notes what is assigned."""
+
+    def __init__(self) -> None:
+        self.polled: list[Any] = []
+        self.assigned: list[dict[int, int]] = []
+
+    def consume(self, _: int, __: float) -> list[Any]:
+        return self.polled
+
+    def assign(self, partitions: Sequence[TopicPartition]) -> None:
+        self.assigned.append({each.partition: each.offset for each in partitions})
+
+
+class Writer:
+    """Notes the offsets that it is given."""
+
+    pending_records = pending_bytes = 0
+
+    def __init__(self, _: object, unit: CopyUnit, *__: object) -> None:
+        self.unit, self.position, self.written = unit, 0, list[int]()
+
+    def write(self, messages: Sequence[Any]) -> None:
+        self.written += [message.offset() for message in messages]
+        self.position = self.written[-1] + 1
+
+    def reached(self, offset: int) -> None:
+        self.position = max(self.position, offset)
+
+
+def record(partition: int, offset: int, error: KafkaError | None = None) -> Any:
+    return SimpleNamespace(
+        topic=lambda: SOURCE, partition=lambda: partition, offset=lambda: offset, error=lambda: error
+    )
+
+
+@pytest.fixture
+def consumer() -> Consumer:
+    return Consumer()
+
+
+@pytest.fixture
+def worker(monkeypatch: pytest.MonkeyPatch, consumer: Consumer) -> CopyWorker:
+    """Partition 0 is read from the middle, partition 1 from its start; records of 0 expire."""
+    rules = Rules({SOURCE: SourceRules(tombstone_ms=None, expires=True)}, {"green": 1})
+    monkeypatch.setattr(copy_loop, "ClusterAdmin", lambda _: None)
+    monkeypatch.setattr(copy_loop, "rules_of", lambda *_: rules)
+    monkeypatch.setattr(copy_loop, "copy_consumer", lambda *_, **__: consumer)
+    monkeypatch.setattr(copy_loop, "UnitWriter", Writer)
+    monkeypatch.setattr(copy_loop, "log_range", lambda *_: LogRange(7, 20))
+    monkeypatch.setattr(CopyWorker, "_commit", lambda *_: None)
+    nobody: Any = SimpleNamespace(copy_group="", green="green")
+    worker = CopyWorker(nobody, nobody, units_of([MOVE]))
+    worker.writers[SOURCE, 0].position = POSITION
+    return worker
+
+
+def written(worker: CopyWorker, partition: int) -> list[int]:
+    writer: Any = worker.writers[SOURCE, partition]
+    return list(writer.written)
+
+
+@pytest.mark.parametrize("code", [KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE])
+def test_records_that_came_with_an_error_of_another_partition_are_not_read_again(
+    worker: CopyWorker, consumer: Consumer, code: int
+) -> None:
+    consumer.polled = [record(1, 0), record(0, POSITION, KafkaError(code)), record(1, 1)]
+    assert worker.step() == 2
+    assert consumer.assigned == [{0: 7, 1: 2}]
+    assert written(worker, 1) == [0, 1]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [KafkaError(KafkaError._AUTO_OFFSET_RESET, TRUNCATED), KafkaError(KafkaError._LOG_TRUNCATION)],
+    ids=["as told by auto.offset.reset=error", "by itself"],
+)
+def test_a_log_that_was_truncated_and_has_grown_again_is_not_read_on(
+    worker: CopyWorker, consumer: Consumer, error: KafkaError
+) -> None:
+    consumer.polled = [record(0, POSITION, error)]
+    with pytest.raises(UnsafeState, match="cut below the position 5 of its copy; expected a log that only grows"):
+        worker.step()
+    assert consumer.assigned == []
