@@ -144,6 +144,25 @@ def test_the_topic_of_a_global_store_is_left_alone() -> None:
     ]
 
 
+def test_the_subtopology_that_reads_a_repartition_topic_may_not_be_missing() -> None:
+    cut = {
+        "topology": FIELDS["topology"].partition("  Sub-topology: 1")[0],
+        "inputs": [ORDERS],
+        "stores": [],
+        "outputs": [],
+    }
+    wrong = (
+        "found by-customer-repartition, which is written and which no sub-topology reads; expected the "
+        "sub-topology that reads it: the topology has been cut, or is not whole. Paste the whole text that Topology#describe() "
+        "prints; if it is no repartition topic but an output with such a name, add "
+        "`- {topic: by-customer-repartition}` to `outputs:`."
+    )
+    assert mistakes(**cut) == [f"topology: {wrong}"]
+    assert mistakes(**{**cut, "outputs": [{"topic": "by-customer-repartition"}]}) == []
+    spelled_out = [{"sources": ["shop-orders"], "sinks": ["by-customer-repartition"]}]
+    assert mistakes(**{**cut, "topology": None, "subtopologies": spelled_out}) == [f"subtopologies: {wrong}"]
+
+
 def test_an_output_that_the_application_reads_itself_does_not_grow_under_it() -> None:
     text = FIELDS["topology"].replace("(topic: shop-totals)", "(topic: shop-customers)")
     assert mistakes(topology=text, outputs=[{"topic": "shop-customers"}]) == []

@@ -16,6 +16,7 @@ from kafka_rescale.core.declaration_topics import (
     outputs_declared,
     policies,
     successors,
+    unread_repartitions,
 )
 from kafka_rescale.core.declared_topics import InputPolicy
 from kafka_rescale.core.mistakes import Mistake, unknown
@@ -29,6 +30,7 @@ def check_declaration(application: Application, topology: Topology) -> list[Mist
         *_stores(application, topology),
         *inputs_declared(application, topology),
         *outputs_declared(application, topology),
+        *unread_repartitions(application, topology),
         *_repartitions(application, topology),
         *_green_names(application, topology),
         *lifecycle_commands(application),
