@@ -153,8 +153,8 @@ def test_the_subtopology_that_reads_a_repartition_topic_may_not_be_missing() -> 
     }
     wrong = (
         "found by-customer-repartition, which is written and which no sub-topology reads; expected the "
-        "sub-topology that reads it: the topology has been cut, or is not whole. Paste the whole text that Topology#describe() "
-        "prints; if it is no repartition topic but an output with such a name, add "
+        "sub-topology that reads it: the topology has been cut, or is not whole. Paste the whole text that "
+        "Topology#describe() prints; if it is no repartition topic but an output with such a name, add "
         "`- {topic: by-customer-repartition}` to `outputs:`."
     )
     assert mistakes(**cut) == [f"topology: {wrong}"]
@@ -205,6 +205,14 @@ def test_names_of_the_next_generation_must_be_unambiguous() -> None:
         "each in the next generation. Compare what Topology#describe() prints for the program before and after."
     ]
     assert mistakes(green_names={"totals": "visits", "visits": "totals"}) == []
+
+
+def test_what_is_said_to_be_unrelated_begins_as_the_own_internal_topics_do() -> None:
+    assert mistakes(unrelated=["shop-eu", "shop-old-changelog"]) == []
+    assert mistakes(unrelated=["shop-eu", "shop"]) == [
+        "unrelated.1: found shop; expected application ids or topics that begin with shop-, as only those can be "
+        "taken for topics of shop. Delete it, or correct it."
+    ]
 
 
 def test_another_prefix_needs_a_place_in_the_start_command() -> None:

@@ -33,6 +33,7 @@ def check_declaration(application: Application, topology: Topology) -> list[Mist
         *unread_repartitions(application, topology),
         *_repartitions(application, topology),
         *_green_names(application, topology),
+        *_unrelated(application),
         *lifecycle_commands(application),
         *producer_commands(application),
         *_source_tables(application, topology),
@@ -103,6 +104,19 @@ def _green_names(application: Application, topology: Topology) -> Iterator[Mista
                 f"{then} for more than one store or repartition",
                 "a name of its own for each in the next generation",
                 "Compare what Topology#describe() prints for the program before and after.",
+            )
+
+
+def _unrelated(application: Application) -> Iterator[Mistake]:
+    prefix = f"{application.internal_prefix(application.application_id)}-"
+    for index, name in enumerate(application.unrelated):
+        if not name.startswith(prefix):
+            yield Mistake(
+                ("unrelated", index),
+                name,
+                f"application ids or topics that begin with {prefix}, as only those can be taken for topics of "
+                f"{application.application_id}",
+                "Delete it, or correct it.",
             )
 
 

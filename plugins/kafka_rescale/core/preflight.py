@@ -43,6 +43,7 @@ from kafka_rescale.core.preflight_topics import (
     store_types,
     topic_configs,
 )
+from kafka_rescale.core.preflight_unexplained import unexplained_topics
 from kafka_rescale.core.situation import Situation
 
 
@@ -68,7 +69,13 @@ def check(situation: Situation) -> list[Finding]:
     if situation.control.journal is not None and situation.control.journal.in_progress:
         return findings
     missing = list(missing_topics(situation))
-    findings += [*missing, *source_tables(situation), *store_types(situation), *versioned_stores(situation)]
+    findings += [
+        *missing,
+        *unexplained_topics(situation),
+        *source_tables(situation),
+        *store_types(situation),
+        *versioned_stores(situation),
+    ]
     findings += [*topic_configs(situation), *successor_times(situation)]
     joins = [] if missing else list(foreign_key_joins(situation))
     findings += [*grace_buffers(situation), *joins]
