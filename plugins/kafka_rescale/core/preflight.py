@@ -43,6 +43,7 @@ from kafka_rescale.core.preflight_topics import (
     store_types,
     topic_configs,
 )
+from kafka_rescale.core.preflight_undecided import undecided_counts
 from kafka_rescale.core.preflight_unexplained import unexplained_topics
 from kafka_rescale.core.situation import Situation
 
@@ -95,6 +96,7 @@ def _counts(situation: Situation) -> list[Finding]:
     if present or shrinking:
         return present + shrinking
     return [
+        *undecided_counts(situation),
         *reachable_target(situation),
         *shrinking_in_place(situation),
         *green_names(situation),
