@@ -52,9 +52,9 @@ def given(topology: Topology, policies: dict[str, str], counts: dict[str, int], 
 
 REFUSED = (
     "topic 'shop-by-id-repartition' after the expansion to 8: found 4 or 8 partitions, as sub-topology 1 may join "
-    "or merge by-id-repartition, shop; expected one count that Kafka Streams derives in any case, as it refuses to "
-    "start with another. Let all inputs that lead to this sub-topology grow (`policy: paused` or `unkeyed`), or "
-    "none (`fixed`), or set its count in the program (withNumberOfPartitions) from {partitions} and declare "
+    "or merge by-id-repartition, shop; expected one count that Kafka Streams derives in any case, as it refuses "
+    "to start with another. Let all inputs that lead to this sub-topology grow (`policy: paused` or `unkeyed`), "
+    "or none (`fixed`), or set its count in the program (withNumberOfPartitions) from {partitions} and declare "
     "`{name: by-id, count: start_command}` in `repartitions:`."
 )
 

@@ -33,6 +33,7 @@ from kafka_rescale.core.preflight_in_place import (
     streams_protocol_in_place,
 )
 from kafka_rescale.core.preflight_keys import history_messages, misplaced_keys, null_keys
+from kafka_rescale.core.preflight_one_partition import unchecked_declarations, windowed_keys
 from kafka_rescale.core.preflight_partitioners import future_placement, one_partitioner
 from kafka_rescale.core.preflight_running import conflicting_target, lag_messages, running_as_expected
 from kafka_rescale.core.preflight_topics import (
@@ -83,6 +84,7 @@ def check(situation: Situation) -> list[Finding]:
     if not missing and not joins:
         findings += _counts(situation)
     findings += [*null_keys(situation), *store_key_shapes(situation), *proven_contents(situation)]
+    findings += windowed_keys(situation)
     if joins:
         return findings
     return [*findings, *misplaced_keys(situation)] or _partitioners(situation)
@@ -117,5 +119,6 @@ def messages(situation: Situation) -> list[str]:
         *lag_messages(situation),
         *retention_warnings(situation),
         *history_messages(situation),
+        *unchecked_declarations(situation),
         *standstill(situation.deployment, situation.blue),
     ]
