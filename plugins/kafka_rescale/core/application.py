@@ -45,7 +45,8 @@ class Application(Strict):
     :param internal_topic_prefix: what ``__internal.override.topic.prefix__`` puts in the place of the
         ``application.id`` in the names of internal topics; generations add their suffix to it.
     :param green_names: the next generation's name of a store or repartition (without suffix), by its present name:
-        generated indexes shift when the program has changed.
+        generated indexes shift when the program has changed. Where a store and a repartition have one
+        name, ``<name>-changelog`` and ``<name>-repartition`` say which is meant, on both sides.
     :param unrelated: other applications, by their id, whose internal topics begin as those of this one, and topics
         that an older version of its program has left: preflight refuses what else the topology does not explain.
     :param max_restore_seconds: for green to restore its stores behind the warm-up gate.
