@@ -32,7 +32,7 @@ from kafka_rescale.core.preflight_in_place import (
     shrinking_in_place,
     streams_protocol_in_place,
 )
-from kafka_rescale.core.preflight_keys import history_messages, misplaced_keys, null_keys
+from kafka_rescale.core.preflight_keys import history_messages, misplaced_keys, null_key_messages, null_keys
 from kafka_rescale.core.preflight_one_partition import unchecked_declarations, windowed_keys
 from kafka_rescale.core.preflight_partitioners import future_placement, one_partitioner
 from kafka_rescale.core.preflight_running import conflicting_target, lag_messages, running_as_expected
@@ -119,6 +119,7 @@ def messages(situation: Situation) -> list[str]:
         *lag_messages(situation),
         *retention_warnings(situation),
         *history_messages(situation),
+        *null_key_messages(situation),
         *unchecked_declarations(situation),
         *standstill(situation.deployment, situation.blue),
     ]
