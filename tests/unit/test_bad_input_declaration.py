@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from kafka_rescale.core.declaration import check_declaration
+from kafka_rescale.core.generation_names import green_names
 from kafka_rescale.operations.load import topology_of
 
 from tests.support.small_application import application, declared
@@ -144,6 +145,25 @@ def test_the_topic_of_a_global_store_is_left_alone() -> None:
     ]
 
 
+def test_the_subtopology_that_reads_a_repartition_topic_may_not_be_missing() -> None:
+    cut = {
+        "topology": FIELDS["topology"].partition("  Sub-topology: 1")[0],
+        "inputs": [ORDERS],
+        "stores": [],
+        "outputs": [],
+    }
+    wrong = (
+        "found by-customer-repartition, which is written and which no sub-topology reads; expected the "
+        "sub-topology that reads it: the topology has been cut, or is not whole. Paste the whole text that "
+        "Topology#describe() prints; if it is no repartition topic but an output with such a name, add "
+        "`- {topic: by-customer-repartition}` to `outputs:`."
+    )
+    assert mistakes(**cut) == [f"topology: {wrong}"]
+    assert mistakes(**{**cut, "outputs": [{"topic": "by-customer-repartition"}]}) == []
+    spelled_out = [{"sources": ["shop-orders"], "sinks": ["by-customer-repartition"]}]
+    assert mistakes(**{**cut, "topology": None, "subtopologies": spelled_out}) == [f"subtopologies: {wrong}"]
+
+
 def test_an_output_that_the_application_reads_itself_does_not_grow_under_it() -> None:
     text = FIELDS["topology"].replace("(topic: shop-totals)", "(topic: shop-customers)")
     assert mistakes(topology=text, outputs=[{"topic": "shop-customers"}]) == []
@@ -179,13 +199,44 @@ def test_names_of_the_next_generation_must_be_unambiguous() -> None:
     assert mistakes(green_names={"totals": "totals-2", "by-customer": "by-customer-2"}) == []
     assert mistakes(green_names={"total": "totals-2"}) == [
         "green_names.total: found the store or repartition total, which the topology does not have; expected one "
-        "of by-customer, customers, hourly, totals, visits. Did you mean totals?"
+        "of by-customer, by-customer-repartition, customers, customers-changelog, hourly, hourly-changelog, "
+        "totals, totals-changelog, visits, visits-changelog. Did you mean totals?"
     ]
     assert mistakes(green_names={"totals": "visits"}) == [
         "green_names.totals: found visits for more than one store or repartition; expected a name of its own for "
         "each in the next generation. Compare what Topology#describe() prints for the program before and after."
     ]
     assert mistakes(green_names={"totals": "visits", "visits": "totals"}) == []
+
+
+def test_a_store_and_a_repartition_of_one_name_are_named_apart() -> None:
+    text = FIELDS["topology"].replace("by-customer-repartition)", "totals-repartition)")
+    text = text.replace("[by-customer-repartition]", "[totals-repartition]")
+    assert mistakes(topology=text, green_names={"totals-repartition": "by-id-repartition"}) == []
+    both = {"totals-changelog": "sums-changelog", "totals-repartition": "by-id-repartition"}
+    given = application("shop", topology=text, green_names=both)
+    names = green_names(given, "shop-g2").all_of(topology_of(given))
+    assert names[0] == "shop-g2-by-id-repartition"
+    assert "shop-g2-sums-changelog" in names
+    assert mistakes(topology=text, green_names=both) == []
+    assert mistakes(topology=text, green_names={"totals": "sums"}) == [
+        "green_names.totals: found totals, which is a store and a repartition; expected which of the two is "
+        "meant. Say what each is called then, with the suffix of its topic: `totals-changelog: …-changelog` and "
+        "`totals-repartition: …-repartition`."
+    ]
+    assert mistakes(topology=text, green_names={"totals-changelog": "sums"}) == [
+        "green_names.totals-changelog: found sums; expected a name that ends in -changelog, as the present one "
+        "does. Write `totals-changelog: sums-changelog`."
+    ]
+    assert len(mistakes(topology=text, green_names={"totals-changelog": "visits-changelog"})) == 1
+
+
+def test_what_is_said_to_be_unrelated_begins_as_the_own_internal_topics_do() -> None:
+    assert mistakes(unrelated=["shop-eu", "shop-old-changelog"]) == []
+    assert mistakes(unrelated=["shop-eu", "shop"]) == [
+        "unrelated.1: found shop; expected application ids or topics that begin with shop-, as only those can be "
+        "taken for topics of shop. Delete it, or correct it."
+    ]
 
 
 def test_another_prefix_needs_a_place_in_the_start_command() -> None:

@@ -106,9 +106,12 @@ DATA_REFUSALS: Refusals = {
         ],
     ),
     "no keys": (
-        lambda: situation(samples=samples(**{"shop-customers": [Sample("shop-customers", 1, 7, None)]})),
+        lambda: situation(
+            inputs=[{**INPUTS[0], "policy": "paused"}, INPUTS[1]],
+            samples=samples(**{"shop-orders": [Sample("shop-orders", 1, 7, None)]}),
+        ),
         [
-            "input topic 'shop-customers': found no key in 1 sampled record, first at partition 1, offset 7; "
+            "input topic 'shop-orders': found no key in 1 sampled record, first at partition 1, offset 7; "
             "expected keys in an input with policy paused: they decide which partition a record belongs to. "
             "Declare `policy: unkeyed` if the program re-keys it before any state; else mend the producer."
         ],
@@ -184,6 +187,18 @@ def test_a_target_below_the_initial_count_of_linear_hashing_is_refused() -> None
         "linear hashing has no meaning."
     ]
     assert found(replace(given, target=4)) == []
+
+
+@pytest.mark.parametrize("policy", ["paused", "fixed"])
+def test_records_without_a_key_that_are_dropped_before_any_state_are_only_said(policy: str) -> None:
+    sound = samples()
+    inputs = [{**each, "policy": "fixed"} for each in INPUTS] if policy == "fixed" else INPUTS
+    given = situation(4, inputs=inputs, samples=(*sound, Sample("shop-customers", 1, 7, None)))
+    assert found(given) == []
+    assert messages(given)[-1] == (
+        "shop-customers: no key in 1 sampled record, first at partition 1, offset 7. Kafka Streams drops such "
+        "records before its tables, aggregates and joins."
+    )
 
 
 def test_keys_of_an_unkeyed_input_may_lie_anywhere() -> None:

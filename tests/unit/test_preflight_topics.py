@@ -62,6 +62,16 @@ TOPIC_REFUSALS: Refusals = {
             "run, it has no state to move."
         ],
     ),
+    "a store that the topology has forgotten": (
+        lambda: situation(visible=frozenset({*TOPICS, "shop-extra-changelog", "shop-by-day-repartition"})),
+        [
+            "internal topics of 'shop': found shop-by-day-repartition, shop-extra-changelog, of which the "
+            "topology knows nothing; expected every store and repartition topic of the running program in the "
+            "topology: others are left behind. Print Topology#describe() of the running program again. If one is "
+            "another application's, name that application's id in `unrelated:`; if an older version of shop has "
+            "left it and nobody needs it, delete it, or name it there: `unrelated: [shop-by-day-repartition]`."
+        ],
+    ),
     "window declared as key-value": (
         lambda: situation(topics=with_configs("shop-totals-changelog", cleanup__policy="compact,delete")),
         [
@@ -159,6 +169,52 @@ def test_own_leftovers_are_kept_unless_they_have_another_count() -> None:
         "expected 6 partitions or no such topic. Delete it (`kafka-topics.sh --delete --topic "
         "shop-g2-totals-changelog`) and the local state of shop-g2, if it was pre-warmed; blue does not use them."
     ]
+
+
+FOREIGN_KEYS = {
+    f"shop-{name}"
+    for name in (
+        "fk-subscription-response-topic",
+        "KTABLE-FK-JOIN-SUBSCRIPTION-REGISTRATION-0000000006-topic",
+        "orders-by-id-repartition",
+        "orders-totals-changelog",
+    )
+}
+
+
+@pytest.mark.parametrize("topic", FOREIGN_KEYS)
+def test_every_kind_of_internal_topic_needs_an_explanation(topic: str) -> None:
+    assert [topic in text for text in found(situation(visible=frozenset({topic})))] == [True]
+
+
+def test_topics_of_others_and_of_other_generations_need_none() -> None:
+    others = {
+        "shopping-x-changelog",
+        "shop-log",
+        "shop-totals",
+        "shop-g2-old-changelog",
+        "shop-g12-old-repartition",
+    }
+    assert found(situation(visible=frozenset({*TOPICS, *others}))) == []
+    neighbours = {"shop-eu-x-changelog", "shop-eu-g2-x-changelog", "shop-old-changelog"}
+    given = situation(visible=frozenset({*TOPICS, *neighbours}))
+    assert len(found(given)) == 1
+    unrelated = {"unrelated": ("shop-eu", "shop-old-changelog")}
+    assert found(replace(given, application=given.application.model_copy(update=unrelated))) == []
+
+
+def test_a_later_generation_does_not_look_at_what_the_first_one_has_left() -> None:
+    generations = Generations(running="shop-g2", generation=2, partitions=4, previous="shop")
+    later = {
+        t.replace("shop-", "shop-g2-", 1): d for t, d in TOPICS.items() if t.endswith(("changelog", "repartition"))
+    }
+    given = situation(topics=later, control=ControlState(generations=generations), samples=())
+    given = replace(given, visible=frozenset({*TOPICS, *later, "shop-extra-changelog"}))
+    assert (
+        found(replace(given, cluster=replace(given.cluster, group=GroupDescription("shop-g2", "Stable", ("m",)))))
+        == []
+    )
+    assert "shop-g2-extra-changelog" in found(replace(given, visible=frozenset({"shop-g2-extra-changelog"})))[0]
 
 
 def test_a_table_declared_to_have_no_changelog_of_its_own() -> None:

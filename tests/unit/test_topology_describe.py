@@ -202,6 +202,22 @@ BAD = {
 }
 
 
+@pytest.mark.parametrize("last", ["", "      ARROW\n", "      ARROW KSTREAM-AGGREGATE-0000000002,\n"])
+@pytest.mark.parametrize(("begins", "node", "arrow"), [(16, 15, "-->"), (18, 17, "-->"), (21, 20, "<--")])
+def test_a_text_that_was_cut_below_a_node_is_refused(begins: int, node: int, arrow: str, last: str) -> None:
+    lines = WORD_COUNT.splitlines(keepends=True)
+    text = "".join(lines[: begins - 1]) + last.replace("ARROW", arrow)
+    if begins == 16:
+        text = text.replace("KSTREAM-AGGREGATE-0000000002", "none")
+    with pytest.raises(InvalidInput) as error:
+        parse_describe(text)
+    assert str(error.value) == (
+        f"topology, line {node}: found `{lines[node - 1].strip()[:60]}` without its whole line `{arrow} …`; "
+        "expected the arrows below every node, with `none` where there is no other: the text has been cut. "
+        "Paste the text that Topology#describe() prints, whole and unchanged."
+    )
+
+
 @pytest.mark.parametrize("case", BAD)
 def test_a_text_that_can_not_be_used_is_refused_with_its_line(case: str) -> None:
     text, message = BAD[case]

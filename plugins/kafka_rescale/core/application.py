@@ -45,7 +45,10 @@ class Application(Strict):
     :param internal_topic_prefix: what ``__internal.override.topic.prefix__`` puts in the place of the
         ``application.id`` in the names of internal topics; generations add their suffix to it.
     :param green_names: the next generation's name of a store or repartition (without suffix), by its present name:
-        generated indexes shift when the program has changed.
+        generated indexes shift when the program has changed. Where a store and a repartition have one
+        name, ``<name>-changelog`` and ``<name>-repartition`` say which is meant, on both sides.
+    :param unrelated: other applications, by their id, whose internal topics begin as those of this one, and topics
+        that an older version of its program has left: preflight refuses what else the topology does not explain.
     :param max_restore_seconds: for green to restore its stores behind the warm-up gate.
     :param bridge_cores: of a standalone Spark cluster, that the bridge of a repartitioned input keeps for weeks.
     :param autoscaling_enabled: whether ``watch_<application>`` expands it when an input has grown (KIP-878).
@@ -74,6 +77,7 @@ class Application(Strict):
     repartitions: tuple[Repartition, ...] = ()
     internal_topic_prefix: Name | None = None
     green_names: dict[Name, Name] = Field(default_factory=dict)
+    unrelated: tuple[Name, ...] = ()
     lifecycle: Lifecycle
     acceptable_recovery_lag: int = Field(default=10_000, ge=0)
     max_pause_seconds: int = Field(default=300, ge=10)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.declaration_in_place import in_place
@@ -16,10 +16,12 @@ from kafka_rescale.core.declaration_topics import (
     outputs_declared,
     policies,
     successors,
+    unread_repartitions,
 )
 from kafka_rescale.core.declared_topics import InputPolicy
+from kafka_rescale.core.generation_names import GenerationNames
 from kafka_rescale.core.mistakes import Mistake, unknown
-from kafka_rescale.core.topology import REPARTITION_SUFFIX, Topology
+from kafka_rescale.core.topology import CHANGELOG_SUFFIX, REPARTITION_SUFFIX, Topology
 
 
 def check_declaration(application: Application, topology: Topology) -> list[Mistake]:
@@ -29,8 +31,10 @@ def check_declaration(application: Application, topology: Topology) -> list[Mist
         *_stores(application, topology),
         *inputs_declared(application, topology),
         *outputs_declared(application, topology),
+        *unread_repartitions(application, topology),
         *_repartitions(application, topology),
         *_green_names(application, topology),
+        *_unrelated(application),
         *lifecycle_commands(application),
         *producer_commands(application),
         *_source_tables(application, topology),
@@ -90,17 +94,57 @@ def _repartitions(application: Application, topology: Topology) -> Iterator[Mist
 
 
 def _green_names(application: Application, topology: Topology) -> Iterator[Mistake]:
-    known = sorted({*topology.stores, *(t.removesuffix(REPARTITION_SUFFIX) for t in topology.repartitions)})
-    names = [application.green_names.get(name, name) for name in known]
+    repartitions = {t.removesuffix(REPARTITION_SUFFIX) for t in topology.repartitions}
+    topics = _internal(topology, {})
+    afterwards = _internal(topology, application.green_names)
+    known = sorted({*topology.stores, *repartitions, *topics})
     for now, then in application.green_names.items():
+        meant = {now} & set(topics) or {f"{now}{CHANGELOG_SUFFIX}", f"{now}{REPARTITION_SUFFIX}"}
         if now not in known:
             yield unknown(("green_names", now), "store or repartition", now, known)
-        elif names.count(then) > 1:
+        elif now in topology.stores and now in repartitions:
+            yield Mistake(
+                ("green_names", now),
+                f"{now}, which is a store and a repartition",
+                "which of the two is meant",
+                f"Say what each is called then, with the suffix of its topic: `{now}{CHANGELOG_SUFFIX}: "
+                f"…{CHANGELOG_SUFFIX}` and `{now}{REPARTITION_SUFFIX}: …{REPARTITION_SUFFIX}`.",
+            )
+        elif now in topics and _suffix(then) != _suffix(now):
+            yield Mistake(
+                ("green_names", now),
+                then,
+                f"a name that ends in {_suffix(now)}, as the present one does",
+                f"Write `{now}: {then}{_suffix(now)}`.",
+            )
+        elif any(afterwards.count(name) > 1 for t, name in zip(topics, afterwards, strict=True) if t in meant):
             yield Mistake(
                 ("green_names", now),
                 f"{then} for more than one store or repartition",
                 "a name of its own for each in the next generation",
                 "Compare what Topology#describe() prints for the program before and after.",
+            )
+
+
+def _internal(topology: Topology, renamed: Mapping[str, str]) -> list[str]:
+    """Return the internal topics without what generations put in front."""
+    return [name.removeprefix("-") for name in GenerationNames("", renamed).all_of(topology)]
+
+
+def _suffix(name: str) -> str:
+    return next((s for s in (CHANGELOG_SUFFIX, REPARTITION_SUFFIX) if name.endswith(s)), "")
+
+
+def _unrelated(application: Application) -> Iterator[Mistake]:
+    prefix = f"{application.internal_prefix(application.application_id)}-"
+    for index, name in enumerate(application.unrelated):
+        if not name.startswith(prefix):
+            yield Mistake(
+                ("unrelated", index),
+                name,
+                f"application ids or topics that begin with {prefix}, as only those can be taken for topics of "
+                f"{application.application_id}",
+                "Delete it, or correct it.",
             )
 
 

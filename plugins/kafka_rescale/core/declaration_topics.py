@@ -8,7 +8,7 @@ from kafka_rescale.core.application import Application
 from kafka_rescale.core.declared_lifecycles import STARTS, ShellLifecycle
 from kafka_rescale.core.declared_topics import Input, InputPolicy
 from kafka_rescale.core.mistakes import Mistake, unknown
-from kafka_rescale.core.topology import SubTopology, Topology
+from kafka_rescale.core.topology import SubTopology, Topology, is_internal
 
 
 def inputs_declared(application: Application, topology: Topology) -> Iterator[Mistake]:
@@ -42,6 +42,22 @@ def outputs_declared(application: Application, topology: Topology) -> Iterator[M
             yield unknown(("outputs", index, "topic"), "output topic", output.topic, topology.outputs)
         if output.partitions is not None and output.topic in {*topology.inputs, *topology.global_topics}:
             yield _read_by_itself(index, output.topic, is_global=output.topic in topology.global_topics)
+
+
+def unread_repartitions(application: Application, topology: Topology) -> Iterator[Mistake]:
+    """Yield topics that Kafka Streams makes between sub-topologies and that none reads.
+
+    Whoever reads them keeps state, perhaps, that would be left behind.
+    """
+    declared = {o.topic for o in application.outputs}
+    for topic in (t for t in topology.outputs if is_internal(t) and t not in declared):
+        yield Mistake(
+            ("subtopologies",) if application.topology is None else ("topology",),
+            f"{topic}, which is written and which no sub-topology reads",
+            "the sub-topology that reads it: the topology has been cut, or is not whole",
+            "Paste the whole text that Topology#describe() prints; if it is no repartition topic but an output "
+            f"with such a name, add `- {{topic: {topic}}}` to `outputs:`.",
+        )
 
 
 def _read_by_itself(index: int, topic: str, *, is_global: bool) -> Mistake:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kafka_rescale.core.application import Application
-from kafka_rescale.core.topology import REPARTITION_SUFFIX, Topology, changelog_topic, internal_topic
+from kafka_rescale.core.topology import CHANGELOG_SUFFIX, REPARTITION_SUFFIX, Topology, internal_topic
 
 
 @dataclass(frozen=True)
@@ -14,7 +14,8 @@ class GenerationNames:
     """Full names of the topics of stores and repartitions, which are given as blue's topology names them.
 
     :param prefix: ``application.id``, or what ``__internal.override.topic.prefix__`` replaces it by.
-    :param renamed: this generation's name of a store or repartition, where it differs from blue's.
+    :param renamed: this generation's name of a store or repartition, where it differs from blue's; with the suffix
+        of its topic, if only one of two with the same name is meant.
     """
 
     prefix: str
@@ -22,15 +23,18 @@ class GenerationNames:
 
     def changelog(self, store: str) -> str:
         """Return the changelog of a store."""
-        return changelog_topic(self.prefix, self.renamed.get(store, store))
+        return internal_topic(self.prefix, self._named(f"{store}{CHANGELOG_SUFFIX}", CHANGELOG_SUFFIX))
 
     def repartition(self, topic: str) -> str:
         """Return the full name of a topic between sub-topologies.
 
-        :param topic: as ``Topology#describe()`` prints it; what is renamed is its name without ``-repartition``.
+        :param topic: as ``Topology#describe()`` prints it.
         """
-        name = topic.removesuffix(REPARTITION_SUFFIX)
-        return internal_topic(self.prefix, self.renamed.get(name, name) + topic[len(name) :])
+        return internal_topic(self.prefix, self._named(topic, REPARTITION_SUFFIX))
+
+    def _named(self, topic: str, suffix: str) -> str:
+        name = topic.removesuffix(suffix)
+        return self.renamed.get(topic) or self.renamed.get(name, name) + topic[len(name) :]
 
     def all_of(self, topology: Topology) -> list[str]:
         """Return every internal topic."""

@@ -32,7 +32,8 @@ from kafka_rescale.core.preflight_in_place import (
     shrinking_in_place,
     streams_protocol_in_place,
 )
-from kafka_rescale.core.preflight_keys import history_messages, misplaced_keys, null_keys
+from kafka_rescale.core.preflight_keys import history_messages, misplaced_keys, null_key_messages, null_keys
+from kafka_rescale.core.preflight_one_partition import unchecked_declarations, windowed_keys
 from kafka_rescale.core.preflight_partitioners import future_placement, one_partitioner
 from kafka_rescale.core.preflight_running import conflicting_target, lag_messages, running_as_expected
 from kafka_rescale.core.preflight_topics import (
@@ -43,6 +44,8 @@ from kafka_rescale.core.preflight_topics import (
     store_types,
     topic_configs,
 )
+from kafka_rescale.core.preflight_undecided import undecided_counts
+from kafka_rescale.core.preflight_unexplained import unexplained_topics
 from kafka_rescale.core.situation import Situation
 
 
@@ -68,13 +71,20 @@ def check(situation: Situation) -> list[Finding]:
     if situation.control.journal is not None and situation.control.journal.in_progress:
         return findings
     missing = list(missing_topics(situation))
-    findings += [*missing, *source_tables(situation), *store_types(situation), *versioned_stores(situation)]
+    findings += [
+        *missing,
+        *unexplained_topics(situation),
+        *source_tables(situation),
+        *store_types(situation),
+        *versioned_stores(situation),
+    ]
     findings += [*topic_configs(situation), *successor_times(situation)]
     joins = [] if missing else list(foreign_key_joins(situation))
     findings += [*grace_buffers(situation), *joins]
     if not missing and not joins:
         findings += _counts(situation)
     findings += [*null_keys(situation), *store_key_shapes(situation), *proven_contents(situation)]
+    findings += windowed_keys(situation)
     if joins:
         return findings
     return [*findings, *misplaced_keys(situation)] or _partitioners(situation)
@@ -88,6 +98,7 @@ def _counts(situation: Situation) -> list[Finding]:
     if present or shrinking:
         return present + shrinking
     return [
+        *undecided_counts(situation),
         *reachable_target(situation),
         *shrinking_in_place(situation),
         *green_names(situation),
@@ -108,5 +119,7 @@ def messages(situation: Situation) -> list[str]:
         *lag_messages(situation),
         *retention_warnings(situation),
         *history_messages(situation),
+        *null_key_messages(situation),
+        *unchecked_declarations(situation),
         *standstill(situation.deployment, situation.blue),
     ]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from kafka_rescale.core.declared_topics import InputPolicy
 from kafka_rescale.core.errors import Finding
-from kafka_rescale.core.partition_counts import partition_counts
+from kafka_rescale.core.partition_counts import partition_counts, possible_counts
 from kafka_rescale.core.planning import target_counts
 from kafka_rescale.core.situation import Situation
 from kafka_rescale.core.topology import (
@@ -71,10 +71,11 @@ def _listed(subtopology: SubTopology, counts: Mapping[str, int]) -> str:
 
 def derived_repartitions(situation: Situation) -> Iterator[Finding]:
     """Yield repartition topics whose count is not what Kafka Streams derives from the sources."""
-    derived = partition_counts(situation.topology, situation.external_counts, situation.enforced_now)
+    given = (situation.topology, situation.external_counts, situation.enforced_now)
+    derived, possible = partition_counts(*given), possible_counts(*given)
     for topic in sorted(set(derived) - set(situation.enforced_now)):
         count, name = situation.counts[topic], topic.removesuffix(REPARTITION_SUFFIX)
-        if count != derived[topic]:
+        if count not in possible.get(topic, {derived[topic]}):
             sources = _deciding_sources(situation, topic)
             yield Finding(
                 f"topic {situation.full_name(topic)!r}",

@@ -80,18 +80,36 @@ class _Placed:
 
 
 def null_keys(situation: Situation) -> Iterator[Finding]:
-    """Yield keyed inputs that have records without a key."""
+    """Yield keyed inputs that have records without a key, where those are not dropped before any state."""
+    for topic, policy, without in _without_key(situation, before_state=False):
+        yield Finding(
+            f"input topic {topic!r}",
+            f"no key in {counted(len(without), 'sampled record')}, first at {at(without[0])}",
+            f"keys in an input with policy {policy}: they decide which partition a record belongs to",
+            "Declare `policy: unkeyed` if the program re-keys it before any state; else mend the producer.",
+        )
+
+
+def null_key_messages(situation: Situation) -> Iterator[str]:
+    """Yield inputs with records without a key that a stateful sub-topology reads."""
+    for topic, _, without in _without_key(situation, before_state=True):
+        yield (
+            f"{topic}: no key in {counted(len(without), 'sampled record')}, first at {at(without[0])}. Kafka "
+            "Streams drops such records before its tables, aggregates and joins."
+        )
+
+
+def _without_key(
+    situation: Situation, *, before_state: bool
+) -> Iterator[tuple[str, InputPolicy, Sequence[Sample]]]:
+    read_with_state = {t for s in situation.stateful_subtopologies() for t in s.sources}
     for declared in situation.keyed_inputs():
         topic = situation.full_name(declared.topic)
         without = [s for s in situation.samples if s.topic == topic and s.key is None]
         # The bridge spreads them over all partitions, as their producers do.
-        if without and declared.policy is not InputPolicy.REPARTITIONED:
-            yield Finding(
-                f"input topic {topic!r}",
-                f"no key in {counted(len(without), 'sampled record')}, first at {at(without[0])}",
-                f"keys in an input with policy {declared.policy}: they decide which partition a record belongs to",
-                "Declare `policy: unkeyed` if the program re-keys it before any state; else mend the producer.",
-            )
+        is_bridged = declared.policy is InputPolicy.REPARTITIONED
+        if without and not is_bridged and (declared.topic in read_with_state) is before_state:
+            yield topic, declared.policy, without
 
 
 def misplaced_keys(situation: Situation) -> Iterator[Finding]:

@@ -42,6 +42,7 @@ class Situation:
 
     :param target: partitions wanted.
     :param control: what the control topic knows.
+    :param visible: names of the cluster's topics, as far as the connection may see them.
     :param green_records: records per topic that exists under a name which green will need.
     :param bridged_ends: ends of the topics that bridges of the last expansion read, open transactions included.
     :param expect_running: whether the application has to run or to be stopped; None: either.
@@ -53,6 +54,7 @@ class Situation:
     cluster: ClusterDescription
     control: ControlState = field(default_factory=ControlState)
     samples: tuple[Sample, ...] = ()
+    visible: frozenset[str] = frozenset()
     green_records: Mapping[str, int] = field(default_factory=dict)
     bridged_ends: PartitionOffsets = field(default_factory=dict)
     green_group: GroupDescription | None = None

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from kafka_rescale.core.errors import InvalidInput
 
+CHANGELOG_SUFFIX = "-changelog"
 REPARTITION_SUFFIX = "-repartition"
 
 _FOREIGN_KEY_TOPIC = re.compile(
@@ -164,7 +165,7 @@ def is_internal(topic: str) -> bool:
 
 def changelog_topic(application_id: str, store: str) -> str:
     """Return ``<application.id>-<store>-changelog`` (``ProcessorStateManager.storeChangelogTopic``)."""
-    return f"{application_id}-{store}-changelog"
+    return f"{application_id}-{store}{CHANGELOG_SUFFIX}"
 
 
 def internal_topic(application_id: str, repartition: str) -> str:

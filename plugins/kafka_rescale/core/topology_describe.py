@@ -2,7 +2,8 @@
 
 The printers are ``TopologyDescription``, ``Subtopology``, ``GlobalStore``, ``Source``, ``Processor`` and ``Sink``
 in Kafka Streams' ``InternalTopologyBuilder``. People paste the text out of logs and terminals, so that prefixes,
-foreign lines and wrapped lines are expected; a text that has been cut is not: dangling arrows and ids show it.
+foreign lines and wrapped lines are expected; a text that has been cut is not: dangling arrows, nodes without their
+own arrows, and ids show it.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ _NODE = re.compile(
     r"\((?P<label>topics|stores|topic|extractor class): ?(?P<value>.*)\)\s*$"
 )
 _NAME = re.compile(r"^[\w.-]+$")
+_ARROWS = {"Source": ("-->",), "Processor": ("-->", "<--"), "Sink": ("<--",)}
+"""The lines that every version prints below a node, with ``none`` where there is no other."""
 _PASTE_AGAIN = "Paste the text that Topology#describe() prints, whole and unchanged."
 
 
@@ -33,6 +36,14 @@ class _Statement:
 
     def wrong(self, found: str, expected: str, remedy: str = _PASTE_AGAIN) -> InvalidInput:
         return InvalidInput(f"topology, line {self.line}", found=found, expected=expected, remedy=remedy)
+
+
+@dataclass
+class _Node:
+    """A node, and the arrows that have not been seen below it."""
+
+    statement: _Statement
+    missing: list[str]
 
 
 @dataclass
@@ -47,7 +58,7 @@ class _Section:
     stores: dict[str, None] = field(default_factory=dict)
     sinks: dict[str, None] = field(default_factory=dict)
     dynamic_sinks: dict[str, None] = field(default_factory=dict)
-    nodes: set[str] = field(default_factory=set)
+    nodes: dict[str, _Node] = field(default_factory=dict)
     arrows: list[tuple[_Statement, str]] = field(default_factory=list)
 
 
@@ -119,15 +130,14 @@ def _is_open(statement: str) -> bool:
 
 def _add(section: _Section, statement: _Statement) -> None:
     if statement.text.startswith(("-->", "<--")):
-        names = [n.strip() for n in statement.text[3:].split(",")]
-        section.arrows += [(statement, n) for n in names if n and n != "none"]
+        _add_arrow(section, statement)
         return
     node = _NODE.match(statement.text)
     if node is None:
         raise statement.wrong(
             f"`{statement.text[:60]}`", "`Source: … (topics: [...])`, `Processor: … (stores: [...])` or a sink"
         )
-    section.nodes.add(node["name"])
+    section.nodes[node["name"]] = _Node(statement, list(_ARROWS[node["kind"]]))
     if node["label"] == "topics":
         section.sources |= dict.fromkeys(_topics(statement, node["value"]))
     elif node["label"] == "stores":
@@ -136,6 +146,14 @@ def _add(section: _Section, statement: _Statement) -> None:
         section.sinks |= dict.fromkeys(_names(statement, node["value"]))
     else:
         section.dynamic_sinks[node["name"]] = None
+
+
+def _add_arrow(section: _Section, statement: _Statement) -> None:
+    arrow, names = statement.text[:3], [n.strip() for n in statement.text[3:].split(",")]
+    section.arrows += [(statement, n) for n in names if n and n != "none"]
+    node = next(reversed(section.nodes.values()), None)
+    if node and all(names) and arrow in node.missing:
+        node.missing.remove(arrow)
 
 
 def _topics(statement: _Statement, value: str) -> list[str]:
@@ -164,6 +182,12 @@ def _check_complete(section: _Section) -> None:
             )
     if not section.sources:
         raise section.head.wrong(f"sub-topology {section.id} without a source", "at least one source")
+    for node in section.nodes.values():
+        if node.missing:
+            raise node.statement.wrong(
+                f"`{node.statement.text[:60]}` without its whole line `{node.missing[0]} …`",
+                "the arrows below every node, with `none` where there is no other: the text has been cut",
+            )
 
 
 def _check_ids(sections: list[_Section]) -> None:

@@ -114,6 +114,7 @@ def look_around(
         situation,
         cluster=replace(cluster, topics={**cluster.topics, **green}),
         samples=sampled.samples,
+        visible=frozenset(admin.list_topics()),
         green_records=record_counts(admin.begin_offsets(green), admin.end_offsets(green, read_committed=False)),
         bridged_ends=ends_of_bridged(connection, control.journal),
         green_group=admin.describe_group(situation.green),

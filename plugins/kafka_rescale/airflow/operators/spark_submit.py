@@ -117,11 +117,12 @@ class RescaleSparkSubmitOperator(SparkSubmitOperator):
     def get_job_status(self, external_id: JsonValue, context: Context) -> str:
         """Take a job of an earlier try that the ResourceManager has forgotten for one that has ended."""
         try:
-            return super().get_job_status(external_id, context)
+            status: str = super().get_job_status(external_id, context)
         except RuntimeError as error:
             if "HTTP 404" not in str(error):
                 raise
             return "FORGOTTEN"
+        return status
 
     def is_job_succeeded(self, status: str) -> bool:
         """Never let the job of an earlier try do for this one: its id outlives a clearing of the task."""

@@ -1,0 +1,62 @@
+"""Preflight: counts that the text of a topology leaves open, so that green might not be able to start.
+
+What was planned for a repartition topic has to be what Kafka Streams derives, or green refuses to start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kafka_rescale.core.errors import Finding
+from kafka_rescale.core.partition_counts import counts_if_merged, possible_counts
+from kafka_rescale.core.planning import target_counts
+from kafka_rescale.core.situation import Situation
+from kafka_rescale.core.topology import REPARTITION_SUFFIX, own_sources
+
+
+def undecided_counts(situation: Situation) -> Iterator[Finding]:
+    """Yield repartition topics that might have one count or another after the expansion."""
+    target = situation.target
+    possible = possible_counts(
+        situation.topology,
+        target_counts(situation.application, situation.actual_counts, target),
+        situation.application.enforced_counts(target),
+        _known_to_be_joined(situation),
+    )
+    for topic, counts in sorted(possible.items()):
+        if len(counts) > 1:
+            found, remedy = _reason(situation, topic)
+            yield Finding(
+                f"topic {situation.full_name(topic)!r} after the expansion to {target}",
+                f"{' or '.join(map(str, sorted(counts)))} partitions, {found}",
+                "one count that Kafka Streams derives in any case, as it refuses to start with another",
+                remedy,
+            )
+
+
+def _known_to_be_joined(situation: Situation) -> set[str]:
+    """Return the repartition topics that have a count today which only a join can have given them."""
+    merged = counts_if_merged(situation.topology, situation.external_counts, situation.enforced_now)
+    return {
+        t for t in situation.topology.repartitions if all(situation.counts[t] != c[t] for c in merged if t in c)
+    }
+
+
+def _reason(situation: Situation, topic: str) -> tuple[str, str]:
+    subtopologies = situation.topology.subtopologies
+    joining = [s for s in subtopologies if topic in s.sinks and len(own_sources(s)) < len(s.sources)]
+    by_program = (
+        f"or set its count in the program (withNumberOfPartitions) from {{partitions}} and declare "
+        f"`{{name: {topic.removesuffix(REPARTITION_SUFFIX)}, count: start_command}}` in `repartitions:`."
+    )
+    if joining:
+        return (
+            f"as sub-topology {joining[0].id}, which writes it, takes part in a foreign-key join",
+            f"Let both tables of the join, and all that is merged, end with equal counts, {by_program}",
+        )
+    reader = next(s for s in subtopologies if topic in s.sources)
+    return (
+        f"as sub-topology {reader.id} may join or merge {', '.join(sorted(reader.sources))}",
+        f"Let all inputs that lead to this sub-topology grow (`policy: paused` or `unkeyed`), or none (`fixed`), "
+        f"{by_program}",
+    )

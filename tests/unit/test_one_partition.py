@@ -1,0 +1,68 @@
+"""Against one partition no type and no partitioner can be checked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from kafka_rescale.core.preflight import messages
+from kafka_rescale.core.samples import Sample
+from kafka_rescale.core.situation import Situation
+
+from tests.support.situations import STORES, TOPICS, found, sampled, situation
+from tests.support.small_application import KEYS, START_MS, records
+
+TOTALS = "shop-totals-changelog"
+
+
+def of_one(keys: list[bytes], **changes: object) -> Situation:
+    """A situation of topics with one partition, and these keys in the changelog of totals."""
+    made = sampled(records("shop", partitions=1))
+    made[TOTALS] = [Sample(TOTALS, 0, i, key, START_MS) for i, key in enumerate(keys)]
+    topics = {name: replace(topic, partitions=1) for name, topic in TOPICS.items()}
+    return situation(samples=tuple(s for each in made.values() for s in each), topics=topics, **changes)
+
+
+def ending(times: int) -> list[bytes]:
+    """Keys with some times behind them."""
+    return [key + (START_MS + i % times).to_bytes(8, "big") for i, key in enumerate(KEYS)]
+
+
+def test_what_one_partition_does_not_tell_is_said() -> None:
+    topics = (
+        "shop-customers, shop-by-customer-repartition, shop-customers-changelog, shop-totals-changelog, "
+        "shop-hourly-changelog, shop-visits-changelog"
+    )
+    said = (
+        f"{topics}: type and partitioner can't be checked against one partition. Compare them with the program: "
+        "what is declared wrongly would only show when keys are missing."
+    )
+    assert found(of_one(list(KEYS))) == []
+    assert said in messages(of_one(list(KEYS)))
+    assert not [text for text in messages(situation()) if "one partition" in text]
+
+
+def test_windowed_keys_in_a_plain_store_of_one_partition_are_refused() -> None:
+    (text,) = found(of_one(ending(times=3)))
+    assert text.startswith(
+        "topic 'shop-totals-changelog': found keys that all end in a time in ms, which several share, such as 0x"
+    )
+    assert text.endswith(
+        "expected whole keys in the timestamped-key-value store totals: one partition can't tell which part "
+        "decides. If these are the keys of windows or sessions, declare `type: processor` with `partitioning_key: "
+        "drop-last-8`, or `drop-last-16` for sessions. If the whole key decides the partition, declare `type: "
+        "processor` with `partitioning_key: whole`."
+    )
+
+
+@pytest.mark.parametrize(
+    "keys", [list(KEYS), ending(times=len(KEYS)), ending(times=3)[:19], [*ending(times=3), b"another-key"]]
+)
+def test_keys_that_only_look_like_it_are_not(keys: list[bytes]) -> None:
+    assert found(of_one(keys)) == []
+
+
+@pytest.mark.parametrize("partitioning_key", ["drop-last-8", "whole"])
+def test_what_the_finding_says_helps(partitioning_key: str) -> None:
+    totals = {"name": "totals", "type": "processor", "partitioning_key": partitioning_key}
+    assert found(of_one(ending(times=3), stores=[STORES[0], totals, *STORES[2:]])) == []

@@ -1,0 +1,105 @@
+"""Counts of repartition topics that the text of a topology leaves open: merges, and foreign-key joins."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from kafka_rescale.core.cluster import TopicDescription
+from kafka_rescale.core.situation import Situation
+from kafka_rescale.core.topology import SubTopology, Topology
+
+from tests.support.situations import found, situation
+from tests.support.small_application import application
+
+BY_ID = "by-id-repartition"
+FOREIGN_KEY = Topology(
+    (
+        SubTopology(
+            0,
+            ("left", "fk-subscription-response-topic"),
+            ("lefts",),
+            ("fk-subscription-registration-topic", BY_ID),
+        ),
+        SubTopology(
+            1, ("right", "fk-subscription-registration-topic"), ("rights",), ("fk-subscription-response-topic",)
+        ),
+        SubTopology(2, (BY_ID,), ("totals",), ()),
+    )
+)
+
+
+def merged(*stores: str) -> Topology:
+    """Orders of the web, re-keyed, beside those of the shop: a join or a merge."""
+    return Topology((SubTopology(0, ("web",), (), (BY_ID,)), SubTopology(1, ("shop", BY_ID), stores, ())))
+
+
+def given(topology: Topology, policies: dict[str, str], counts: dict[str, int], **fields: Any) -> Situation:
+    """A situation with the target 8, all of whose other topics have 4 partitions."""
+    inputs = [{"topic": topic, "policy": policy} for topic, policy in policies.items()]
+    stores = [{"name": s, "type": "timestamped-key-value"} for s in topology.stores]
+    ours = application("shop", inputs=inputs, stores=stores, outputs=[], **fields)
+    base = situation(8, samples=())
+    names = {*topology.inputs, *base.names.all_of(topology)}
+    counts = {**dict.fromkeys(names, 4), **counts}
+    topics = {
+        n: TopicDescription(n, c, 1, {"cleanup.policy": "compact" if n.endswith("changelog") else "delete"})
+        for n, c in counts.items()
+    }
+    return replace(base, application=ours, topology=topology, cluster=replace(base.cluster, topics=topics))
+
+
+REFUSED = (
+    "topic 'shop-by-id-repartition' after the expansion to 8: found 4 or 8 partitions, as sub-topology 1 may join "
+    "or merge by-id-repartition, shop; expected one count that Kafka Streams derives in any case, as it refuses "
+    "to start with another. Let all inputs that lead to this sub-topology grow (`policy: paused` or `unkeyed`), "
+    "or none (`fixed`), or set its count in the program (withNumberOfPartitions) from {partitions} and declare "
+    "`{name: by-id, count: start_command}` in `repartitions:`."
+)
+
+
+@pytest.mark.parametrize("stores", [(), ("totals",)])
+@pytest.mark.parametrize("policies", [("unkeyed", "fixed"), ("fixed", "paused")])
+def test_a_merge_that_would_be_planned_as_a_join_is_refused(
+    policies: tuple[str, str], stores: tuple[str, ...]
+) -> None:
+    declared = dict(zip(("web", "shop"), policies, strict=True))
+    assert found(given(merged(*stores), declared, {})) == [REFUSED]
+
+
+def test_what_the_finding_says_helps() -> None:
+    assert found(given(merged("totals"), {"web": "unkeyed", "shop": "paused"}, {})) == []
+    set_by_program = [{"name": "by-id", "count": "start_command"}]
+    fixed = {"web": "fixed", "shop": "paused"}
+    assert found(given(merged("totals"), fixed, {}, repartitions=set_by_program)) == []
+
+
+def test_a_count_that_only_a_join_can_have_given_proves_the_join() -> None:
+    today = {"web": 6}
+    joined = given(merged("totals"), {"web": "fixed", "shop": "paused"}, today)
+    assert found(joined) == []
+    assert {m.target_partitions for m in joined.plan.moves} == {8}
+
+
+def test_a_count_that_only_a_merge_can_have_given_is_no_mistake_of_today() -> None:
+    today = {"web": 4, "shop": 6}
+    assert found(given(merged(), {"web": "unkeyed", "shop": "paused"}, today)) == []
+
+
+TABLES = {"left": "fixed", "right": "paused"}
+
+
+def test_tables_of_a_foreign_key_join_that_end_with_different_counts_are_refused() -> None:
+    said = "found 4 or 8 partitions, as sub-topology 0, which writes it, takes part in a foreign-key join"
+    assert [said in text for text in found(given(FOREIGN_KEY, TABLES, {}))] == [True]
+    assert found(given(FOREIGN_KEY, {"left": "paused", "right": "paused"}, {})) == []
+
+
+@pytest.mark.parametrize("downstream", [4, 8])
+def test_either_count_behind_a_foreign_key_join_of_today_is_right(downstream: int) -> None:
+    names = ("fk-subscription-registration-topic", "rights-changelog")
+    today = {"right": 8, **{f"shop-{n}": 8 for n in names}}
+    today |= {f"shop-{n}": downstream for n in (BY_ID, "totals-changelog")}
+    assert found(given(FOREIGN_KEY, {"left": "paused", "right": "paused"}, today)) == []
+    assert len(found(given(FOREIGN_KEY, TABLES, {**today, "right": 8}))) == 1
