@@ -113,6 +113,27 @@ def test_a_gate_that_lets_green_commit_is_found(monkeypatch: pytest.MonkeyPatch)
     assert world.journal.prewarmed == {}
 
 
+def test_green_that_has_ended_is_not_taken_for_restored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A classic member doesn't leave on close: the group stays stable until its session times out."""
+    world = GateWorld(ends_itself=True)
+    with pytest.raises(Outage, match="an application that has ended by itself"):
+        run(world, monkeypatch)
+    assert_cold(world)
+    assert world.journal.prewarmed == {}
+
+
+@pytest.mark.parametrize("ends_itself", [False, True], ids=["it lives on", "it ends"])
+def test_a_write_that_the_gate_has_refused_is_in_a_local_store(
+    monkeypatch: pytest.MonkeyPatch, *, ends_itself: bool
+) -> None:
+    world = GateWorld(refuses="refused: a record for topic totals", ends_itself=ends_itself)
+    with pytest.raises(UnsafeState, match="found refused: a record for topic totals;") as error:
+        run(world, monkeypatch)
+    assert "delete its local state" in str(error.value)
+    assert_cold(world)
+    assert world.journal.prewarmed == {}
+
+
 def test_offsets_from_elsewhere_are_refused_before_green_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
     world = GateWorld(committed={"orders": {0: 7}})
     with pytest.raises(UnsafeState, match="No step of this expansion"):

@@ -86,9 +86,11 @@ def _close(rescale: Rescale, journal: Journal) -> None:
             f"pre-warming of {journal.plan.green}",
             found=trespass,
             expected="neither offsets nor records of it: behind the gate it only restores its stores",
-            remedy="Its offsets are deleted, the copies that it wrote to are empty; blue was not touched. Let "
-            "`start_gated` set default.client.supplier to the warm-up gate, delete green's local state, and "
-            "look for what it may have written to output topics.",
+            remedy="Its offsets are deleted, the copies that it wrote to are empty; blue was not touched. If the "
+            "gate has refused something, the application writes by itself, as a wall-clock punctuator does, and "
+            "can't be pre-warmed: remove `start_gated`, and delete its local state. Otherwise let `start_gated` "
+            "set default.client.supplier to the warm-up gate, and look for what it may have written to "
+            "output topics.",
         )
 
 
@@ -118,9 +120,11 @@ def _await_restored(rescale: Rescale, journal: Journal) -> None:
     def restored() -> bool:
         nonlocal told
         decision = restoration(begins, ends, admin.committed(gate_group(plan.green)))
-        if decision.is_open and admin.describe_group(plan.green).state == "Stable":
-            return True
+        stable = decision.is_open and admin.describe_group(plan.green).state == "Stable"
+        # Of one that has ended, the members stay in the group until their session times out.
         _assert_alive(rescale, plan)
+        if stable:
+            return True
         if time.monotonic() - told > TELL_SECONDS:
             told = time.monotonic()
             log.info("restoring: %s", ", ".join(map(str, decision.holding[:5])) or "the group is not stable yet")
