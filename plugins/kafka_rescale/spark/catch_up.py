@@ -30,7 +30,7 @@ def catch_up(job: Job) -> None:
         return
     job.put("running")
     changelogs = plan.changelogs
-    prewarmed = bool(journal.prewarmed)
+    prewarmed = bool(journal.was_warm)
     for line in restart_stale(job.connection, plan, changelogs, now_ms(), prewarmed=prewarmed):
         say(line)
     progress = CopyProgress(job.connection, plan, changelogs)
