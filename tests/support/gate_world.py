@@ -49,6 +49,8 @@ class GateWorld:
     :param commits: what green commits as soon as it runs; a gate that is shut lets it commit nothing.
     :param stops: whether ``stop`` works.
     :param restores: whether green gets to its ends behind the gate.
+    :param ends_itself: whether green has ended when it has restored; its members are still counted.
+    :param refuses: what the gate refuses and marks in its group as soon as green runs.
     :param protocol: of the groups.
     :param dies_at: number of the call at which the process is killed, counting from 1; never if 0.
     """
@@ -60,6 +62,9 @@ class GateWorld:
     told: PartitionOffsets = field(default_factory=dict)
     stops: bool = True
     restores: bool = True
+    ends_itself: bool = False
+    refuses: str = ""
+    marks: dict[str, dict[int, str]] = field(default_factory=dict)
     running: bool = False
     members: bool = False
     protocol: str = "classic"
@@ -86,6 +91,7 @@ class GateWorld:
             delete_group=self._call("delete_group", self._delete_group),
             commit=self._call("commit", lambda *_: None),
             committed=self._call("", self._committed),
+            committed_metadata=self._call("", lambda group: self.marks if group == gate_group(GREEN) else {}),
             end_offsets=self._call("", lambda *_, **__: self.ends),
             begin_offsets=self._call("", lambda topics: {t: {0: 0, 1: 0} for t in topics}),
             describe_group=self._call("", self._described),
@@ -112,9 +118,11 @@ class GateWorld:
 
     def _start(self, _: Any) -> None:
         assert not self.members, "the start would wait for the session timeout of a member that is gone"
-        self.running = self.members = True
+        self.running, self.members = not self.ends_itself, True
         self.committed = {**self.committed, **self.commits}
         self.told = ENDS if self.restores else {}
+        if self.refuses:
+            self.marks = {"orders": {0: self.refuses}}
 
     def _stop(self, _: Any) -> None:
         self.running = self.running and not self.stops
@@ -125,7 +133,7 @@ class GateWorld:
 
     def _delete_group(self, group: str) -> None:
         if group == gate_group(GREEN):
-            self.told = {}
+            self.told, self.marks = {}, {}
         else:
             self.committed = {}
 
@@ -133,7 +141,7 @@ class GateWorld:
         return self.told if group == gate_group(GREEN) else self.committed
 
     def _described(self, group: str) -> GroupDescription:
-        state = "Stable" if self.running else "Empty"
+        state = "Stable" if self.members else "Empty"
         return GroupDescription(group, state, ("i",) if self.members else (), protocol=self.protocol)
 
     def _advance(self, phase: Phase, **changes: Any) -> Journal:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -65,13 +65,15 @@ def streams_member(
     directory: Path,
     settings: Mapping[str, str] | None = None,
     program: str = COUNTING,
+    jars: Sequence[Path] = (),
 ) -> Iterator[StreamsMember]:
     """An instance that reads ``topic`` and writes ``<topic>-counts``; killed at the end of the block.
 
     :param settings: of Kafka Streams, on top of its defaults.
     :param program: a class of ``jvm/tests``.
+    :param jars: added to its class path.
     """
-    member = launch(servers, application_id, topic, directory, settings or {}, program)
+    member = launch(servers, application_id, topic, directory, settings or {}, program, jars)
     try:
         yield member
     finally:
@@ -85,6 +87,7 @@ def launch(
     directory: Path,
     settings: Mapping[str, str],
     program: str = COUNTING,
+    jars: Sequence[Path] = (),
 ) -> StreamsMember:
     """Start an instance; whoever calls this ends it."""
     directory.mkdir(parents=True, exist_ok=True)
@@ -92,7 +95,7 @@ def launch(
     arguments = [servers, application_id, topic, f"{topic}-counts", str(directory), *options]
     with (directory / "log").open("ab") as log:
         process = subprocess.Popen(
-            [require_java(), "-cp", class_path(), program, *arguments],
+            [require_java(), "-cp", ":".join([class_path(), *map(str, jars)]), program, *arguments],
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,

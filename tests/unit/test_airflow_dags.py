@@ -116,6 +116,7 @@ def test_a_trigger_without_params_asks_before_the_application_is_stopped(expand:
         "approve_cutover": True,
         "acceptable_recovery_lag": None,
         "max_pause_seconds": None,
+        "local_state_deleted": False,
     }
 
 
@@ -129,6 +130,7 @@ def test_every_field_of_the_form_has_a_section_and_says_what_an_empty_one_means(
         "approve_cutover": "Approval",
         "acceptable_recovery_lag": "Thresholds",
         "max_pause_seconds": "Thresholds",
+        "local_state_deleted": "Safety",
     }
     for name, field in fields.items():
         assert field.schema["title"], name
@@ -139,6 +141,12 @@ def test_every_field_of_the_form_has_a_section_and_says_what_an_empty_one_means(
 
 def test_the_cutover_takes_the_threshold_of_the_form(expand: DAG) -> None:
     assert "params.max_pause_seconds" in expand.get_task("cutover").max_pause_seconds
+
+
+def test_prewarm_takes_the_word_of_the_form_that_local_state_is_gone(expand: DAG) -> None:
+    prewarm = expand.get_task("prewarm")
+    assert "params.local_state_deleted" in prewarm.local_state_deleted
+    assert "local_state_deleted" in prewarm.template_fields
 
 
 @pytest.mark.parametrize(

@@ -59,3 +59,13 @@ def test_the_next_generation_is_begun_also_after_an_attempt_at_another_one() -> 
 @pytest.mark.parametrize("phase", [Phase.COMPLETE, Phase.PROMOTED])
 def test_the_same_plan_goes_on_where_it_is(phase: Phase) -> None:
     assert begun(after(SECOND, phase=phase), SECOND).phase is phase
+
+
+def test_what_a_pre_warming_has_left_on_disk_outlives_the_rollback() -> None:
+    """Copies may be made anew before the next attempt's pre-warming, and that may not come."""
+    state = rolled_back(THIRD, SECOND)
+    assert state.journal is not None
+    for was_warm, kept in ((THIRD.green, THIRD.green), (SECOND.green, "")):
+        warm = state.journal.model_copy(update={"was_warm": was_warm, "prewarmed": {"restore": 1.0}})
+        journal = begun(state.model_copy(update={"journal": warm}), THIRD)
+        assert (journal.was_warm, journal.prewarmed) == (kept, {})

@@ -55,6 +55,14 @@ def test_what_it_committed_is_deleted_and_what_it_wrote_is_copied_anew(restarted
     assert world.journal.gate_ends == {}
 
 
+def test_what_the_gate_has_refused_is_read_before_its_group_is_gone(restarted: list[str]) -> None:
+    marks = {"orders": {0: "refused: a record for topic totals"}}
+    world = GateWorld(journal=left_behind(ENDS), committed={"orders": {0: 5}}, marks=marks)
+    assert close(world) == "committed offsets of orders and refused: a record for topic totals"
+    assert world.marks == {}
+    assert restarted == []
+
+
 def test_an_instance_that_survives_its_stop_keeps_the_gate_on_record() -> None:
     world = GateWorld(journal=left_behind(ENDS), running=True, members=True, stops=False)
     with pytest.raises(UnsafeState, match="a running instance after `stop`"):

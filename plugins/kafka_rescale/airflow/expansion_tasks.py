@@ -97,7 +97,11 @@ class ExpansionTasks:
 
     def prewarm(self) -> PrewarmOperator:
         """Restore green's stores ahead of the pause."""
-        return PrewarmOperator(task_id=PREWARM_TASK, application_file=self.file)
+        return PrewarmOperator(
+            task_id=PREWARM_TASK,
+            application_file=self.file,
+            local_state_deleted="{{ params.local_state_deleted }}",
+        )
 
     def gate_all(self) -> LagGateSensor:
         """Wait until all copies are near at the same time, beside a ``catch_up`` that is ready."""

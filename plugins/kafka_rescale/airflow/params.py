@@ -21,7 +21,9 @@ def expansion_params(application: Application) -> dict[str, Param]:
     and is asked before the application is stopped. A schedule is itself the decision to expand, and takes the
     defaults, so there it is off. In place nothing is copied while the application goes on, so there is no lag.
     """
-    lag = {} if application.mode is Mode.IN_PLACE else {"acceptable_recovery_lag": _acceptable_lag(application)}
+    in_place = application.mode is Mode.IN_PLACE
+    lag = {} if in_place else {"acceptable_recovery_lag": _acceptable_lag(application)}
+    prewarming = {} if in_place else {"local_state_deleted": _local_state_deleted()}
     otherwise = f"`partitions` of the application file ({application.partitions} when parsed)"
     return {
         "target": _target(f"{otherwise}. {_policies(application)}"),
@@ -36,6 +38,7 @@ def expansion_params(application: Application) -> dict[str, Param]:
         "approve_cutover": _approve_cutover(application.schedule is None),
         **lag,
         "max_pause_seconds": _max_pause(application),
+        **prewarming,
     }
 
 
@@ -66,6 +69,17 @@ def _acceptable_lag(application: Application) -> Param:
         section=THRESHOLDS,
         description_md="Offsets per partition within which the gates open. Empty: the application file's "
         f"({application.acceptable_recovery_lag} when parsed).",
+    )
+
+
+def _local_state_deleted() -> Param:
+    return Param(
+        False,
+        type="boolean",
+        title="Local state deleted",
+        section=SAFETY,
+        description_md="Only when `prewarm` has asked for it: what an earlier pre-warming left in `state.dir` of "
+        "every instance of the new generation is deleted. If it is not, deleted entries live on.",
     )
 
 

@@ -85,6 +85,8 @@ class Journal(Value):
     :param gate_ends: ends of green's topics when it was started behind the warm-up gate; empty when it is known to
         be stopped again.
     :param prewarmed: seconds per part of the pre-warming of this attempt; empty if there was none.
+    :param was_warm: green, if a pre-warming of this or an earlier attempt may have left local state of it; kept
+        over rollbacks, until a person says that it is deleted.
     :param compaction_lags: ``min.compaction.lag.ms`` overrides of green's changelogs as they were before every
         record had to be kept; an empty string stands for no override.
     :param max_compaction_lags: ``max.compaction.lag.ms`` overrides likewise: below the other it would be refused.
@@ -107,6 +109,7 @@ class Journal(Value):
     blue_ran: bool = True
     gate_ends: PartitionOffsets = Field(default_factory=dict)
     prewarmed: dict[str, float] = Field(default_factory=dict)
+    was_warm: str = ""
     compaction_lags: dict[str, str] = Field(default_factory=dict)
     max_compaction_lags: dict[str, str] = Field(default_factory=dict)
     callback_begun_ms: int = 0

@@ -8,7 +8,10 @@ from kafka_rescale.core.control_records import PartitionProgress
 from kafka_rescale.core.external_topics import InputPlan
 from kafka_rescale.core.journal import PartitionOffsets
 from kafka_rescale.core.lag import NO_POSITION, GateDecision, decide
+from kafka_rescale.core.offset_metadata import OffsetTexts
 from kafka_rescale.core.plan import Plan
+
+REFUSED = "refused: "
 
 
 def gate_group(green: str) -> str:
@@ -68,6 +71,17 @@ def restored_anew(plan: Plan, begins: PartitionOffsets, ends: PartitionOffsets) 
 def moved(before: PartitionOffsets, after: PartitionOffsets) -> tuple[str, ...]:
     """Return the topics whose ends are not what they were."""
     return tuple(topic for topic in before if after.get(topic) != before[topic])
+
+
+def refusals(texts: OffsetTexts) -> tuple[str, ...]:
+    """Return what the gate has refused, as the marks say that it leaves beside the inputs' counts.
+
+    A store is written before its changelog, so what was refused there may be in the local state nevertheless: with
+    at-least-once nothing deletes it.
+
+    :param texts: metadata of the gate's group.
+    """
+    return tuple(sorted({text for of in texts.values() for text in of.values() if text.startswith(REFUSED)}))
 
 
 def outlook(prewarmed: Mapping[str, float] | None) -> str:

@@ -81,8 +81,10 @@ def _begun(known: Journal | None, plan: Plan, owner: str, now_ms: int) -> Journa
     same_plan = known.plan.fingerprint == plan.fingerprint
     if known.phase is Phase.ROLLED_BACK:
         # Counted on even if the plan is another one, because its generation may have the same topics; and nothing
-        # that an earlier attempt captured is kept.
-        return Journal(plan=plan, attempt=known.attempt + 1, owner=owner, changed_at_ms=now_ms)
+        # that an earlier attempt captured is kept. Local state on disk is not undone by a rollback.
+        was_warm = known.was_warm if known.was_warm == plan.green else ""
+        attempt = known.attempt + 1
+        return Journal(plan=plan, attempt=attempt, owner=owner, changed_at_ms=now_ms, was_warm=was_warm)
     if same_plan:
         return known.model_copy(update={"owner": owner})
     if known.phase is Phase.COMPLETE:

@@ -7,7 +7,7 @@ import logging
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.journal import Journal
 from kafka_rescale.core.plan import Plan
-from kafka_rescale.core.prewarming import gate_group, moved
+from kafka_rescale.core.prewarming import gate_group, moved, refusals
 from kafka_rescale.kafka.copy_marks import Mark
 from kafka_rescale.kafka.copy_reset import restart
 from kafka_rescale.kafka.waiting import now_ms
@@ -26,17 +26,18 @@ def close_gate(rescale: Rescale, journal: Journal) -> str:
     """
     if not journal.gate_ends:
         return ""
-    cool_down(rescale, journal.plan)
-    trespass = _undone(rescale, journal)
+    refused = cool_down(rescale, journal.plan)
+    trespass = " and ".join([*_undone(rescale, journal), *refused])
     if trespass:
         log.error("behind the warm-up gate, %s left %s", journal.plan.green, trespass)
     rescale.advance(rescale.journal().phase, gate_ends={})
     return trespass
 
 
-def cool_down(rescale: Rescale, plan: Plan) -> None:
+def cool_down(rescale: Rescale, plan: Plan) -> tuple[str, ...]:
     """Stop green for good, and leave nothing of it in the groups.
 
+    :returns: what the gate has refused until the very end: a cache is flushed when its store is closed.
     :raises UnsafeState: an instance is alive after ``stop``.
     """
     instance = green(plan)
@@ -49,7 +50,9 @@ def cool_down(rescale: Rescale, plan: Plan) -> None:
             expected="every instance gone",
             remedy="Mend the `stop` command: it must return only when all instances have ended.",
         )
+    refused = refusals(rescale.admin.committed_metadata(gate_group(plan.green)))
     rescale.admin.delete_group(gate_group(plan.green))
+    return refused
 
 
 def assert_nothing_committed(rescale: Rescale, plan: Plan) -> None:
@@ -68,7 +71,7 @@ def assert_nothing_committed(rescale: Rescale, plan: Plan) -> None:
         )
 
 
-def _undone(rescale: Rescale, journal: Journal) -> str:
+def _undone(rescale: Rescale, journal: Journal) -> list[str]:
     admin, plan = rescale.admin, journal.plan
     committed = admin.committed(plan.green)
     written = moved(journal.gate_ends, admin.end_offsets(journal.gate_ends, read_committed=False))
@@ -79,4 +82,4 @@ def _undone(rescale: Rescale, journal: Journal) -> str:
         if move.target in written:
             restart(rescale.connection, plan, move, Mark(as_of_ms=now_ms(), attempt=journal.attempt))
     found = [f"committed offsets of {', '.join(sorted(committed))}"] if committed else []
-    return " and ".join([*found, f"records in {', '.join(written)}"] if written else found)
+    return [*found, f"records in {', '.join(written)}"] if written else found

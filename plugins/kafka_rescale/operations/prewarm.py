@@ -15,7 +15,7 @@ import logging
 import time
 
 from kafka_rescale.core.application import Application
-from kafka_rescale.core.errors import Outage, UnsafeState
+from kafka_rescale.core.errors import Outage, Refused, UnsafeState
 from kafka_rescale.core.journal import Journal, PartitionOffsets, Phase
 from kafka_rescale.core.plan import Plan
 from kafka_rescale.core.prewarming import gate_group, restoration, restored_anew, shown_inputs
@@ -38,11 +38,15 @@ NO_STORES = "it has no store of its own to restore"
 STREAMS_PROTOCOL = "its group uses the streams protocol, and behind the warm-up gate it has to be classic"
 
 
-def prewarm(application: Application, connection: KafkaConnection, *, owner: str) -> dict[str, float] | None:
+def prewarm(
+    application: Application, connection: KafkaConnection, *, owner: str, local_state_deleted: bool = False
+) -> dict[str, float] | None:
     """Let green restore its stores ahead of the cutover; may be killed at any instruction and called again.
 
     :param owner: the run that holds the lease.
+    :param local_state_deleted: a person's word that nothing is left of an earlier pre-warming.
     :returns: seconds per part; None, and the log says why, if it can't be pre-warmed.
+    :raises Refused: it can't be pre-warmed, and an earlier pre-warming has left local state.
     :raises Outage: green could not be started, or did not restore in time.
     :raises UnsafeState: green committed or wrote something; it has been undone, and blue was never touched.
     """
@@ -55,6 +59,7 @@ def prewarm(application: Application, connection: KafkaConnection, *, owner: str
     protocol = rescale.admin.describe_group(journal.plan.blue).protocol
     if start is None or protocol == "streams":
         reason = NOT_DECLARED if start is None else STREAMS_PROTOCOL
+        _assert_cold(rescale, journal, deleted=local_state_deleted)
         log.warning("not pre-warmed, so that green restores its stores within the pause: %s", reason)
         return None
     if journal.phase is not Phase.WARMING:
@@ -75,6 +80,24 @@ def prewarm(application: Application, connection: KafkaConnection, *, owner: str
     return dict(timings)
 
 
+def _assert_cold(rescale: Rescale, journal: Journal, *, deleted: bool) -> None:
+    """Refuse local state that nobody deletes: its copies may have been made anew, without deletions since.
+
+    Green would restore on top of it and keep those entries, and ``verify`` reads changelogs only.
+    """
+    if not journal.was_warm or journal.phase is not Phase.WARMING:
+        return
+    if not deleted:
+        raise Refused(
+            f"local state of {journal.was_warm}",
+            found="what an earlier pre-warming has restored, while this run does not pre-warm",
+            expected="none, or a pre-warming, at whose start the gate deletes it",
+            remedy=f"Delete the directory `{journal.was_warm}` below `state.dir` of every instance, and trigger "
+            "the expansion again with `local_state_deleted` on; its copies stay. Or declare `start_gated` again.",
+        )
+    rescale.advance(journal.phase, was_warm="", prewarmed={})
+
+
 def _close(rescale: Rescale, journal: Journal) -> None:
     """Close the gate.
 
@@ -86,9 +109,12 @@ def _close(rescale: Rescale, journal: Journal) -> None:
             f"pre-warming of {journal.plan.green}",
             found=trespass,
             expected="neither offsets nor records of it: behind the gate it only restores its stores",
-            remedy="Its offsets are deleted, the copies that it wrote to are empty; blue was not touched. Let "
-            "`start_gated` set default.client.supplier to the warm-up gate, delete green's local state, and "
-            "look for what it may have written to output topics.",
+            remedy="Its offsets are deleted, the copies that it wrote to are empty; blue was not touched. If the "
+            "gate has refused something, the application writes by itself, as a wall-clock punctuator does, and "
+            "can't be pre-warmed: remove `start_gated`, delete its local state, and trigger the expansion again "
+            "with `local_state_deleted` on. Otherwise let `start_gated` "
+            "set default.client.supplier to the warm-up gate, and look for what it may have written to "
+            "output topics.",
         )
 
 
@@ -102,7 +128,7 @@ def _opened(rescale: Rescale, journal: Journal) -> Journal:
     # Compaction must not remove a deletion that green restores at its start: the entry would live on in its store.
     hold_compaction(rescale, journal)
     ends = admin.end_offsets(targets, read_committed=False)
-    journal = rescale.advance(Phase.WARMING, gate_ends=ends, prewarmed={})
+    journal = rescale.advance(Phase.WARMING, gate_ends=ends, prewarmed={}, was_warm=plan.green)
     admin.commit(gate_group(plan.green), shown_inputs(plan.inputs))
     return journal
 
@@ -118,9 +144,11 @@ def _await_restored(rescale: Rescale, journal: Journal) -> None:
     def restored() -> bool:
         nonlocal told
         decision = restoration(begins, ends, admin.committed(gate_group(plan.green)))
-        if decision.is_open and admin.describe_group(plan.green).state == "Stable":
-            return True
+        stable = decision.is_open and admin.describe_group(plan.green).state == "Stable"
+        # Of one that has ended, the members stay in the group until their session times out.
         _assert_alive(rescale, plan)
+        if stable:
+            return True
         if time.monotonic() - told > TELL_SECONDS:
             told = time.monotonic()
             log.info("restoring: %s", ", ".join(map(str, decision.holding[:5])) or "the group is not stable yet")
@@ -147,5 +175,6 @@ def _assert_alive(rescale: Rescale, plan: Plan) -> None:
             found="an application that has ended by itself",
             expected="one that restores its stores behind the warm-up gate",
             remedy="Look at its log. If it writes by itself, as a wall-clock punctuator does, it can't be "
-            "pre-warmed: remove `start_gated`, and delete its local state.",
+            "pre-warmed: remove `start_gated`, delete its local state, and trigger the expansion again with "
+            "`local_state_deleted` on.",
         )

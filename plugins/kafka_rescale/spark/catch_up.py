@@ -31,7 +31,7 @@ def catch_up(job: Job) -> None:
     job.put("running")
     changelogs = plan.changelogs
     stale = restart_stale(
-        job.connection, plan, changelogs, now_ms(), attempt=journal.attempt, prewarmed=bool(journal.prewarmed)
+        job.connection, plan, changelogs, now_ms(), attempt=journal.attempt, prewarmed=bool(journal.was_warm)
     )
     for line in stale:
         say(line)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -43,20 +44,37 @@ class Seen:
 
 
 class Kept(Generic[T]):
-    """A value that is made anew when it is older than so many seconds; who comes meanwhile waits for it."""
+    """A value that is made anew when it is older than so many seconds; who comes meanwhile gets the last one.
 
-    def __init__(self, make: Callable[[], T], seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+    Airflow's server has some 40 threads for all of its pages: one per application may wait for brokers that hang.
+
+    :param first: stands for the value while the very first one is made; without it, who comes then waits.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[], T],
+        seconds: float,
+        *,
+        first: T | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._make, self._seconds, self._clock = make, seconds, clock
         self._lock = Lock()
-        self._value: tuple[float, T] | None = None
+        self._value: tuple[float, T] | None = None if first is None else (-math.inf, first)
 
     def get(self) -> T:
         """Return the value."""
-        with self._lock:
+        last = self._value
+        if not self._lock.acquire(blocking=last is None) and last is not None:
+            return last[1]
+        try:
             if self._value is None or self._clock() - self._value[0] > self._seconds:
                 made = self._make()
                 self._value = (self._clock(), made)
             return self._value[1]
+        finally:
+            self._lock.release()
 
 
 class KafkaSource:
@@ -96,7 +114,9 @@ class KafkaSource:
 
     def _look(self, application_id: str) -> Seen:
         with self._lock:
-            known = self._seen.setdefault(application_id, Kept(lambda: self._read(application_id), FRESH_SECONDS))
+            first = Seen(now_ms(), error="It is being read for the first time.")
+            kept = Kept(lambda: self._read(application_id), FRESH_SECONDS, first=first)
+            known = self._seen.setdefault(application_id, kept)
         return known.get()
 
     def _read(self, application_id: str) -> Seen:

@@ -57,7 +57,8 @@ import org.slf4j.LoggerFactory;
  *
  * <p>It keeps the group {@code <application.id>-gate}. There it finds, as the "offset" of partition 0 of an input, how
  * many partitions that input is going to have; the assignor is shown these, because the internal topics have the
- * counts that follow from them already. And there it commits the restore consumer's position in every changelog.
+ * counts that follow from them already. And there it commits the restore consumer's position in every changelog; and,
+ * beside the inputs' counts, what it has refused: a local store may hold it, since it is written before its changelog.
  */
 public class WarmUpGate implements KafkaClientSupplier, Configurable {
     /** Appended to the {@code application.id}; a prefixed ACL on the application covers the group. */
@@ -66,12 +67,16 @@ public class WarmUpGate implements KafkaClientSupplier, Configurable {
     private static final Logger LOG = LoggerFactory.getLogger(WarmUpGate.class);
     private static final long REPORT_MS = 300;
     private static final long ADMIN_SECONDS = 30;
+    /** Brokers take 4096 bytes of metadata, and offsets of many partitions are long. */
+    private static final int LONGEST_MARK = 1000;
     private static final String PROCESS_FILE = "kafka-streams-process-metadata";
 
     private final Map<TopicPartition, Long> positions = new ConcurrentHashMap<>();
     private Admin admin;
     private Map<String, Object> adminConfig = Map.of();
     private Map<String, Integer> partitions = Map.of();
+    private String group;
+    private boolean marked;
 
     /** Deletes the application's local state: what an earlier attempt left may belong to topics that are gone. */
     @Override
@@ -129,33 +134,39 @@ public class WarmUpGate implements KafkaClientSupplier, Configurable {
         return gated;
     }
 
-    private synchronized void open(final String group) {
+    private synchronized void open(final String gateGroup) {
         if (admin != null) {
             return;
         }
+        group = gateGroup;
         final Map<String, Object> config = new HashMap<>(adminConfig);
         config.put(AdminClientConfig.CLIENT_ID_CONFIG, group);
         admin = Admin.create(config);
+        final String own = group.substring(0, group.length() - GROUP_SUFFIX.length()) + "-";
         final Map<String, Integer> found = new HashMap<>();
         answer(admin.listConsumerGroupOffsets(group).partitionsToOffsetAndMetadata()).forEach((partition, count) -> {
-            if (count != null && partition.partition() == 0) {
+            // Positions that a faster instance has committed are no counts.
+            final boolean changelog = partition.topic().startsWith(own) && partition.topic().endsWith("-changelog");
+            if (count != null && partition.partition() == 0 && !changelog) {
                 found.put(partition.topic(), Math.toIntExact(count.offset()));
             }
         });
         partitions = found;
         LOG.warn("The warm-up gate is shut: stores are restored, nothing is processed. Inputs seen as {}", partitions);
         final ScheduledExecutorService reporter = Executors.newSingleThreadScheduledExecutor(task -> {
-            final Thread thread = new Thread(task, group);
+            final Thread thread = new Thread(task, gateGroup);
             thread.setDaemon(true);
             return thread;
         });
         final Map<TopicPartition, Long> told = new HashMap<>();
-        reporter.scheduleWithFixedDelay(() -> report(group, told), REPORT_MS, REPORT_MS, TimeUnit.MILLISECONDS);
+        reporter.scheduleWithFixedDelay(() -> report(gateGroup, told), REPORT_MS, REPORT_MS, TimeUnit.MILLISECONDS);
     }
 
     private void report(final String group, final Map<TopicPartition, Long> told) {
         final Map<TopicPartition, Long> moved = new HashMap<>(positions);
         moved.entrySet().removeIf(each -> each.getValue().equals(told.get(each.getKey())));
+        // An input that serves as the changelog of a table: nobody waits for it, and its count stands there.
+        moved.keySet().removeIf(each -> partitions.containsKey(each.topic()));
         final Map<TopicPartition, OffsetAndMetadata> offsets = new HashMap<>();
         moved.forEach((partition, position) -> offsets.put(partition, new OffsetAndMetadata(position)));
         try {
@@ -199,13 +210,33 @@ public class WarmUpGate implements KafkaClientSupplier, Configurable {
         }
     }
 
-    private static IllegalStateException refused(final String what) {
+    /** Returns what is to be thrown, once it is known to whoever started the application: it may live on, or be gone. */
+    private IllegalStateException refused(final String what) {
+        mark("refused: " + what);
         return new IllegalStateException("behind the warm-up gate nothing may be written or committed, but found "
             + what + ". Does the application write by itself, as a wall-clock punctuator does?");
     }
 
+    /** Beside the counts of the inputs, which stay: where positions are, other instances write. */
+    private synchronized void mark(final String text) {
+        if (marked || partitions.isEmpty()) {
+            return;
+        }
+        final String kept = text.substring(0, Math.min(text.length(), LONGEST_MARK));
+        final Map<TopicPartition, OffsetAndMetadata> counts = new HashMap<>();
+        partitions.forEach((input, count) ->
+            counts.put(new TopicPartition(input, 0), new OffsetAndMetadata(count, kept)));
+        try {
+            answer(admin.alterConsumerGroupOffsets(group, counts).all());
+            marked = true;
+        } catch (final RuntimeException error) {
+            LOG.error("Delete the local state: it may hold what was {}, and group {} could not be told", text, group,
+                error);
+        }
+    }
+
     /** The main consumer, whose partitions stay paused: nothing is fetched, so no position moves. */
-    private static final class ClosedConsumer extends KafkaConsumer<byte[], byte[]> {
+    private final class ClosedConsumer extends KafkaConsumer<byte[], byte[]> {
         ClosedConsumer(final Map<String, Object> config) {
             super(config, new ByteArrayDeserializer(), new ByteArrayDeserializer());
         }
@@ -246,7 +277,7 @@ public class WarmUpGate implements KafkaClientSupplier, Configurable {
     }
 
     /** Writes nothing, neither state nor output. */
-    private static final class SilentProducer extends KafkaProducer<byte[], byte[]> {
+    private final class SilentProducer extends KafkaProducer<byte[], byte[]> {
         SilentProducer(final Map<String, Object> config) {
             super(config, new ByteArraySerializer(), new ByteArraySerializer());
         }

@@ -138,15 +138,26 @@ class ExpandStageOperator(RescaleOperator):
 
 
 class PrewarmOperator(RescaleOperator):
-    """Let the new generation restore its stores behind the warm-up gate; skipped where that can't be."""
+    """
+    Let the new generation restore its stores behind the warm-up gate; skipped where that can't be.
 
+    :param local_state_deleted: a person's word that an earlier pre-warming has left nothing; a boolean or its text
+        (templated)
+    """
+
+    template_fields: Sequence[str] = (*RescaleOperator.template_fields, "local_state_deleted")
     ui_color = "#fbe3c9"
+
+    def __init__(self, *, local_state_deleted: str | bool, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.local_state_deleted = local_state_deleted
 
     def execute(self, context: Context) -> Any:
         """Return the seconds that it took."""
         from kafka_rescale.operations.prewarm import prewarm
 
-        timings = self.run_owned(prewarm, context)
+        deleted = str(self.local_state_deleted).lower() == "true"
+        timings = self.run_owned(prewarm, context, local_state_deleted=deleted)
         if timings is None:
             raise AirflowSkipException("not pre-warmed; the lines above say why")
         return timings

@@ -1,0 +1,89 @@
+"""A write that the gate refuses may be in a local store by then: the gate leaves a mark of it in its group."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from kafka_rescale.core.prewarming import gate_group, refusals
+from kafka_rescale.embedded.jars import ensure_gate_jar
+from kafka_rescale.embedded.processes import wait_until
+from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.connection import KafkaConnection
+
+from tests.support.streams_member import streams_member
+
+pytestmark = pytest.mark.integration
+
+GATED = {
+    "default.client.supplier": "org.kafkarescale.WarmUpGate",
+    "group.protocol": "classic",
+    "processing.guarantee": "at_least_once",
+}
+COUNT = 3
+"""What the input's count is going to be, kept as an offset: the mark leaves it as it is for who starts later."""
+
+
+@pytest.mark.parametrize(
+    ("settings", "state"),
+    [({}, "ERROR"), ({"puts.swallow": "true"}, "REFUSED"), ({"puts.cache": "true"}, "PUT")],
+    ids=["it ends the application", "the application swallows it", "only the flush at the stop is refused"],
+)
+def test_what_the_gate_has_refused_is_told_by_its_group(
+    client: dict[str, str], unique: str, tmp_path: Path, settings: dict[str, str], state: str
+) -> None:
+    admin = ClusterAdmin(KafkaConnection(client))
+    admin.ensure_topic(unique, 1, 1, {})
+    admin.commit(gate_group(unique), {unique: {0: COUNT}})
+    assert refusals(admin.committed_metadata(gate_group(unique))) == ()
+
+    with streams_member(
+        client["bootstrap.servers"],
+        unique,
+        unique,
+        tmp_path,
+        {**GATED, **settings},
+        program="PunctuatingMember",
+        jars=[ensure_gate_jar()],
+    ) as member:
+        member.await_state(state)
+        member.close()
+
+    [refused] = refusals(admin.committed_metadata(gate_group(unique)))
+    assert refused.startswith("refused: ")
+    assert admin.committed(gate_group(unique))[unique] == {0: COUNT}
+    if "puts.cache" not in settings:
+        assert refused == f"refused: a record for topic {unique}-ticks-changelog"
+
+
+@pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
+def test_an_application_that_only_restores_is_told_of_nothing(
+    client: dict[str, str], unique: str, tmp_path: Path, guarantee: str
+) -> None:
+    admin = ClusterAdmin(KafkaConnection(client))
+    changelog = f"{unique}-counts-changelog"
+    admin.ensure_topic(unique, 1, 1, {})
+    admin.ensure_topic(changelog, COUNT, 1, {"cleanup.policy": "compact"})
+    producer = Producer(client)
+    producer.produce(unique, b"v", b"k", 0)
+    for partition in range(COUNT):
+        producer.produce(changelog, (7).to_bytes(8, "big"), b"k", partition)
+    assert producer.flush(20) == 0
+    admin.commit(gate_group(unique), {unique: {0: COUNT}})
+
+    settings = {**GATED, "processing.guarantee": guarantee, "commit.interval.ms": "100"}
+    with streams_member(
+        client["bootstrap.servers"], unique, unique, tmp_path, settings, jars=[ensure_gate_jar()]
+    ) as member:
+        member.await_state("RUNNING")
+        told = {changelog: dict.fromkeys(range(COUNT), 1)}
+        wait_until(
+            lambda: admin.committed(gate_group(unique)) == {unique: {0: COUNT}, **told},
+            timeout=60,
+            what="the positions to be told",
+        )
+        member.close()
+
+    assert refusals(admin.committed_metadata(gate_group(unique))) == ()
+    assert admin.committed(unique) == {}

@@ -1,0 +1,87 @@
+"""However many people look while a broker hangs, one thread of Airflow's server waits for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from threading import Event
+from typing import Any
+
+import pytest
+from kafka_rescale.core.application import Application
+from kafka_rescale.core.errors import Outage
+from kafka_rescale.web import kafka_source
+from kafka_rescale.web.kafka_source import KafkaSource, Kept
+
+from tests.support.small_application import application
+
+SOON = 10.0
+
+
+@dataclass
+class Broker:
+    """What is read counts up, and hangs where it is told to."""
+
+    hangs_at: int
+    asked: Event = field(default_factory=Event)
+    answers: Event = field(default_factory=Event)
+    reads: int = 0
+
+    def read(self) -> int:
+        self.reads += 1
+        if self.reads == self.hangs_at:
+            self.asked.set()
+            assert self.answers.wait(SOON)
+        return self.reads
+
+
+@pytest.fixture
+def pool() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor() as threads:
+        yield threads
+
+
+def test_while_somebody_reads_the_others_get_what_was_read_last(pool: ThreadPoolExecutor) -> None:
+    broker, now = Broker(hangs_at=2), [0.0]
+    kept = Kept(broker.read, 2.0, clock=lambda: now[0])
+    assert (kept.get(), kept.get()) == (1, 1)
+    now[0] = 3.0
+    first = pool.submit(kept.get)
+    assert broker.asked.wait(SOON)
+    assert pool.submit(kept.get).result(SOON) == 1
+    broker.answers.set()
+    assert first.result(SOON) == 2
+    assert (kept.get(), broker.reads) == (2, 2)
+
+
+def test_a_failed_look_lets_the_next_one_try() -> None:
+    def fails() -> int:
+        raise Outage("the brokers", found="no answer", expected="one", remedy="Wait.")
+
+    kept = Kept(fails, 2.0)
+    for _ in range(2):
+        with pytest.raises(Outage):
+            kept.get()
+
+
+def test_at_the_very_first_look_the_others_are_told_that_it_is_being_read(
+    pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop, broker = application("shop"), Broker(hangs_at=1)
+    monkeypatch.setattr(kafka_source, "_files", lambda: {"shop": shop})
+
+    def refused(_: Application) -> Any:
+        broker.read()
+        raise Outage("the brokers", found="no answer", expected="one", remedy="Wait.")
+
+    monkeypatch.setattr(kafka_source, "topology_of", refused)
+    source = KafkaSource(lambda _: pytest.fail("nothing is connected to"))
+    first = pool.submit(source.page, "shop")
+    assert broker.asked.wait(SOON)
+    assert "being read" in pool.submit(source.summary, "shop").result(SOON).health.reason
+    with pytest.raises(LookupError, match="being read"):
+        pool.submit(source.page, "shop").result(SOON)
+    broker.answers.set()
+    with pytest.raises(LookupError, match="the brokers"):
+        first.result(SOON)
