@@ -86,7 +86,7 @@ def test_a_missing_spark_connection_is_refused_before_anything_is_touched(world:
 
 
 def test_a_file_that_can_not_be_used_for_a_while_ends_no_run(world: World) -> None:
-    """Airflow looks at it again every half minute, whoever is editing it."""
+    """Airflow looks at it again and again, whoever is editing it."""
     dag = f"expand_{PLAIN}"
     run = world.airflow.trigger(dag, {"target": 8, **REAL_RUN})
     world.airflow.wait_for_task(dag, run, "approve_plan", states={"awaiting_input"}, timeout=LIMIT)
@@ -94,9 +94,11 @@ def test_a_file_that_can_not_be_used_for_a_while_ends_no_run(world: World) -> No
     file = world.applications / f"{PLAIN}.yaml"
     usable = file.read_text()
     file.write_text(usable + "\nunknown: 1\n")
+    world.airflow.parse_again(f"expand_{GATED}")
     world.airflow.await_dag(f"invalid_{dag}")
     world.airflow.wait(lambda: dag not in world.airflow.dag_ids(), f"{dag} to be gone", LIMIT)
     file.write_text(usable)
+    world.airflow.parse_again(f"expand_{GATED}")
     world.airflow.await_dag(dag)
     assert world.airflow.task_states(dag, run) == before
     world.airflow.reject(dag, run, "approve_plan")

@@ -37,7 +37,12 @@ class AirflowClient(AirflowApi):
 
     def dag_ids(self) -> set[str]:
         """Return the ids of all DAGs."""
-        return {dag["dag_id"] for dag in self.request("GET", "/dags?limit=500")["dags"]}
+        return {dag["dag_id"] for dag in self._dags()}
+
+    def parse_again(self, dag_id: str) -> None:
+        """Have the file of a DAG, and so all DAGs of that file, parsed before its time has come."""
+        token = next(dag["file_token"] for dag in self._dags() if dag["dag_id"] == dag_id)
+        self.request("PUT", f"/parseDagFile/{_quoted(token)}")
 
     def import_errors(self) -> dict[str, str]:
         """Return the stack trace per DAG file that could not be imported."""
@@ -183,6 +188,9 @@ class AirflowClient(AirflowApi):
             return state in FINISHED_TASK
 
         self.wait(ended, f"{task_id} of {run_id} to end after {option}", 240)
+
+    def _dags(self) -> list[dict[str, Any]]:
+        return list(self.request("GET", "/dags?limit=500")["dags"])
 
     def _health(self) -> dict[str, Any]:
         health: dict[str, Any] = self.send("GET", "/api/v2/monitor/health")
