@@ -182,7 +182,7 @@ FOREIGN_KEYS = {
 }
 
 
-@pytest.mark.parametrize("topic", FOREIGN_KEYS)
+@pytest.mark.parametrize("topic", sorted(FOREIGN_KEYS))
 def test_every_kind_of_internal_topic_needs_an_explanation(topic: str) -> None:
     assert [topic in text for text in found(situation(visible=frozenset({topic})))] == [True]
 
