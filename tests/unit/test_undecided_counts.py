@@ -53,9 +53,10 @@ def given(topology: Topology, policies: dict[str, str], counts: dict[str, int], 
 REFUSED = (
     "topic 'shop-by-id-repartition' after the expansion to 8: found 4 or 8 partitions, as sub-topology 1 may join "
     "or merge by-id-repartition, shop; expected one count that Kafka Streams derives in any case, as it refuses "
-    "to start with another. Let all inputs that lead to this sub-topology grow (`policy: paused` or `unkeyed`), "
-    "or none (`fixed`), or set its count in the program (withNumberOfPartitions) from {partitions} and declare "
-    "`{name: by-id, count: start_command}` in `repartitions:`."
+    "to start with another. If they are joined, and not by KStream#merge, declare `{name: by-id, count: joined}`. "
+    "Else let all inputs that lead to this sub-topology grow (`policy: paused` or `unkeyed`), or none (`fixed`), "
+    "or set its count in the program (withNumberOfPartitions) from {partitions} and declare `{name: by-id, count: "
+    "start_command}` in `repartitions:`."
 )
 
 
@@ -73,6 +74,9 @@ def test_what_the_finding_says_helps() -> None:
     set_by_program = [{"name": "by-id", "count": "start_command"}]
     fixed = {"web": "fixed", "shop": "paused"}
     assert found(given(merged("totals"), fixed, {}, repartitions=set_by_program)) == []
+    joined = given(merged("totals"), fixed, {}, repartitions=[{"name": "by-id", "count": "joined"}])
+    assert found(joined) == []
+    assert {m.target_partitions for m in joined.plan.moves} == {8}
 
 
 def test_a_count_that_only_a_join_can_have_given_proves_the_join() -> None:

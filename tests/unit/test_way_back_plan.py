@@ -33,12 +33,14 @@ from tests.support.small_application import records
 GROWN = with_counts(**{name.removeprefix(f"{NAME}-").replace("-", "_"): 8 for name in TOPICS})
 UNKEYED, PAUSED = INPUTS
 FIXED = {**UNKEYED, "policy": "fixed"}
+JOINED = [{"name": "by-customer", "count": "joined"}]
 REPARTITIONED = {**PAUSED, "policy": "repartitioned", "isolation_level": "read_committed"}
 
 
 def grown(*inputs: dict[str, Any], **changes: Any) -> Situation:
     """The application when everything has eight partitions, and is asked to go back to four."""
     made = sampled(records(NAME, partitions=8))
+    changes = {"repartitions": JOINED, **changes}
     return situation(4, inputs=inputs, topics=GROWN, samples=samples(**made), **changes)
 
 
@@ -100,7 +102,9 @@ def asked_back(phase: Phase) -> Situation:
     """The way back, asked for in a phase of the way there."""
     topics = {of_green(name): replace(topic, name=of_green(name)) for name, topic in GROWN.items()}
     made = sampled({of_green(name): of for name, of in records(NAME, partitions=8).items()})
-    given = situation(4, inputs=(FIXED, REPARTITIONED), topics=GROWN | topics, control=expanded(phase))
+    given = situation(
+        4, inputs=(FIXED, REPARTITIONED), repartitions=JOINED, topics=GROWN | topics, control=expanded(phase)
+    )
     group = replace(given.cluster.group, group_id=FORTH.green)
     seen = tuple(each for of in made.values() for each in of)
     return replace(given, samples=seen, cluster=replace(given.cluster, group=group))

@@ -107,11 +107,13 @@ class Repartition(Strict):
     """How the count of a repartition topic comes about.
 
     ``derived``: by Kafka Streams from the sources. ``start_command``: the program takes it from
-    ``{partitions}`` in its start command and sets it by ``withNumberOfPartitions``.
+    ``{partitions}`` in its start command and sets it by ``withNumberOfPartitions``. ``joined``: derived, and the
+    program joins it with what is read beside it, so that it takes that count; ``describe()`` does not tell this
+    from a merge, whose topics keep their own.
     """
 
     name: Name
-    count: Literal["derived", "start_command"] = "derived"
+    count: Literal["derived", "start_command", "joined"] = "derived"
     partitioner: str = "murmur2"
 
     @field_validator("partitioner")

@@ -35,11 +35,11 @@ def undecided_counts(situation: Situation) -> Iterator[Finding]:
 
 
 def _known_to_be_joined(situation: Situation) -> set[str]:
-    """Return the repartition topics that have a count today which only a join can have given them."""
+    """Return the repartition topics that are said to be joined, or whose count only a join can have given."""
     merged = counts_if_merged(situation.topology, situation.external_counts, situation.enforced_now)
-    return {
-        t for t in situation.topology.repartitions if all(situation.counts[t] != c[t] for c in merged if t in c)
-    }
+    said = {f"{r.name}{REPARTITION_SUFFIX}" for r in situation.application.repartitions if r.count == "joined"}
+    by_count = (t for t in situation.topology.repartitions if all(situation.counts[t] != c.get(t) for c in merged))
+    return said.union(by_count)
 
 
 def _reason(situation: Situation, topic: str) -> tuple[str, str]:
@@ -57,6 +57,7 @@ def _reason(situation: Situation, topic: str) -> tuple[str, str]:
     reader = next(s for s in subtopologies if topic in s.sources)
     return (
         f"as sub-topology {reader.id} may join or merge {', '.join(sorted(reader.sources))}",
-        f"Let all inputs that lead to this sub-topology grow (`policy: paused` or `unkeyed`), or none (`fixed`), "
-        f"{by_program}",
+        "If they are joined, and not by KStream#merge, declare "
+        f"`{{name: {topic.removesuffix(REPARTITION_SUFFIX)}, count: joined}}`. Else let all inputs that lead "
+        f"to this sub-topology grow (`policy: paused` or `unkeyed`), or none (`fixed`), {by_program}",
     )
