@@ -138,13 +138,26 @@ def test_the_owner_is_the_run_and_not_its_date() -> None:
 def test_pre_warming_is_skipped_where_it_cannot_be(
     monkeypatch: pytest.MonkeyPatch, found: dict[str, float] | None
 ) -> None:
-    monkeypatch.setattr(admin.PrewarmOperator, "run_owned", lambda *_: found)
-    task = admin.PrewarmOperator(task_id="prewarm", application_file="application.yaml")
+    monkeypatch.setattr(admin.PrewarmOperator, "run_owned", lambda *_, **__: found)
+    task = admin.PrewarmOperator(task_id="prewarm", application_file="application.yaml", local_state_deleted=False)
     if found is None:
         with pytest.raises(AirflowSkipException, match="not pre-warmed"):
             task.execute({})  # type: ignore[typeddict-item]
     else:
         assert task.execute({}) == found  # type: ignore[typeddict-item]
+
+
+@pytest.mark.parametrize(("text", "deleted"), [("True", True), ("False", False)])
+def test_the_word_that_local_state_is_gone_is_text_by_then(
+    monkeypatch: pytest.MonkeyPatch, text: str, *, deleted: bool
+) -> None:
+    asked: list[bool] = []
+    monkeypatch.setattr(
+        admin.PrewarmOperator, "run_owned", lambda *_, local_state_deleted: asked.append(local_state_deleted) or {}
+    )
+    task = admin.PrewarmOperator(task_id="prewarm", application_file="application.yaml", local_state_deleted=text)
+    assert task.execute({}) == {}  # type: ignore[typeddict-item]
+    assert asked == [deleted]
 
 
 def operators_in(module: ModuleType) -> list[type[RescaleOperator]]:
