@@ -21,7 +21,8 @@ def test_an_unfinished_pre_warming_counts_too(monkeypatch: pytest.MonkeyPatch, w
     """A person may have marked it as successful: then nothing but `was_warm` is in the journal."""
     journal = Journal(plan=PLAN, was_warm=was_warm)
 
-    def restart_stale(*_: Any, prewarmed: bool) -> list[str]:
+    def restart_stale(*_: Any, attempt: int, prewarmed: bool) -> list[str]:
+        assert attempt == journal.attempt
         raise Restarted(prewarmed)
 
     monkeypatch.setattr(module, "restart_stale", restart_stale)
