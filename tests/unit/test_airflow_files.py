@@ -117,3 +117,39 @@ def test_a_file_that_cannot_be_used_shows_its_error_and_leaves_the_others_alone(
     assert "expand_orders-app" in dags
     assert dags["invalid_expand_broken"].task_ids == ["invalid"]
     assert "broken.yaml" in (dags["invalid_expand_broken"].doc_md or "")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("broken", "application_id: other\nsnapshots: {start_date: 2024-02-30}\n", "which is none"),
+        ("a copy of it (2)", "application_id: [", "malformed YAML"),
+    ],
+    ids=["a value that Python can't make", "a name that no DAG may have"],
+)
+def test_no_file_takes_the_others_away(applications: Path, name: str, text: str, said: str) -> None:
+    (applications / f"{name}.yaml").write_text(text)
+    found = parsed()
+    assert found.import_errors == {}
+    assert "expand_orders-app" in found.dags
+    (dag,) = (dag for dag_id, dag in found.dags.items() if dag_id.startswith("invalid_expand_"))
+    assert said in (dag.doc_md or "")
+
+
+def test_a_dag_that_airflow_would_refuse_takes_no_other_away(
+    applications: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kafka_rescale.core.schedules._is_cron", lambda _: True)
+    write_application(applications, application_id="other", schedule="every day")
+    found = parsed()
+    assert found.import_errors == {}
+    assert {"expand_orders-app", "invalid_expand_other"} <= found.dags.keys()
+
+
+def test_two_files_of_one_application_are_both_refused(applications: Path) -> None:
+    (file,) = applications.glob("orders-app.yaml")
+    (applications / "orders-draft.yaml").write_text(file.read_text())
+    dags = parsed().dags
+    assert "expand_orders-app" not in dags
+    for name in ("orders-app", "orders-draft"):
+        assert "expected one file per application" in (dags[f"invalid_expand_{name}"].doc_md or "")

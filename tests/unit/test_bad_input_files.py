@@ -77,6 +77,26 @@ TEXTS = {
         "bad.yaml:2: partitions: found the field `partitions` a second time, in line 3; expected each field "
         "once. Delete one of the two.",
     ),
+    "a day that no calendar has": (
+        "application_id: shop\nsnapshots:\n  start_date: 2024-02-30\n",
+        "bad.yaml:3: found '2024-02-30', which is none (day is out of range for month); expected a value of the "
+        "YAML type timestamp. Correct it; a text that looks like a date or a number is put between quotes.",
+    ),
+    "a number without digits": (
+        "application_id: shop\npartitions: 0x_\n",
+        "bad.yaml:2: found '0x_', which is none (invalid literal for int() with base 16: ''); expected a value of "
+        "the YAML type int. Correct it; a text that looks like a date or a number is put between quotes.",
+    ),
+    "octal": (
+        "application_id: shop\npartitions: 012\n",
+        "bad.yaml:2: partitions: found 012, which YAML reads as 10; expected a decimal number without a leading "
+        "0. Write the number that is meant.",
+    ),
+    "sixties": (
+        "application_id: shop\npartitions: 1:30\n",
+        "bad.yaml:2: partitions: found 1:30, which YAML reads as 90; expected a decimal number without a leading "
+        "0. Write the number that is meant.",
+    ),
     "executable YAML": (
         "!!python/object/apply:os.system ['true']\n",
         "bad.yaml:1: found malformed YAML (could not determine a constructor for the tag "
@@ -157,6 +177,13 @@ FIELDS: dict[str, tuple[dict[str, Any], str]] = {
         "lifecycle.type: found 'shel'; expected 'shell', 'python', 'manual'. Correct the value.",
     ),
     "no number": ({"partitions": "many"}, "partitions: found 'many'; expected a whole number. Correct the value."),
+    "a truth": ({"partitions": True}, "partitions: found True; expected a whole number. Correct the value."),
+    "a text": ({"partitions": "12"}, "partitions: found '12'; expected a whole number. Correct the value."),
+    "no schedule": (
+        {"schedule": "every day"},
+        "schedule: found 'every day'; expected a cron expression such as `0 3 * * sun`, or a preset such as "
+        "@weekly. Correct it.",
+    ),
     "zero": ({"partitions": 0}, "partitions: found 0; expected 1 or more. Correct the value."),
     "no topic's name": (
         {"application_id": "my shop"},
@@ -182,6 +209,11 @@ def test_a_field_that_is_wrong(case: str, tmp_path: Path) -> None:
     line = file.read_text().splitlines()[int(where.removeprefix("shop.yaml:")) - 1]
     field = message.partition(":")[0].split(".")[-1].partition("[")[0]
     assert f"{field}:" in line
+
+
+def test_a_value_that_stands_within_itself_is_no_endless_loop(tmp_path: Path) -> None:
+    (tmp_path / "bad.yaml").write_text("application_id: shop\ntags: &all [*all]\n")
+    assert "bad.yaml:2: tags[0]: found [[...]]; expected a text" in message_of(tmp_path / "bad.yaml")
 
 
 def test_several_mistakes_are_told_at_once_in_the_order_of_the_lines(tmp_path: Path) -> None:

@@ -39,6 +39,7 @@ def bridge_dag(application: Application, file: Path) -> DAG:
     silent_seconds = max(i.silent_seconds for i in repartitioned or application.inputs)
     with DAG(
         dag_id=f"bridge_{name}",
+        auto_register=False,
         schedule=EVERY,
         start_date=START,
         catchup=False,

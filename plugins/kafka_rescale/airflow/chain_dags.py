@@ -71,6 +71,7 @@ def _dag(dag_id: str, name: str, members: list[Member]) -> DAG:
     files = {application.application_id: file for application, file in members}
     with DAG(
         dag_id=dag_id,
+        auto_register=False,
         schedule=None,
         max_active_runs=1,
         params=chain_params(),

@@ -6,6 +6,7 @@ a DAG that follows a cluster would get a new version with every change of it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,6 +29,7 @@ from kafka_rescale.core.topology import Topology
 if TYPE_CHECKING:
     from airflow.sdk.definitions._internal.node import DAGNode
 
+DAG_ID_LENGTH = 250
 START = datetime(2025, 1, 1, tzinfo=UTC)
 """Only a scheduled DAG looks at it; a fixed one, so that parsing gives the same DAG each time."""
 
@@ -52,6 +54,7 @@ def expansion_dag(application: Application, file: Path) -> DAG:
     build, doc = (build_in_place, IN_PLACE_DOC) if in_place else (build_expansion, DOC)
     with DAG(
         dag_id=f"expand_{name}",
+        auto_register=False,
         schedule=application.schedule,
         start_date=START,
         catchup=False,
@@ -110,7 +113,8 @@ def build_dags(
     """Return the DAGs of all application files by id.
 
     Every task parses this file again, so one file that can't be used must not break the others' runs: it has a
-    DAG that says what is wrong with it, see ``invalid_dag``.
+    DAG that says what is wrong with it, see ``invalid_dag``. DAGs that were begun before the mistake was found are
+    never seen: none registers itself.
 
     :param build: makes one application's DAG, or None if it needs none of this kind.
     :param kind: first part of the DAG ids.
@@ -121,12 +125,17 @@ def build_dags(
     load_file = load.load_pipeline_application if runtime == SPARK else load.load_application
     dags: dict[str, DAG] = {}
     dag: DAG | None
-    for file in load.application_files(runtime):
+    files = load.application_files(runtime)
+    by_name = load.files_by_name(files)
+    for file in files:
         try:
             application = load_file(file)
+            load.refuse_namesakes(application.application_id, by_name[application.application_id])
             dag = build(application, file)
-            if dag is not None and isinstance(application, Application):
-                attach(dag, application)
+            if dag is not None:
+                if isinstance(application, Application):
+                    attach(dag, application)
+                dag.validate()  # Airflow does so for a whole file of DAGs, and takes all of them away for one.
         except Exception as error:
             dag = invalid_dag(f"{kind}_{file.stem}", file, str(error))
         if dag is not None:
@@ -142,7 +151,8 @@ def invalid_dag(stands_for: str, file: Path, error: str) -> DAG:
     while is waited for.
     """
     doc = f"`{file}` can't be used, so that there is no `{stands_for}`:\n\n{error}"
-    with DAG(dag_id=f"invalid_{stands_for}", schedule=None, doc_md=doc) as dag:
+    dag_id = re.sub(r"[^\w.-]", "_", f"invalid_{stands_for}", flags=re.ASCII)[:DAG_ID_LENGTH]
+    with DAG(dag_id=dag_id, auto_register=False, schedule=None, doc_md=doc) as dag:
         dag.tags = {"kafka-rescale", "invalid"}
         InvalidApplicationOperator(task_id="invalid", application_file=str(file), error=error)
     return dag

@@ -36,6 +36,7 @@ def keep_warm_dag(application: PipelineApplication, file: Path) -> DAG | None:
     seconds = application.probing_rebalance_interval_ms // 1000
     with DAG(
         dag_id=f"keep_warm_{name}",
+        auto_register=False,
         schedule=application.keep_warm_schedule,
         start_date=START,
         catchup=False,

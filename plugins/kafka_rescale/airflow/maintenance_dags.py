@@ -68,6 +68,7 @@ def _manual_dag(kind: str, application: Application, params: dict[str, Param], d
     name = application.application_id
     return DAG(
         dag_id=f"{kind}_{name}",
+        auto_register=False,
         schedule=None,
         max_active_runs=1,
         params=params,

@@ -45,6 +45,7 @@ def process_dag(application: PipelineApplication, file: Path) -> DAG:
     name, pipeline = application.application_id, pipeline_named(application.pipeline)
     with DAG(
         dag_id=f"process_{name}",
+        auto_register=False,
         schedule=_timetable(application.schedule),
         start_date=START,
         catchup=False,

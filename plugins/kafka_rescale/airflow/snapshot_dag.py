@@ -34,6 +34,7 @@ def snapshot_dag(application: Application, file: Path) -> DAG | None:
     name, first = application.application_id, declared.start_date
     with DAG(
         dag_id=f"snapshot_{name}",
+        auto_register=False,
         # "@daily" would be a timetable whose data interval is a single moment, unless configured otherwise.
         schedule=CronDataIntervalTimetable("0 0 * * *", timezone="UTC"),
         start_date=datetime.combine(first, time(), tzinfo=UTC) if first else START,

@@ -33,6 +33,7 @@ def watch_dag(application: Application, file: Path) -> DAG | None:
     name, enabled = application.application_id, application.autoscaling_enabled
     with DAG(
         dag_id=f"watch_{name}",
+        auto_register=False,
         schedule=EVERY,
         start_date=START,
         catchup=False,

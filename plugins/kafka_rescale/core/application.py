@@ -15,7 +15,8 @@ from kafka_rescale.core.declared_notifications import Event, Notification
 from kafka_rescale.core.declared_snapshots import Snapshots
 from kafka_rescale.core.declared_stores import Store
 from kafka_rescale.core.declared_topics import Input, Output, Repartition, SubTopologySpec
-from kafka_rescale.core.fields import Name, PartitionCount, Strict
+from kafka_rescale.core.fields import Name, PartitionCount, Strict, WholeNumber
+from kafka_rescale.core.schedules import checked_schedule
 
 
 class Mode(StrEnum):
@@ -79,20 +80,20 @@ class Application(Strict):
     green_names: dict[Name, Name] = Field(default_factory=dict)
     unrelated: tuple[Name, ...] = ()
     lifecycle: Lifecycle
-    acceptable_recovery_lag: int = Field(default=10_000, ge=0)
-    max_pause_seconds: int = Field(default=300, ge=10)
-    max_restore_seconds: int = Field(default=3600, ge=10)
+    acceptable_recovery_lag: WholeNumber = Field(default=10_000, ge=0)
+    max_pause_seconds: WholeNumber = Field(default=300, ge=10)
+    max_restore_seconds: WholeNumber = Field(default=3600, ge=10)
     on_partition_expansion: Annotated[str, Field(pattern=r"^[\w.]+:\w+$")] | None = None
     spark_conf: dict[str, str] = Field(default_factory=dict)
-    bridge_cores: int = Field(default=1, ge=1)
+    bridge_cores: WholeNumber = Field(default=1, ge=1)
     chain: Name | None = None
     autoscaling_enabled: bool = Field(default=False, alias="partition.autoscaling.enabled")
-    autoscaling_timeout_ms: int = Field(default=900_000, ge=0, alias="partition.autoscaling.timeout.ms")
+    autoscaling_timeout_ms: WholeNumber = Field(default=900_000, ge=0, alias="partition.autoscaling.timeout.ms")
     autoscaling_bounds: Bounds = Bounds()
     schedule: str | None = None
     snapshots: Snapshots | None = None
     notifications: tuple[Notification, ...] = ()
-    pause_alert_seconds: int | None = Field(default=None, ge=1)
+    pause_alert_seconds: WholeNumber | None = Field(default=None, ge=1)
     tags: tuple[str, ...] = ()
 
     @model_validator(mode="after")
@@ -104,6 +105,8 @@ class Application(Strict):
                 "`subtopologies:`. Print it in the program, and save it beside this file."
             )
         return self
+
+    _schedule = field_validator("schedule")(checked_schedule)
 
     @field_validator("kafka_config_files")
     @classmethod

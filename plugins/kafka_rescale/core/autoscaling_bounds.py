@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import Field, field_validator
 
-from kafka_rescale.core.fields import PartitionCount, Strict
+from kafka_rescale.core.fields import PartitionCount, Strict, WholeNumber
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _DAY = "|".join(DAYS)
@@ -72,7 +72,7 @@ class Bounds(Strict):
     windows: tuple[str, ...] = ()
     time_zone: str = "UTC"
     maximum_partitions: PartitionCount | None = None
-    maximum_lag: int | None = Field(default=None, ge=0)
+    maximum_lag: WholeNumber | None = Field(default=None, ge=0)
     approval_above: PartitionCount | None = None
 
     @field_validator("windows")

@@ -10,7 +10,7 @@ from pydantic import Field, field_validator, model_validator
 
 from kafka_rescale.core.assignment.configs import CLIENT_TAG, RACK_AWARE_TAGS, client_tags
 from kafka_rescale.core.errors import InvalidInput
-from kafka_rescale.core.fields import Name, Strict, place
+from kafka_rescale.core.fields import Name, Strict, WholeNumber, place
 
 ALL_TAGS = CLIENT_TAG + "*"
 
@@ -29,7 +29,7 @@ class DeclaredClient(Strict):
     client_id: Name = Field(alias="client.id")
     state_dir: str = Field(alias="state.dir")
     client_tags: dict[str, str] = Field(default_factory=dict, alias="client.tag.*")
-    num_stream_threads: int | None = Field(default=None, ge=1, le=1_000, alias="num.stream.threads")
+    num_stream_threads: WholeNumber | None = Field(default=None, ge=1, le=1_000, alias="num.stream.threads")
     spark_conn_id: str | None = None
     spark_conf: dict[str, str] = Field(default_factory=dict)
 

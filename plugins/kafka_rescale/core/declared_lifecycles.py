@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from kafka_rescale.core.fields import COMMAND_SECONDS, Strict
+from kafka_rescale.core.fields import COMMAND_SECONDS, Strict, WholeNumber
 
 STARTS = ("start", "start_gated")
 
@@ -27,7 +27,7 @@ class ShellLifecycle(Strict):
     start_gated: str | None = None
     stop: str
     status: str
-    timeout_seconds: int = Field(default=COMMAND_SECONDS, ge=1)
+    timeout_seconds: WholeNumber = Field(default=COMMAND_SECONDS, ge=1)
 
     @property
     def commands(self) -> dict[str, str]:
@@ -55,7 +55,7 @@ class ManualLifecycle(Strict):
     type: Literal["manual"]
     instructions: str = ""
     start_gated: str | None = None
-    timeout_seconds: int = Field(default=1800, ge=1)
+    timeout_seconds: WholeNumber = Field(default=1800, ge=1)
 
 
 Lifecycle = Annotated[ShellLifecycle | PythonLifecycle | ManualLifecycle, Field(discriminator="type")]

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field, field_validator
 
-from kafka_rescale.core.fields import Name, Strict, checked, place
+from kafka_rescale.core.fields import Name, Strict, WholeNumber, checked, place
 from kafka_rescale.core.serdes import NONE, serde_named
 
 SerdeName = Annotated[str, Field(max_length=100_000)]
@@ -30,7 +30,7 @@ class StoreSnapshot(Strict):
     name: Name
     key: SerdeName = NONE
     value: SerdeName = NONE
-    window_size_ms: int | None = Field(default=None, ge=1)
+    window_size_ms: WholeNumber | None = Field(default=None, ge=1)
 
     @field_validator("key", "value")
     @classmethod
@@ -53,12 +53,12 @@ class Snapshots(Strict):
 
     location: str
     stores: tuple[StoreSnapshot, ...] = ()
-    grace_minutes: int = Field(default=60, ge=0)
-    keep_days: int | None = Field(default=None, ge=1)
+    grace_minutes: WholeNumber = Field(default=60, ge=0)
+    keep_days: WholeNumber | None = Field(default=None, ge=1)
     catchup: bool = False
     start_date: date | None = None
     compaction_lag_since: date | None = None
-    max_wait_seconds: int = Field(default=600, ge=0)
+    max_wait_seconds: WholeNumber = Field(default=600, ge=0)
 
     @field_validator("location")
     @classmethod

@@ -8,7 +8,15 @@ from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from kafka_rescale.core.fields import COMMAND_SECONDS, TOPIC_NAME, Name, PartitionCount, Strict, checked
+from kafka_rescale.core.fields import (
+    COMMAND_SECONDS,
+    TOPIC_NAME,
+    Name,
+    PartitionCount,
+    Strict,
+    WholeNumber,
+    checked,
+)
 from kafka_rescale.core.partitioners import partitioner_named
 
 
@@ -35,7 +43,7 @@ class Producers(Strict):
     stop: str = ""
     start: str = ""
     application: Name | None = None
-    timeout_seconds: int = Field(default=COMMAND_SECONDS, ge=1)
+    timeout_seconds: WholeNumber = Field(default=COMMAND_SECONDS, ge=1)
 
     @property
     def commands(self) -> dict[str, str]:
@@ -72,7 +80,7 @@ class Input(Strict):
     partitioner: str = "murmur2"
     producers: Producers | None = None
     successor: str | None = None
-    silent_seconds: int = Field(default=3600, ge=1)
+    silent_seconds: WholeNumber = Field(default=3600, ge=1)
     isolation_level: Literal["read_uncommitted", "read_committed"] = "read_uncommitted"
 
     @field_validator("partitioner")

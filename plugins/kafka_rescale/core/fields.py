@@ -14,7 +14,9 @@ TOPIC_NAME = r"^[a-zA-Z0-9._-]{1,200}$"
 Name = Annotated[str, Field(pattern=TOPIC_NAME)]
 COMMAND_SECONDS = 120
 """How long a command of the file may take, if it says nothing else."""
-PartitionCount = Annotated[int, Field(ge=1, le=100_000)]
+WholeNumber = Annotated[int, Field(strict=True)]
+"""Not what pydantic would make one of: `partitions: true` would be a shrink to one."""
+PartitionCount = Annotated[WholeNumber, Field(ge=1, le=100_000)]
 
 
 class Strict(BaseModel):

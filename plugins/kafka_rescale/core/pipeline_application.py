@@ -11,7 +11,8 @@ from kafka_rescale.core.assignment.configs import AssignmentConfigs
 from kafka_rescale.core.config_files import KafkaOfJob, of_spark_jobs
 from kafka_rescale.core.declared_clients import DeclaredClient, check_clients
 from kafka_rescale.core.errors import InvalidInput
-from kafka_rescale.core.fields import Name, PartitionCount, Strict, place
+from kafka_rescale.core.fields import Name, PartitionCount, Strict, WholeNumber, place
+from kafka_rescale.core.schedules import checked_schedule
 from kafka_rescale.core.stream_threads import Decision, client_of
 
 
@@ -24,7 +25,7 @@ class DeclaredBackfill(Strict):
     """
 
     outputs: dict[Name, Name]
-    history_seconds: int | None = Field(default=None, ge=0)
+    history_seconds: WholeNumber | None = Field(default=None, ge=0)
 
 
 class PipelineApplication(Strict):
@@ -64,24 +65,28 @@ class PipelineApplication(Strict):
     kafka_config_files: dict[Role, str] = Field(default_factory=dict)
     spark_conn_id: str = "spark_default"
     pipeline: Annotated[str, Field(pattern=r"^[\w.]+:\w+$")]
-    num_stream_threads: int = Field(default=1, ge=1, le=1_000, alias="num.stream.threads")
+    num_stream_threads: WholeNumber = Field(default=1, ge=1, le=1_000, alias="num.stream.threads")
     state_dir: str | None = Field(default=None, alias="state.dir")
     clients: tuple[DeclaredClient, ...] = ()
-    num_standby_replicas: int = Field(default=0, ge=0, alias="num.standby.replicas")
-    max_warmup_replicas: int = Field(default=2, ge=1, alias="max.warmup.replicas")
-    acceptable_recovery_lag: int = Field(default=10_000, ge=0, alias="acceptable.recovery.lag")
-    probing_rebalance_interval_ms: int = Field(default=600_000, ge=60_000, alias="probing.rebalance.interval.ms")
+    num_standby_replicas: WholeNumber = Field(default=0, ge=0, alias="num.standby.replicas")
+    max_warmup_replicas: WholeNumber = Field(default=2, ge=1, alias="max.warmup.replicas")
+    acceptable_recovery_lag: WholeNumber = Field(default=10_000, ge=0, alias="acceptable.recovery.lag")
+    probing_rebalance_interval_ms: WholeNumber = Field(
+        default=600_000, ge=60_000, alias="probing.rebalance.interval.ms"
+    )
     rack_aware_assignment_tags: tuple[str, ...] = Field(default=(), alias="rack.aware.assignment.tags")
     uncaught_exception_handler: Decision = Field(
         default=Decision.REPLACE_THREAD, alias="uncaught.exception.handler"
     )
     keep_warm_schedule: str = "*/5 * * * *"
     linear_hashing: dict[Name, PartitionCount] = Field(default_factory=dict)
-    growth_settle_ms: int = Field(default=420_000, ge=0, alias="partition.growth.settle.ms")
+    growth_settle_ms: WholeNumber = Field(default=420_000, ge=0, alias="partition.growth.settle.ms")
     spark_conf: dict[str, str] = Field(default_factory=dict)
     schedule: str | None = None
     backfill: DeclaredBackfill | None = None
     tags: tuple[str, ...] = ()
+
+    _schedules = field_validator("schedule", "keep_warm_schedule")(checked_schedule)
 
     @field_validator("state_dir")
     @classmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,32 @@ def application_files(runtime: str = KAFKA_STREAMS) -> list[Path]:
 def files_in(directory: Path) -> list[Path]:
     """Return the application files of a directory, of every runtime."""
     return sorted(f for f in directory.glob("*") if f.suffix in {".yaml", ".yml"})
+
+
+def files_by_name(files: Iterable[Path]) -> dict[str, list[Path]]:
+    """Return the files by the application that they describe; one that can't be read says so elsewhere."""
+    found: dict[str, list[Path]] = {}
+    for file in files:
+        try:
+            found.setdefault(str(fields_of(file).get("application_id")), []).append(file)
+        except InvalidInput:
+            continue
+    return found
+
+
+def refuse_namesakes(application_id: str, files: Sequence[Path]) -> None:
+    """Refuse an application that several files describe: which of them is followed would be left to their names.
+
+    :param files: those that describe it.
+    :raises InvalidInput: they are more than one.
+    """
+    if len(files) > 1:
+        raise InvalidInput(
+            f"application {application_id!r}",
+            found=f"several files that describe it: {', '.join(map(str, files))}",
+            expected="one file per application",
+            remedy="Delete or move all but one; drafts belong into another directory.",
+        )
 
 
 def load_application(path: Path | str) -> Application:
@@ -118,7 +144,7 @@ def _document(path: Path, runtime: str) -> YamlDocument:
     :raises InvalidInput: it is no file for this runtime: only that is said, as its fields are others.
     """
     document = parse_yaml(_text_of(path), str(path))
-    mistakes = list(runtime_mistakes(document.data, runtime)) or list(document.duplicate_fields())
+    mistakes = list(runtime_mistakes(document.data, runtime)) or list(document.slips())
     if mistakes:
         raise _invalid(path, document, mistakes)
     return document

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,10 @@ import yaml
 
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.mistakes import Location, Mistake
+
+_INT = "tag:yaml.org,2002:int"
+_ODD_NUMBER = re.compile(r"[-+]?(0\d|\d[\d_]*:)")
+"""YAML 1.1 takes 012 for octal, and 1:30 for sixties."""
 
 
 @dataclass(frozen=True)
@@ -28,9 +33,9 @@ class YamlDocument:
                 node, line = child.value, child.key_line
         return line + 1
 
-    def duplicate_fields(self) -> Iterator[Mistake]:
-        """Yield keys that one mapping has twice; YAML readers would silently keep the last."""
-        yield from _duplicates(self.root, ())
+    def slips(self) -> Iterator[Mistake]:
+        """Yield what YAML readers silently take for something else: second keys of a mapping, odd numbers."""
+        yield from _slips(self.root, (), set())
 
 
 @dataclass(frozen=True)
@@ -45,11 +50,14 @@ def parse_yaml(text: str, file: str) -> YamlDocument:
     :param file: name of the file, for the message.
     :raises InvalidInput: the text is no YAML, or has no fields.
     """
+    root: yaml.Node | None = None
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
         data = yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise _malformed(error, file) from None
+    except ValueError as error:  # PyYAML lets Python's own through: February 30th, 0x_
+        raise _no_such_value(root, error, file) from None
     if not isinstance(data, dict) or root is None:
         raise InvalidInput(
             f"{file}:1",
@@ -81,15 +89,51 @@ def _child(node: yaml.Node, part: str | int) -> _Child | None:
     return None
 
 
-def _duplicates(node: yaml.Node, location: Location) -> Iterator[Mistake]:
+def _slips(node: yaml.Node, location: Location, seen: set[int]) -> Iterator[Mistake]:
+    if id(node) in seen:  # An alias, which may stand within what it stands for.
+        return
+    seen.add(id(node))
     if isinstance(node, yaml.SequenceNode):
         for index, item in enumerate(node.value):
-            yield from _duplicates(item, (*location, index))
-    if isinstance(node, yaml.MappingNode):
-        seen: set[str] = set()
+            yield from _slips(item, (*location, index), seen)
+    elif isinstance(node, yaml.MappingNode):
+        yield from _second_keys(node, location)
         for key, value in node.value:
-            if key.value in seen:
-                found = f"the field `{key.value}` a second time, in line {key.start_mark.line + 1}"
-                yield Mistake((*location, key.value), found, "each field once", "Delete one of the two.")
-            seen.add(str(key.value))
-            yield from _duplicates(value, (*location, key.value))
+            yield from _slips(value, (*location, key.value), seen)
+    elif node.tag == _INT and _ODD_NUMBER.match(node.value):
+        number = yaml.constructor.SafeConstructor().construct_object(node)
+        found = f"{node.value}, which YAML reads as {number}"
+        yield Mistake(location, found, "a decimal number without a leading 0", "Write the number that is meant.")
+
+
+def _second_keys(node: yaml.MappingNode, location: Location) -> Iterator[Mistake]:
+    names: set[str] = set()
+    for key, _ in node.value:
+        if str(key.value) in names:
+            found = f"the field `{key.value}` a second time, in line {key.start_mark.line + 1}"
+            yield Mistake((*location, key.value), found, "each field once", "Delete one of the two.")
+        names.add(str(key.value))
+
+
+def _no_such_value(root: yaml.Node | None, error: ValueError, file: str) -> InvalidInput:
+    """Return the message about the first scalar that stands for no value."""
+    for node in _scalars(root):
+        try:
+            yaml.constructor.SafeConstructor().construct_object(node)
+        except (ValueError, yaml.YAMLError):
+            return InvalidInput(
+                f"{file}:{node.start_mark.line + 1}",
+                found=f"{node.value[:60]!r}, which is none ({error})",
+                expected=f"a value of the YAML type {node.tag.rpartition(':')[2]}",
+                remedy="Correct it; a text that looks like a date or a number is put between quotes.",
+            )
+    return InvalidInput(file, found=str(error), expected="YAML", remedy="Correct the values.")
+
+
+def _scalars(node: yaml.Node | None) -> Iterator[yaml.ScalarNode]:
+    if isinstance(node, yaml.ScalarNode):
+        yield node
+    elif isinstance(node, yaml.CollectionNode):
+        for child in node.value:
+            for each in child if isinstance(child, tuple) else (child,):
+                yield from _scalars(each)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
@@ -24,7 +24,13 @@ from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.kafka.describe import describe
 from kafka_rescale.kafka.waiting import now_ms
-from kafka_rescale.operations.load import application_files, load_application, topology_of
+from kafka_rescale.operations.load import (
+    application_files,
+    files_by_name,
+    load_application,
+    refuse_namesakes,
+    topology_of,
+)
 
 T = TypeVar("T")
 FRESH_SECONDS = 2.0
@@ -141,15 +147,18 @@ class KafkaSource:
 def _files() -> dict[str, Application | str]:
     """Return every application by its name; for a file that can't be used, why."""
     found: dict[str, Application | str] = {}
-    for file in application_files():
-        name, content = _file(file)
+    files = application_files()
+    by_name = files_by_name(files)
+    for file in files:
+        name, content = _file(file, by_name)
         found[name] = content
     return found
 
 
-def _file(file: Path) -> tuple[str, Application | str]:
+def _file(file: Path, by_name: Mapping[str, Sequence[Path]]) -> tuple[str, Application | str]:
     try:
         application = load_application(file)
+        refuse_namesakes(application.application_id, by_name[application.application_id])
     except RescaleError as error:
         return file.stem, str(error)
     return application.application_id, application
