@@ -263,6 +263,7 @@ public final class StoresApplication {
         config.put(StreamsConfig.APPLICATION_ID_CONFIG, options.get("application-id"));
         config.put(StreamsConfig.STATE_DIR_CONFIG, options.get("state-dir"));
         config.put(StreamsConfig.PROCESSING_GUARANTEE_CONFIG, options.getOrDefault("guarantee", "at_least_once"));
+        config.put(StreamsConfig.GROUP_PROTOCOL_CONFIG, options.getOrDefault("protocol", "classic"));
         config.put(StreamsConfig.COMMIT_INTERVAL_MS_CONFIG, "200");
         config.put(StreamsConfig.DEFAULT_KEY_SERDE_CLASS_CONFIG, Serdes.StringSerde.class);
         config.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, Serdes.StringSerde.class);

@@ -63,16 +63,31 @@ def test_a_store_that_grows_in_place_equals_its_control_run(store: str, guarante
     assert_equals_control_run(store, 3, 6, guarantee, tmp_path, BLUE, mode="in_place")
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("store", MOVABLE)
+def test_a_rescaled_store_of_the_streams_protocol_equals_its_control_run(store: str, tmp_path: Path) -> None:
+    assert_equals_control_run(store, 3, 6, "exactly_once_v2", tmp_path, GREEN, protocol="streams")
+
+
 def assert_equals_control_run(
-    store: str, before: int, after: int, guarantee: str, tmp_path: Path, green: str, **changes: str
+    store: str,
+    before: int,
+    after: int,
+    guarantee: str,
+    tmp_path: Path,
+    green: str,
+    *,
+    protocol: str = "classic",
+    **changes: str,
 ) -> None:
     """Rescale an application while its input goes on, and compare it with one that never was.
 
     :param green: what runs in the end.
+    :param protocol: its group's.
     :param changes: of the application file.
     """
     with EmbeddedBroker(tmp_path / "broker", heap="512m") as broker:
-        app = StoresApplication(store, tmp_path, broker.bootstrap_servers, guarantee)
+        app = StoresApplication(store, tmp_path, broker.bootstrap_servers, guarantee, protocol)
         feeder = fed(app)
         with environment_of(app):
             try:

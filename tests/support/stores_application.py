@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +73,7 @@ class StoresApplication:
     directory: Path
     bootstrap_servers: str
     guarantee: str = "at_least_once"
+    protocol: str = "classic"
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -92,6 +93,7 @@ class StoresApplication:
             "bootstrap-servers": self.bootstrap_servers,
             "state-dir": str(self.directory / "state"),
             "guarantee": self.guarantee,
+            "protocol": self.protocol,
             "partitions": str(partitions),
         }
         words = [word for name, value in options.items() for word in (f"--{name}", value)]
@@ -196,15 +198,14 @@ class StoresLifecycle:
 
 
 def _application() -> StoresApplication:
-    store, directory, servers, guarantee = os.environ["STORES_APPLICATION"].split(";")
-    return StoresApplication(store, Path(directory), servers, guarantee)
+    store, directory, *rest = os.environ["STORES_APPLICATION"].split(";")
+    return StoresApplication(store, Path(directory), *rest)
 
 
 @contextmanager
 def environment_of(application: StoresApplication) -> Iterator[None]:
     """Let lifecycles of this process find an application."""
-    parts = (application.store, str(application.directory), application.bootstrap_servers, application.guarantee)
-    os.environ["STORES_APPLICATION"] = ";".join(parts)
+    os.environ["STORES_APPLICATION"] = ";".join(str(value) for value in astuple(application))
     try:
         yield
     finally:
