@@ -9,8 +9,9 @@ from typing import Any
 
 from kafka_rescale.embedded.expansion import ROOT, Expansion
 from kafka_rescale.embedded.outputs import compare_with_expected
+from kafka_rescale.embedded.topics import FLIGHTS, PLANES
 
-from benchmarks.live_application import live_application
+from benchmarks.live_application import LiveApplication, live_application
 from benchmarks.sizes import AFTER, Sizes
 
 PARTS = (
@@ -32,12 +33,12 @@ def measure_downtime(directory: Path, sizes: Sizes, copies: int, tell: Callable[
     """Expand the live application, and check verify's report and the final results.
 
     :returns: ``parts``: seconds of the pause, ``total`` of all of it; ``around``: seconds of what goes on while
-        the application works; ``copied``: records and bytes that the restore jobs copied.
+        the application works, and ``every_task``; ``copied``: records and bytes that the restore jobs copied.
     """
     with live_application(directory, sizes, copies, tell) as live:
         file = ROOT / "applications" / "flights.yaml"
         expansion = Expansion.of_file(file, live.stack.bootstrap_servers, directory / "expansion")
-        around, parts, copied = expand(expansion)
+        around, parts, copied = expand(expansion, live)
         tell(f"expansion {copies}×: pause of {parts['total']:.1f} s; copied in {around['copy']:.1f} s before it")
         report = expansion.state().report
         sent = live.finished("flights-g2")
@@ -61,10 +62,14 @@ def parts_of(timings: dict[str, float]) -> dict[str, float]:
     return {**known, "between": between, "total": timings["total"]}
 
 
-def expand(expansion: Expansion) -> tuple[dict[str, float], dict[str, float], dict[str, int]]:
+def expand(
+    expansion: Expansion, live: LiveApplication
+) -> tuple[dict[str, float], dict[str, float], dict[str, int]]:
     """Run the steps of the DAG.
 
-    :returns: seconds around the pause, parts of the pause, and how much the restore jobs copied.
+    :returns: seconds around the pause, parts of the pause, and how much the restore jobs copied. ``every_task`` is
+        from the stop of the old generation until every task of the new one has processed what had come in: the
+        first output comes from whichever task has the least to restore.
     """
     around: dict[str, float] = {}
     plan = expansion.begin(AFTER)
@@ -76,6 +81,9 @@ def expand(expansion: Expansion) -> tuple[dict[str, float], dict[str, float], di
     if prewarmed := expansion.prewarm():
         around["prewarm"] = round(sum(prewarmed.values()), 3)
     parts = expansion.cut_over()
+    began = time.monotonic()
+    live.await_processed("flights-g2", live.admin.end_offsets([FLIGHTS, PLANES]))
+    around["every_task"] = round(parts["total"] + time.monotonic() - began, 3)
     began = time.monotonic()
     expansion.verify()
     around["verify"] = round(time.monotonic() - began, 3)

@@ -75,29 +75,40 @@ def _downtime_lines(rows: Sequence[Mapping[str, Any]]) -> Iterable[list[str]]:
     yield ["changelog MB copied", *(f"{row['copied']['bytes'] / 1e6:,.1f}" for row in rows)]
 
 
-def growth(rows: Sequence[Mapping[str, Any]], gated: bool) -> float:
-    """Return the pause with the largest state as a multiple of that with the smallest."""
+def growth(rows: Sequence[Mapping[str, Any]], gated: bool) -> tuple[float, float]:
+    """Return the largest state's multiple of the smallest's pause, and of its time until every task works."""
     own = sorted((row for row in rows if row["gated"] is gated), key=lambda row: int(row["keys"]))
-    return float(own[-1]["parts"]["total"] / own[0]["parts"]["total"])
+    first, last = own[0], own[-1]
+    return (
+        float(last["parts"]["total"] / first["parts"]["total"]),
+        float(last["around"]["every_task"] / first["around"]["every_task"]),
+    )
 
 
 def _prewarming(rows: Sequence[Mapping[str, Any]]) -> Iterable[str]:
     yield from ("## Pre-warming", "", "![Pause by the size of the state](prewarming.svg)", "")
     yield (
         "The same expansion with more and more entries in one table of the application. Pre-warmed, the new "
-        "generation restores its stores behind the warm-up gate, ahead of the pause."
+        "generation restores its stores behind the warm-up gate, ahead of the pause. The pause ends with the "
+        "first output, which comes from whichever task has the least to restore; every task works when each "
+        "partition has processed what had come in meanwhile."
     )
     yield ""
     header = ["", *(f"{row['keys']:,} entries, {'' if row['gated'] else 'not '}pre-warmed" for row in rows)]
     lines = [
         ["**pause** (s)", *(f"{row['parts']['total']:.2f}" for row in rows)],
+        ["**until every task works** (s)", *(f"{row['around']['every_task']:.2f}" for row in rows)],
         ["its start and restore (s)", *(f"{row['parts'].get('restore', 0.0):.2f}" for row in rows)],
         ["pre-warming ahead of it (s)", *(f"{row['around'].get('prewarm', 0.0):.1f}" for row in rows)],
         ["changelog MB copied", *(f"{row['copied']['bytes'] / 1e6:,.1f}" for row in rows)],
     ]
     yield from (*_table(header, lines), "")
-    yield f"* pre-warmed, the pause with the largest state is {growth(rows, True):.2f} × that with the smallest"
-    yield f"* not pre-warmed, {growth(rows, False):.2f} ×"
+    for gated, name in ((True, "pre-warmed"), (False, "not pre-warmed")):
+        pause, every_task = growth(rows, gated)
+        yield (
+            f"* {name}, the largest state against the smallest: the pause {pause:.2f} ×, until every task works "
+            f"{every_task:.2f} ×"
+        )
 
 
 def _outage(downtime: Sequence[Mapping[str, Any]], reset: Sequence[Mapping[str, Any]]) -> Iterable[str]:

@@ -40,8 +40,11 @@ def measure_prewarming(
         if not gated:
             lifecycle = expansion.application.lifecycle.model_copy(update={"start_gated": None})
             expansion.application = expansion.application.model_copy(update={"lifecycle": lifecycle})
-        around, parts, copied = expand(expansion)
-        tell(f"{keys:,} entries, {'' if gated else 'not '}pre-warmed: pause of {parts['total']:.1f} s")
+        around, parts, copied = expand(expansion, live)
+        tell(
+            f"{keys:,} entries, {'' if gated else 'not '}pre-warmed: pause of {parts['total']:.1f} s, "
+            f"{around['every_task']:.1f} s until every task works"
+        )
         live.stop_sending()
         return {
             "keys": keys,
