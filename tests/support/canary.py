@@ -1,8 +1,11 @@
-"""Looking for secrets where nobody may find them: files, command lines of all processes, Spark's UI."""
+"""Looking for secrets where nobody may find them: files, all processes, Spark's UI."""
 
 from __future__ import annotations
 
 import json
+import os
+import pwd
+import subprocess
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -39,12 +42,30 @@ def shown_in_files(directories: Iterable[Path], secrets: Mapping[str, str]) -> s
     return {f"{file}: {name}" for file in files for name in shown_in(file.read_bytes(), secrets)}
 
 
+def event_logs(directory: Path) -> list[Path]:
+    """Return Spark's event logs; in what is compressed, or empty, a search would find nothing whatever it holds."""
+    logs = [file for file in directory.rglob("*") if file.is_file() and b"SparkListener" in file.read_bytes()]
+    assert logs, f"no event log that can be searched in {directory}"
+    return logs
+
+
+def shown_to_others(pid: int) -> bool:
+    """Return whether another user can read the environment of a process."""
+    file = Path(f"/proc/{pid}/environ")
+    if os.geteuid() != 0:  # Nobody else can be asked, so the kernel's word has to do.
+        return bool(file.stat().st_mode & 0o077)
+    nobody = pwd.getpwnam("nobody")
+    other = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+    return subprocess.run(["cat", str(file)], check=False, capture_output=True, **other).returncode == 0
+
+
 @dataclass
 class Watch:
     """What was seen from outside while something ran.
 
     :param found: where a secret was shown.
     :param programs: command lines looked at.
+    :param holders: command lines, by process id, of those that have a secret in their environment.
     :param applications: names of the Spark applications whose UI was read to the end.
     """
 
@@ -52,16 +73,20 @@ class Watch:
     ui_port: int
     found: set[str] = field(default_factory=set)
     programs: set[str] = field(default_factory=set)
+    holders: dict[int, str] = field(default_factory=dict)
     applications: set[str] = field(default_factory=set)
 
     def look(self) -> None:
         """Look once."""
         for process in Path("/proc").glob("[0-9]*"):
             try:
-                line = (process / "cmdline").read_bytes()
+                line, environment = (process / "cmdline").read_bytes(), (process / "environ").read_bytes()
             except OSError:
-                continue  # it has ended
-            self.programs.add(line.replace(b"\0", b" ").decode(errors="replace")[:300])
+                continue  # it has ended, or is another user's
+            program = line.replace(b"\0", b" ").decode(errors="replace")[:300]
+            self.programs.add(program)
+            if shown_in(environment, self.secrets):
+                self.holders[int(process.name)] = program
             self.found |= {f"command line of {process.name}: {name}" for name in shown_in(line, self.secrets)}
         for port in range(self.ui_port, self.ui_port + UI_PORTS):
             self._look_at_ui(f"http://127.0.0.1:{port}/api/v1/applications")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import zlib
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -11,7 +13,7 @@ from threading import Thread
 
 import pytest
 
-from tests.support.canary import Watch, shown_in_files, watching
+from tests.support.canary import Watch, event_logs, shown_in_files, shown_to_others, watching
 
 SECRETS = {"password": "kanarienvogel-0", "key": 'with "quotes"'}
 NOWHERE = 1
@@ -37,6 +39,31 @@ def test_on_a_command_line() -> None:
     watch.look()
     assert (watch.found, watch.applications) == (set(), set())
     assert watch.programs
+
+
+def test_in_an_environment() -> None:
+    command = [sys.executable, "-c", "input(chr(10))"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    sleeper = subprocess.Popen(command, env={**os.environ, "SETTING": "kanarienvogel-0"}, **pipes)
+    assert sleeper.stdout is not None
+    sleeper.stdout.readline()
+    watch = Watch(SECRETS, NOWHERE)
+    watch.look()
+    assert not shown_to_others(sleeper.pid)
+    sleeper.communicate(b"\n", timeout=30)
+    assert sleeper.pid in watch.holders
+    assert os.getpid() not in watch.holders
+    assert watch.found == set()
+
+
+def test_an_event_log_that_can_not_be_searched_is_none(tmp_path: Path) -> None:
+    log = tmp_path / "local-1"
+    text = b'{"Event":"SparkListenerEnvironmentUpdate"}'
+    log.write_bytes(zlib.compress(text))
+    with pytest.raises(AssertionError, match="can be searched"):
+        event_logs(tmp_path)
+    log.write_bytes(text)
+    assert event_logs(tmp_path) == [log]
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from kafka_rescale.core.errors import Outage
+from kafka_rescale.kafka.settings_files import CONFIG_VARIABLE
 from kafka_rescale.lifecycle import programs
 from kafka_rescale.lifecycle.factory import lifecycle_of
 from kafka_rescale.lifecycle.instance import Instance
@@ -35,6 +36,17 @@ def test_what_can_be_run_is_not_hindered(home: Path) -> None:
         assert run(command, 10) == (7, "")
     assert hindrance([sys.executable]) == ""
     assert hindrance(["env", "-i", "anything"]) == ""
+
+
+def test_what_is_started_inherits_no_secret_of_airflow(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AIRFLOW_CONN_KAFKA", "AIRFLOW__CORE__FERNET_KEY", "AIRFLOW_VAR_TOKEN", CONFIG_VARIABLE):
+        monkeypatch.setenv(name, "canary")
+    monkeypatch.setenv("AIRFLOW_CTX_DAG_ID", "expand_shop")
+    monkeypatch.setenv("KUBECONFIG", "/etc/kube")
+    assert run(["sh", "-c", "env | grep -c canary; echo $AIRFLOW_CTX_DAG_ID $KUBECONFIG"], 10) == (
+        0,
+        "0\nexpand_shop /etc/kube",
+    )
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,9 @@ from pathlib import Path
 NOT_EXECUTABLE, NO_SUCH_PROGRAM, NO_END = 126, 127, 124
 """Exit codes of commands that have none, as shells and ``timeout`` have them."""
 
+_SECRETS_OF_AIRFLOW = ("AIRFLOW_CONN_", "AIRFLOW_VAR_", "AIRFLOW__", "KAFKA_RESCALE_KAFKA_CONFIG")
+"""Beginnings of names. What a command starts may run for months, and has a configuration of its own."""
+
 _HEAD_BYTES = 256
 _OUTPUT_SHOWN = 500
 
@@ -20,6 +23,11 @@ def home() -> Path:
     return Path(os.environ.get("KAFKA_RESCALE_HOME") or Path(__file__).resolve().parents[3])
 
 
+def environment() -> dict[str, str]:
+    """Return what a command gets of this process's environment: all but Airflow's connections and settings."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(_SECRETS_OF_AIRFLOW)}
+
+
 def run(command: Sequence[str], timeout_seconds: int) -> tuple[int, str]:
     """Run a command to its end and return its exit code and the end of its output; what hinders it is one, too."""
     # A session of its own: a killed Airflow task must not take the application down with it.
@@ -27,6 +35,7 @@ def run(command: Sequence[str], timeout_seconds: int) -> tuple[int, str]:
         done = subprocess.run(
             command,
             cwd=home(),
+            env=environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
