@@ -87,6 +87,8 @@ def test_plan_and_its_refusals(client: Client, config: str, tmp_path: Path, uniq
     assert f"{unique}-g2-visits-changelog" in out
     assert main(["plan", file, "--target", "4", "--config", config, "--json"]) == PASSED
     assert json.loads(capsys.readouterr().out)["plan"] is None
+    assert main(["plan", file, "--target", "6", "--expected", "running", "--config", config]) == REFUSED
+    assert "expected a running application" in capsys.readouterr().err
     assert main(["plan", file, "--target", "2", "--config", config]) == REFUSED
     assert [line.partition(": found")[0] for line in capsys.readouterr().err.splitlines()] == [
         f"- input topic '{unique}-orders'",

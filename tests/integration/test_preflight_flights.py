@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from kafka_rescale.core.declared_topics import Output
 from kafka_rescale.core.errors import PreflightRefused
+from kafka_rescale.core.expected_state import ExpectedState
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.flights import load
 from kafka_rescale.embedded.jars import DEMO_SOURCES, ensure_demo_classes
@@ -78,7 +79,7 @@ def run(connection: KafkaConnection, target: int, **changes: object) -> Prefligh
         owner="expand/run-1",
         now_ms=now_ms(),
         owner_is_finished=lambda _: False,
-        expect_running=True,
+        expected=ExpectedState.RUNNING,
     )
 
 

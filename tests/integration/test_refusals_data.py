@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from kafka_rescale.core.errors import PreflightRefused
+from kafka_rescale.core.expected_state import ExpectedState
 
 from tests.support.situations import all_placed_by
 from tests.support.small_application import KEYS, Made, declared, placed, records
@@ -163,7 +164,7 @@ def test_all_findings_come_at_once(client: Client, tmp_path: Path, unique: str) 
         configs={"totals-changelog": {"message.timestamp.type": "LogAppendTime"}},
         spoilt={"customers": placed(KEYS, 4, "crc32")},
     )
-    found = refusal(client, tmp_path, unique, expect_running=True, stores=stores(visits="window"))
+    found = refusal(client, tmp_path, unique, expected=ExpectedState.RUNNING, stores=stores(visits="window"))
     assert [line.partition(": found ")[0] for line in found.splitlines()] == [
         f"- application '{unique}'",
         f"- topic '{unique}-totals-changelog'",

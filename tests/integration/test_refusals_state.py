@@ -13,6 +13,7 @@ from kafka_rescale.cli.exit_codes import REFUSED
 from kafka_rescale.cli.main import main
 from kafka_rescale.core.control_records import Concern, Generations, Lease
 from kafka_rescale.core.errors import Fenced, InvalidInput, LeaseHeld, Outage, PreflightRefused
+from kafka_rescale.core.expected_state import ExpectedState
 from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.core.plan import Plan
 from kafka_rescale.core.values import Value
@@ -135,7 +136,7 @@ def test_a_topic_with_foreign_data_in_the_way(client: Client, tmp_path: Path, un
 
 def test_running_when_it_should_be_stopped_and_the_reverse(client: Client, tmp_path: Path, unique: str) -> None:
     make(client, unique)
-    assert refusal(lambda: run_preflight(client, tmp_path, unique, expect_running=True)) == (
+    assert refusal(lambda: run_preflight(client, tmp_path, unique, expected=ExpectedState.RUNNING)) == (
         f"- application '{unique}': found group {unique} without members (state Dead); expected a running "
         "application. Start it, and wait until its group is Stable."
     )
@@ -143,13 +144,13 @@ def test_running_when_it_should_be_stopped_and_the_reverse(client: Client, tmp_p
         f"{unique} does not run: its group has no member (state Dead)."
         in run_preflight(client, tmp_path, unique).messages
     )
-    assert run_preflight(client, tmp_path, unique, expect_running=False).plan is not None
+    assert run_preflight(client, tmp_path, unique, expected=ExpectedState.STOPPED).plan is not None
     with group_member(client, unique, f"{unique}-orders"):
-        assert refusal(lambda: run_preflight(client, tmp_path, unique, expect_running=False)) == (
+        assert refusal(lambda: run_preflight(client, tmp_path, unique, expected=ExpectedState.STOPPED)) == (
             f"- application '{unique}': found 1 member in group {unique} (state Stable); expected a stopped "
             "application. Stop every instance; members that died are gone after session.timeout.ms."
         )
-        assert run_preflight(client, tmp_path, unique, expect_running=True).plan is not None
+        assert run_preflight(client, tmp_path, unique, expected=ExpectedState.RUNNING).plan is not None
 
 
 def test_the_running_generation_comes_from_the_control_topic(client: Client, tmp_path: Path, unique: str) -> None:
@@ -166,7 +167,7 @@ def test_a_refused_preflight_and_a_good_one_leave_the_cluster_as_it_was(
     make(client, unique)
     before = picture(client)
     refusal(lambda: run_preflight(client, tmp_path, unique, target=2))
-    refusal(lambda: run_preflight(client, tmp_path, unique, expect_running=True))
+    refusal(lambda: run_preflight(client, tmp_path, unique, expected=ExpectedState.RUNNING))
     planned(client, tmp_path, unique)
     assert picture(client) == before
 

@@ -43,7 +43,7 @@ def shown_in_files(directories: Iterable[Path], secrets: Mapping[str, str]) -> s
 
 
 def event_logs(directory: Path) -> list[Path]:
-    """Return Spark's event logs; in what is compressed, or empty, a search would find nothing whatever it holds."""
+    """Return Spark's event logs; in one that is compressed, or empty, no search would find anything."""
     logs = [file for file in directory.rglob("*") if file.is_file() and b"SparkListener" in file.read_bytes()]
     assert logs, f"no event log that can be searched in {directory}"
     return logs

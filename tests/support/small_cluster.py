@@ -8,6 +8,7 @@ from typing import Any
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from kafka_rescale.core.expected_state import ExpectedState
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.operations.load import load_application, topology_of
@@ -60,11 +61,11 @@ def run_preflight(
 ) -> Preflight:
     """Write the application file, load it and run its preflight as an operator would.
 
-    :param changes: fields of the file; ``owner``, ``finished`` and ``expect_running`` go to the preflight.
+    :param changes: fields of the file; ``owner``, ``finished`` and ``expected`` go to the preflight.
     """
     owner = changes.pop("owner", "expand/run-1")
     finished: bool | None = changes.pop("finished", False)
-    expect_running = changes.pop("expect_running", None)
+    expected = changes.pop("expected", ExpectedState.EITHER)
     application = load_application(write(directory, name, **changes))
     return preflight(
         application,
@@ -74,7 +75,7 @@ def run_preflight(
         owner=owner,
         now_ms=START_MS,
         owner_is_finished=lambda _: finished,
-        expect_running=expect_running,
+        expected=expected,
     )
 
 

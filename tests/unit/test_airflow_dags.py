@@ -108,6 +108,7 @@ def test_a_trigger_without_params_asks_before_the_application_is_stopped(expand:
         "acceptable_recovery_lag": None,
         "max_pause_seconds": None,
         "local_state_deleted": False,
+        "expected_state": "either",
     }
 
 
@@ -122,6 +123,7 @@ def test_every_field_of_the_form_has_a_section_and_says_what_an_empty_one_means(
         "acceptable_recovery_lag": "Thresholds",
         "max_pause_seconds": "Thresholds",
         "local_state_deleted": "Safety",
+        "expected_state": "Safety",
     }
     for name, field in fields.items():
         assert field.schema["title"], name
@@ -134,6 +136,12 @@ def test_the_cutover_takes_the_threshold_of_the_form(expand: DAG) -> None:
     assert "params.max_pause_seconds" in expand.get_task("cutover").max_pause_seconds
 
 
+def test_preflight_takes_the_expected_state_of_the_form(expand: DAG) -> None:
+    preflight = expand.get_task("preflight")
+    assert preflight.expected == "{{ params.expected_state }}"
+    assert "expected" in preflight.template_fields
+
+
 def test_prewarm_takes_the_word_of_the_form_that_local_state_is_gone(expand: DAG) -> None:
     prewarm = expand.get_task("prewarm")
     assert "params.local_state_deleted" in prewarm.local_state_deleted
@@ -142,7 +150,14 @@ def test_prewarm_takes_the_word_of_the_form_that_local_state_is_gone(expand: DAG
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"target": 0}, {"target": "8"}, {"dry_run": "no"}, {"acceptable_recovery_lag": -1}, {"max_pause_seconds": 9}],
+    [
+        {"target": 0},
+        {"target": "8"},
+        {"dry_run": "no"},
+        {"acceptable_recovery_lag": -1},
+        {"max_pause_seconds": 9},
+        {"expected_state": "up"},
+    ],
 )
 def test_wrong_params_are_refused(expand: DAG, wrong: dict[str, object]) -> None:
     from airflow.sdk.exceptions import ParamValidationError

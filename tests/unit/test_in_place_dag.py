@@ -72,6 +72,7 @@ def test_there_is_no_lag_to_accept_and_the_stop_is_asked_for(dag: DAG) -> None:
         "approve_plan": False,
         "approve_cutover": True,
         "max_pause_seconds": None,
+        "expected_state": "either",
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kafka_rescale.core.control_records import ControlState, Generations
+from kafka_rescale.core.expected_state import ExpectedState
 from kafka_rescale.core.journal import Phase
 from kafka_rescale.core.preflight import is_continued, messages
 
@@ -39,16 +40,21 @@ def test_the_same_target_continues_whatever_its_own_steps_have_changed() -> None
 
 
 def test_running_when_it_should_be_stopped_and_the_reverse() -> None:
-    assert found(situation(expect_running=True)) == []
-    assert found(situation(expect_running=False, group=STOPPED)) == []
-    assert found(situation(expect_running=False)) == [
+    assert found(situation(expected=ExpectedState.RUNNING)) == []
+    assert found(situation(expected=ExpectedState.STOPPED, group=STOPPED)) == []
+    assert found(situation(expected=ExpectedState.STOPPED)) == [
         "application 'shop': found 1 member in group shop (state Stable); expected a stopped application. "
         "Stop every instance; members that died are gone after session.timeout.ms."
     ]
-    assert found(situation(expect_running=True, group=STOPPED)) == [
+    assert found(situation(expected=ExpectedState.RUNNING, group=STOPPED)) == [
         "application 'shop': found group shop without members (state Empty); expected a running application. "
         "Start it, and wait until its group is Stable."
     ]
+
+
+def test_an_expansion_in_progress_has_stopped_it_itself() -> None:
+    given = situation(8, control=journal(8), expected=ExpectedState.RUNNING, group=STOPPED)
+    assert found(given) == []
 
 
 def test_what_is_worth_knowing() -> None:

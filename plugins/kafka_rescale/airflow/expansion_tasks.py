@@ -47,7 +47,10 @@ class ExpansionTasks:
     def preflight(self) -> PreflightOperator:
         """Check everything."""
         return PreflightOperator(
-            task_id="preflight", application_file=self.file, target="{{ params.target or '' }}"
+            task_id="preflight",
+            application_file=self.file,
+            target="{{ params.target or '' }}",
+            expected="{{ params.expected_state }}",
         )
 
     def plan(self) -> PlanOperator:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from airflow.sdk import Param
 
 from kafka_rescale.core.application import Mode
+from kafka_rescale.core.expected_state import ExpectedState
 
 if TYPE_CHECKING:
     from kafka_rescale.core.application import Application
@@ -39,6 +40,7 @@ def expansion_params(application: Application) -> dict[str, Param]:
         **lag,
         "max_pause_seconds": _max_pause(application),
         **prewarming,
+        "expected_state": _expected_state(),
     }
 
 
@@ -69,6 +71,17 @@ def _acceptable_lag(application: Application) -> Param:
         section=THRESHOLDS,
         description_md="Offsets per partition within which the gates open. Empty: the application file's "
         f"({application.acceptable_recovery_lag} when parsed).",
+    )
+
+
+def _expected_state() -> Param:
+    return Param(
+        ExpectedState.EITHER.value,
+        type="string",
+        enum=[state.value for state in ExpectedState],
+        title="Application must be",
+        section=SAFETY,
+        description_md="`preflight` refuses if it is stopped and has to be `running`, or the reverse. `either`: one that does not run, as after somebody has grown its input, is rescaled and started.",
     )
 
 

@@ -24,6 +24,7 @@ from kafka_rescale.core.acls import Role
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.control_records import Lease
 from kafka_rescale.core.declared_lifecycles import ManualLifecycle
+from kafka_rescale.core.expected_state import ExpectedState
 from kafka_rescale.core.journal import Phase
 from kafka_rescale.core.needed_acls import needed_acls
 from kafka_rescale.core.report import render
@@ -104,6 +105,9 @@ def plan(
     ] = False,
     seconds: Annotated[float, typer.Option(min=1, help="How long to measure.")] = 60.0,
     threads: Annotated[int | None, typer.Option(min=1, help="Stream threads; else those that run now.")] = None,
+    expected: Annotated[
+        ExpectedState, typer.Option(help="Refuse if the application is not in this state.")
+    ] = ExpectedState.EITHER,
     config: Config = None,
     config_copy: OfRole = None,
     config_admin: OfRole = None,
@@ -125,6 +129,7 @@ def plan(
         owner=f"shell/{socket.gethostname()}/{os.getpid()}",
         now_ms=now_ms(),
         owner_is_finished=partial(_is_finished, connection, application.application_id),
+        expected=expected,
         others=others,
         runs_commands=False,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kafka_rescale.core.errors import Finding
+from kafka_rescale.core.expected_state import ExpectedState
 from kafka_rescale.core.situation import Situation, counted
 
 
@@ -22,16 +23,18 @@ def conflicting_target(situation: Situation) -> Iterator[Finding]:
 
 
 def running_as_expected(situation: Situation) -> Iterator[Finding]:
-    """Yield a contradiction between who is a member of the group and who should be."""
-    group = situation.cluster.group
-    if situation.expect_running is True and not group.is_live:
+    """Yield a contradiction between who is a member of the group and who should be, before anything has begun."""
+    group, journal = situation.cluster.group, situation.control.journal
+    if journal is not None and journal.in_progress:
+        return
+    if situation.expected is ExpectedState.RUNNING and not group.is_live:
         yield Finding(
             f"application {situation.blue!r}",
             f"group {group.group_id} without members (state {group.state})",
             "a running application",
             "Start it, and wait until its group is Stable.",
         )
-    if situation.expect_running is False and group.is_live:
+    if situation.expected is ExpectedState.STOPPED and group.is_live:
         yield Finding(
             f"application {situation.blue!r}",
             f"{counted(len(group.members), 'member')} in group {group.group_id} (state {group.state})",
@@ -43,7 +46,7 @@ def running_as_expected(situation: Situation) -> Iterator[Finding]:
 def lag_messages(situation: Situation) -> Iterator[str]:
     """Yield what is worth knowing about the running generation."""
     group = situation.cluster.group
-    if not group.is_live and situation.expect_running is None:
+    if not group.is_live and situation.expected is ExpectedState.EITHER:
         yield f"{situation.blue} does not run: its group has no member (state {group.state})."
     for topic in sorted(situation.topology.repartitions):
         name = situation.full_name(topic)

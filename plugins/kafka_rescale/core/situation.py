@@ -11,6 +11,7 @@ from kafka_rescale.core.cluster import ClusterDescription, GroupDescription, Top
 from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.declared_topics import Input, InputPolicy
 from kafka_rescale.core.deployment import NOT_ASKED, Deployment
+from kafka_rescale.core.expected_state import ExpectedState
 from kafka_rescale.core.generation_names import GenerationNames, blue_names
 from kafka_rescale.core.grown_inputs import Reach, grown_by_hand
 from kafka_rescale.core.journal import Journal, PartitionOffsets
@@ -45,7 +46,7 @@ class Situation:
     :param visible: names of the cluster's topics, as far as the connection may see them.
     :param green_records: records per topic that exists under a name which green will need.
     :param bridged_ends: ends of the topics that bridges of the last expansion read, open transactions included.
-    :param expect_running: whether the application has to run or to be stopped; None: either.
+    :param expected: whether the application has to run or to be stopped when the expansion begins.
     """
 
     application: Application
@@ -58,7 +59,7 @@ class Situation:
     green_records: Mapping[str, int] = field(default_factory=dict)
     bridged_ends: PartitionOffsets = field(default_factory=dict)
     green_group: GroupDescription | None = None
-    expect_running: bool | None = None
+    expected: ExpectedState = ExpectedState.EITHER
     now_ms: int = 0
     deployment: Deployment = NOT_ASKED
 

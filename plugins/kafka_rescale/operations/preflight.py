@@ -10,6 +10,7 @@ from kafka_rescale.core.acls import Role
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.control_records import ControlState, Lease
 from kafka_rescale.core.errors import PreflightRefused
+from kafka_rescale.core.expected_state import ExpectedState
 from kafka_rescale.core.generation_names import green_names
 from kafka_rescale.core.plan import Plan
 from kafka_rescale.core.preflight_counts import changes_anything
@@ -49,7 +50,7 @@ def preflight(
     owner: str,
     now_ms: int,
     owner_is_finished: Callable[[Lease], bool | None],
-    expect_running: bool | None = None,
+    expected: ExpectedState = ExpectedState.EITHER,
     others: Mapping[Role, KafkaConnection] | None = None,
     runs_commands: bool = True,
 ) -> Preflight:
@@ -59,7 +60,7 @@ def preflight(
     :param owner: who asks, as it would stand in the lease.
     :param now_ms: wall clock, in ms since the epoch.
     :param owner_is_finished: whether another owner's run has ended; None if nobody can tell.
-    :param expect_running: whether the application has to run, or to be stopped; None: either.
+    :param expected: whether the application has to run, or to be stopped.
     :param others: connections of other roles than ``plan`` whose permissions are checked as well.
     :param runs_commands: whether the commands of the file are run on this machine, so that they can be looked at.
     :raises InvalidInput: no connection can be had with these settings.
@@ -73,7 +74,7 @@ def preflight(
     control = permitted_state(application, topology, connections)
     refuse_if_held(application.application_id, control.lease, owner, now_ms, owner_is_finished)
     situation, unread = look_around(application, topology, connection, control, target=target)
-    situation = replace(situation, expect_running=expect_running, now_ms=now_ms)
+    situation = replace(situation, expected=expected, now_ms=now_ms)
     if runs_commands:
         situation = replace(situation, deployment=deployment_of(situation, ClusterAdmin(connection), held))
     if findings := checks.check(situation):

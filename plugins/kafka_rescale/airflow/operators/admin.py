@@ -23,6 +23,7 @@ from kafka_rescale.airflow.runs import (
 from kafka_rescale.airflow.spark_files import require_spark_files
 from kafka_rescale.core.acls import Role
 from kafka_rescale.core.config_files import SPARK_ROLES
+from kafka_rescale.core.expected_state import ExpectedState
 from kafka_rescale.core.plan import Plan
 
 
@@ -31,14 +32,18 @@ class PreflightOperator(RescaleOperator):
     Describe everything and refuse what can't work before anything is touched.
 
     :param target: desired partition count, or empty for the application file's (templated)
+    :param expected: whether the application has to be ``running`` or ``stopped``, or ``either`` (templated)
     """
 
-    template_fields: Sequence[str] = (*RescaleOperator.template_fields, "target")
+    template_fields: Sequence[str] = (*RescaleOperator.template_fields, "target", "expected")
     role = Role.PLAN
 
-    def __init__(self, *, target: str | int | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self, *, target: str | int | None = None, expected: str = ExpectedState.EITHER, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         self.target = target
+        self.expected = expected
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Return ``plan`` (or None), ``noop`` and ``messages``."""
@@ -63,6 +68,7 @@ class PreflightOperator(RescaleOperator):
             owner=owner_of(context),
             now_ms=now_ms(),
             owner_is_finished=owner_is_finished,
+            expected=ExpectedState(self.expected),
             others=connections,
         )
         acls = needed_acls(application, topology)
