@@ -12,16 +12,18 @@ from kafka_rescale.core.expected_state import ExpectedState
 
 from tests.support.situations import all_placed_by
 from tests.support.small_application import KEYS, Made, declared, placed, records
-from tests.support.small_cluster import make, run_preflight
+from tests.support.small_cluster import make, picture, run_preflight
 
 pytestmark = pytest.mark.integration
 Client = Mapping[str, str]
 
 
 def refusal(client: Client, directory: Path, name: str, target: int = 8, **changes: Any) -> str:
-    """The message of a refused preflight."""
+    """The message of a refused preflight, which has left everything as it was."""
+    before = picture(client)
     with pytest.raises(PreflightRefused) as error:
         run_preflight(client, directory, name, target, **changes)
+    assert picture(client) == before
     return str(error.value)
 
 

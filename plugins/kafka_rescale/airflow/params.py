@@ -81,7 +81,8 @@ def _expected_state() -> Param:
         enum=[state.value for state in ExpectedState],
         title="Application must be",
         section=SAFETY,
-        description_md="`preflight` refuses if it is stopped and has to be `running`, or the reverse. `either`: one that does not run, as after somebody has grown its input, is rescaled and started.",
+        description_md="`preflight` refuses if it is stopped and has to be `running`, or the reverse. `either`: "
+        "one that does not run, as after somebody has grown its input, is rescaled and started.",
     )
 
 
