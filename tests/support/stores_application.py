@@ -35,6 +35,11 @@ FLUSH_AFTER_MS = 2 * 3_600_000
 STORES: dict[str, dict[str, str]] = {
     "versioned": {"versions": "versioned"},
     "inner-join": {"joined-this-join-store": "join-window", "joined-other-join-store": "join-window"},
+    "left-join": {
+        "joined-this-join-store": "join-window",
+        "joined-outer-other-join-store": "join-window",
+        "joined-left-shared-join-store": "outer-join",
+    },
     "outer-join": {
         "joined-outer-this-join-store": "join-window",
         "joined-outer-other-join-store": "join-window",
@@ -58,7 +63,7 @@ STORES: dict[str, dict[str, str]] = {
 """Store types by store, per application."""
 
 STORES["foreign-key-left"] = STORES["foreign-key"]
-BOTH_INPUTS = {"inner-join", "outer-join", "foreign-key", "foreign-key-left", "grace"}
+BOTH_INPUTS = {"inner-join", "left-join", "outer-join", "foreign-key", "foreign-key-left", "grace"}
 
 
 @dataclass
