@@ -53,7 +53,8 @@ PartitionOffsets = dict[str, dict[int, int]]
 class Captured(Value):
     """Offsets captured once blue was proven gone.
 
-    :param committed: blue's committed offsets of external inputs: the fence, and green's start.
+    :param committed: blue's committed offsets of external inputs, or the log start where retention was faster: the
+        fence, and green's start.
     :param changelog_ends: end of every blue changelog partition (``read_committed``).
     :param in_flight: per blue repartition topic and partition, ``(committed, end)``.
     """
