@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
+from kafka_rescale.core.errors import RescaleError
 from kafka_rescale.core.journal import Journal, PartitionOffsets, Phase
 from kafka_rescale.core.offset_metadata import start_metadata
 from kafka_rescale.core.plan import Plan
@@ -15,7 +18,7 @@ from kafka_rescale.operations.timings import Timings
 
 
 def start_green(rescale: Rescale, journal: Journal, timings: Timings) -> Journal:
-    """Grow the inputs, commit green's start, start it and release the producers.
+    """Grow the inputs, commit green's start, start it and release the producers, also if it does not start.
 
     Every step may be killed at any instruction and called again until it succeeds.
 
@@ -34,11 +37,17 @@ def start_green(rescale: Rescale, journal: Journal, timings: Timings) -> Journal
         running = False
     with timings.part("grow"):
         rescale.admin.grow_topics({i.topic: i.target for i in plan.inputs if i.grows})
-    if not running:
-        with timings.part("offsets"):
-            _commit_start(rescale, plan, journal.green_start)
-        with timings.part("start"):
-            rescale.lifecycle.start(green(plan))
+    try:
+        if not running:
+            with timings.part("offsets"):
+                _commit_start(rescale, plan, journal.green_start)
+            with timings.part("start"):
+                rescale.lifecycle.start(green(plan))
+    except Exception:
+        # The inputs have grown, nothing is in the producers' way. That green is down stays this task's error.
+        with suppress(RescaleError):
+            producers.release(rescale)
+        raise
     producers.release(rescale)
     parts = watch_first_output(rescale, journal, outputs)
     if "restore" not in parts:
