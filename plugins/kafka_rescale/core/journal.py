@@ -149,6 +149,11 @@ class Journal(Value):
         return self.phase in AFTER_PROMOTION
 
     @property
+    def is_paused(self) -> bool:
+        """Whether nobody works on the inputs; the pause has its total as soon as green does."""
+        return self.phase in BLUE_STOPPED or (self.phase is Phase.PROMOTED and "total" not in self.timings)
+
+    @property
     def in_progress(self) -> bool:
         """Whether an expansion has begun and neither ended nor been rolled back."""
         return self.phase not in {Phase.COMPLETE, Phase.ROLLED_BACK}
