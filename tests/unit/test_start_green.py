@@ -31,6 +31,8 @@ class World:
 
     :param running: instance sets, as their ``status`` says.
     :param unseen: those that ``status`` and ``stop`` don't reach: their members come back when they are removed.
+    :param freezes_at: the call about green's group before which the process stands still, once; ``meanwhile``
+        happens then.
     """
 
     running: set[str] = field(default_factory=set)
@@ -41,6 +43,8 @@ class World:
     slept: float = 0.0
     watched: int = 0
     starts: int = 0
+    freezes_at: str = ""
+    meanwhile: Callable[[], object] = lambda: None
     state: ControlState = field(default_factory=ControlState)
 
     def __post_init__(self) -> None:
@@ -62,7 +66,7 @@ class World:
             grow_topics=lambda _: {},
             remove_members=self._remove_members,
             describe_group=self._group,
-            committed=lambda _: {t: dict(of) for t, of in self.committed.items()},
+            committed=self._committed,
             committed_metadata=lambda _: {},
             commit=self._commit,
         )
@@ -83,19 +87,37 @@ class World:
         self.seconds += 1.0
         return {"restore": 0.5, "first_output": 0.5}
 
+    def works(self) -> None:
+        """Green has gone on."""
+        self.committed = {t: {p: o + 100 for p, o in of.items()} for t, of in self.committed.items()}
+
     def _start(self, _: Any) -> None:
         self.starts += 1
         self.running.add(GREEN)
         self.members.add(GREEN)
 
+    def _freeze(self, call: str) -> None:
+        if call == self.freezes_at:
+            self.freezes_at = ""
+            self.meanwhile()
+
     def _remove_members(self, group: str) -> tuple[str, ...]:
+        if group == GREEN:
+            self._freeze("remove_members")
         self.members.discard(group)
         return ()
+
+    def _committed(self, _: str) -> PartitionOffsets:
+        self._freeze("committed")
+        return {t: dict(of) for t, of in self.committed.items()}
 
     def _group(self, group: str) -> GroupDescription:
         return GroupDescription(group, "Stable", ("instance-1",) if group in self.members else ())
 
-    def _commit(self, _: str, offsets: PartitionOffsets, __: Any) -> None:
+    def _commit(self, group: str, offsets: PartitionOffsets, _: Any) -> None:
+        self._freeze("commit")
+        if group in self.members:
+            raise UnsafeState(group, found="UNKNOWN_MEMBER_ID", expected="acceptance", remedy="None.")
         self.committed = {t: dict(of) for t, of in offsets.items()}
 
     def _update(self, change: Any) -> ControlState:
@@ -170,3 +192,22 @@ def test_a_green_that_was_stopped_as_well_is_started_and_watched_again(start: Ca
     world.running.discard(GREEN)
     assert start(world).phase is Phase.STARTED
     assert (world.starts, world.watched) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("at", "found"),
+    [("remove_members", "phase started"), ("committed", "phase started"), ("commit", "UNKNOWN_MEMBER_ID")],
+)
+def test_a_try_that_wakes_up_late_never_sets_a_green_back_that_another_has_started(
+    at: str, found: str, start: Callable[[World], Journal]
+) -> None:
+    world = World(freezes_at=at)
+
+    def another_starts_it() -> None:
+        start(world)
+        world.works()
+
+    world.meanwhile = another_starts_it
+    with pytest.raises(UnsafeState, match=f"found {found}"):
+        start(world)
+    assert world.committed == {TOPIC: {0: 105, 1: 100}}

@@ -104,10 +104,14 @@ def _assert_alone(rescale: Rescale, plan: Plan) -> None:
 
 
 def _commit_start(rescale: Rescale, plan: Plan, start: PartitionOffsets) -> None:
-    """Commit green's start, unless it has begun to work already (a step that is repeated after a crash)."""
+    """Commit green's start, unless it has begun to work already (a step that is repeated after a crash).
+
+    Its members are removed before anything is read: a try that freezes behind that, while another one starts
+    green, finds nothing lacking, or members, beside which brokers let nobody commit.
+    """
+    rescale.admin.remove_members(plan.green)
     wanted = _lacking(rescale, plan, start)
     if wanted:
-        rescale.admin.remove_members(plan.green)
         metadata = start_metadata(plan, rescale.admin.committed_metadata(plan.blue))
         rescale.admin.commit(plan.green, wanted, metadata)
 
