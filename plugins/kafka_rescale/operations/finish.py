@@ -88,8 +88,8 @@ def _on_partition_expansion(rescale: Rescale, journal: Journal) -> None:
 
 def _assert_passed(state: ControlState, journal: Journal) -> None:
     report = state.report
-    # A report of an earlier expansion, or of one that was asked for before this promotion, proves nothing.
-    if not (is_about(report, journal, journal.pause_started_ms) and report.get("passed")):
+    # A report of an earlier expansion, or of another promotion, proves nothing.
+    if not (is_about(report, journal) and report.get("passed")):
         raise UnsafeState(
             f"expansion of {journal.plan.application}",
             found="no passed verification report",
