@@ -194,17 +194,17 @@ def test_what_was_compared_is_accepted_as_the_last_report_names_it(
     journal = control.read().journal
     assert journal is not None
     found = Report.model_validate(complete("orders", passed=False).control.report)
-    report = found.model_copy(update={"plan": journal.plan.fingerprint})
+    report = found.model_copy(update={"plan": journal.plan.fingerprint, "promotion": journal.promotion})
     names = list(report.compared)
     control.update(lambda _: {"report": report})
     with pytest.raises(Refused, match=f"found only {', '.join(names)}"):
         accept(application(unique), connection, findings=["totals@0123456789ab"], by="ada", reason="no other")
     accept(application(unique), connection, findings=names, by="ada", reason="derived data, rebuilt nightly")
     assert report.concluded(control.read().acceptances).passed
-    later = journal.model_copy(update={"pause_started_ms": report.as_of_ms + 1})
-    control.update(lambda _: {"journal": later})
+    another = journal.model_copy(update={"attempt": journal.attempt + 1})
+    control.update(lambda _: {"journal": another})
     with pytest.raises(Refused, match="found none of this kind"):
-        accept(application(unique), connection, findings=names, by="ada", reason="an older report")
+        accept(application(unique), connection, findings=names, by="ada", reason="a report of another promotion")
 
 
 @pytest.mark.usefixtures("stale")

@@ -54,7 +54,7 @@ def test_a_correct_expansion_exits_with_0_and_leaves_its_report(expanded: Expand
     # Kafka's clients would list their settings for every task.
     assert "isolation.level" not in done.stdout + done.stderr
     assert report.passed
-    assert report.plan == journal.plan.fingerprint
+    assert (report.plan, report.promotion) == (journal.plan.fingerprint, journal.promotion)
     assert {s.store: s.green.live for s in report.stores} == {"totals": 21, "sessions": 21}
 
 

@@ -299,9 +299,10 @@ def test_what_verify_has_found_is_accepted_in_the_name_of_whoever_has_triggered_
     assert "no expansion" in failures(world.airflow, dag, refused)
 
     plan, found = planned(CHAINED), Report.model_validate(complete("orders", passed=False).control.report)
-    report = found.model_copy(update={"plan": plan.fingerprint})
+    journal = Journal(plan=plan, phase=Phase.STARTED)
+    report = found.model_copy(update={"plan": plan.fingerprint, "promotion": journal.promotion})
     control = world.control(CHAINED)
-    control.update(lambda _: {"journal": Journal(plan=plan, phase=Phase.STARTED), "report": report})
+    control.update(lambda _: {"journal": journal, "report": report})
     run = world.airflow.trigger(dag, {"findings": list(report.compared), "reason": "the test says so"})
     assert_success(world.airflow, dag, run, LIMIT)
     accepted = control.read().acceptances

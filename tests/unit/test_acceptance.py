@@ -169,8 +169,10 @@ def test_what_was_accepted_after_verify_is_in_the_report_that_the_expansion_ends
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     plan = situation().plan
-    journal = Journal(plan=plan, phase=Phase.STARTED)
-    before = verified().model_copy(update={"plan": plan.fingerprint}).model_dump(mode="json")
+    # Verify's driver is behind the clock of the cutover's worker.
+    journal = Journal(plan=plan, phase=Phase.STARTED, pause_started_ms=2 * NOW_MS)
+    proof = verified().model_copy(update={"plan": plan.fingerprint, "promotion": journal.promotion})
+    before = proof.model_dump(mode="json")
     lease = Lease(owner="test", epoch=1, target=8, expires_at_ms=0)
     known = accepted(plan.fingerprint, str(RANGE))
     states = [ControlState(journal=journal, lease=lease, report=before, acceptances=known)]

@@ -6,9 +6,11 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.errors import InvalidInput, UnsafeState
 from kafka_rescale.core.expansion_callback import ExpansionCallback, expansion_id
 from kafka_rescale.core.journal import Journal, Phase
@@ -37,7 +39,7 @@ def finish(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[World],
     functions = {name: getattr(expansion_callbacks, name) for name in ("note", "note_once")}
 
     def run(world: World) -> None:
-        monkeypatch.setattr(Rescale, "open", lambda *_: world.rescale)
+        monkeypatch.setattr(Rescale, "open", lambda *_: opened(world))
         monkeypatch.setattr(operation.lease, "release", lambda *_: None)
         for name, function in functions.items():
             # The signature is what the operation looks at.
@@ -48,6 +50,14 @@ def finish(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[World],
         operation.finish(world.rescale.application, connection, owner="test")
 
     return run
+
+
+def opened(world: World) -> Any:
+    """Its control topic has the journal that its steps have left."""
+    rescale = world.rescale
+    rescale.control = SimpleNamespace(read=lambda: ControlState(journal=world.journal))
+    rescale.owner = "test"
+    return rescale
 
 
 def dying_worlds(callback: str, finish: Callable[[World], None]) -> list[World]:

@@ -10,8 +10,11 @@ import pytest
 from kafka_rescale.airflow.sensors.pause_alert import PauseAlertSensor
 from kafka_rescale.airflow.triggers import pause_alert as trigger_module
 from kafka_rescale.airflow.triggers.pause_alert import PauseAlertTrigger
+from kafka_rescale.core.cluster import GroupDescription
 from kafka_rescale.core.control_records import ControlState, Lease
+from kafka_rescale.core.downtime import downtime
 from kafka_rescale.core.errors import Outage
+from kafka_rescale.core.health import State, health_of
 from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.core.pause_alert import PauseState, read_pause
 
@@ -49,6 +52,15 @@ def test_copying_is_no_pause_however_long_it_takes() -> None:
 @pytest.mark.parametrize("phase", [Phase.STARTED, Phase.VERIFIED, Phase.COMPLETE, Phase.ROLLED_BACK])
 def test_it_is_over_when_somebody_runs_again(phase: Phase) -> None:
     assert read(state_of(phase, 3600.0)) is PauseState.OVER
+
+
+def test_it_is_over_when_green_works_although_the_cutover_looks_on() -> None:
+    measured = state_of(Phase.PROMOTED, 3600.0, timings={"start": 1.0, "total": 7.0})
+    assert read(measured) is PauseState.OVER
+    assert downtime(measured.journal).since_ms is None
+    assert downtime(state_of(Phase.PROMOTED, 3600.0, timings={"start": 1.0}).journal).since_ms is not None
+    group = GroupDescription("x-g2", "Stable", ("instance-1",))
+    assert health_of(measured, group).state is State.RESCALING
 
 
 def test_a_rollback_is_part_of_the_pause_if_anything_was_stopped() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,11 +10,14 @@ from typing import Any
 import pytest
 from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.control_records import ControlState, Generations
-from kafka_rescale.core.errors import InvalidInput, Outage
+from kafka_rescale.core.errors import InvalidInput, Outage, UnsafeState
+from kafka_rescale.core.generations import promoted_generations
+from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.operations import producers
 from kafka_rescale.operations.load import load_application
 
 from tests.support.application_files import CHAIN, write_application
+from tests.support.plans import plan_for
 from tests.support.small_application import application
 
 HELD_BY_UPSTREAM = {
@@ -61,6 +65,15 @@ def test_an_application_is_started_with_the_count_that_it_runs_with(
     found: int, generations: Generations | None, told: str, directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its file has the one that it is to be expanded to, which may come later."""
+    started = write_upstream(directory)
+    counted = "upstream-by-customer-repartition"
+    topics = {counted: TopicDescription(counted, found, 1, {})} if found else {}
+    producers.release(downstream(directory, monkeypatch, ControlState(generations=generations), topics))
+    assert started.read_text().strip() == told
+
+
+def write_upstream(directory: Path) -> Path:
+    """Write the file of an application with a count of its own; returns where its start command leaves word."""
     started = directory / "started"
     commands = {"start": f"sh -c 'echo $0 $1 > {started}' {{application_id}} {{partitions}}"}
     write_application(
@@ -70,15 +83,70 @@ def test_an_application_is_started_with_the_count_that_it_runs_with(
         repartitions=[{"name": "by-customer", "count": "start_command"}],
         lifecycle={**CHAIN["lifecycle"], **commands},
     )
-    counted = "upstream-by-customer-repartition"
-    topics = {counted: TopicDescription(counted, found, 1, {})} if found else {}
-    admin = SimpleNamespace(describe_topics=lambda names: {n: topics[n] for n in names if n in topics})
-    control = SimpleNamespace(read=lambda: ControlState(generations=generations))
-    monkeypatch.setattr(producers, "ControlTopic", lambda *_: control)
-    downstream = load_application(directory / "downstream.yaml")
-    rescale: Any = SimpleNamespace(application=downstream, connection=None, admin=admin)
-    producers.release(rescale)
+    return started
+
+
+def downstream(
+    directory: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    state: ControlState,
+    topics: Mapping[str, TopicDescription] | None = None,
+) -> Any:
+    """An expansion of the application that holds ``upstream``.
+
+    :param state: what the control topic says of that one.
+    :param topics: those that there are.
+    """
+    there = topics or {}
+    admin = SimpleNamespace(describe_topics=lambda names: {n: there[n] for n in names if n in there})
+    monkeypatch.setattr(producers, "ControlTopic", lambda *_: SimpleNamespace(read=lambda: state))
+    held = load_application(directory / "downstream.yaml")
+    return SimpleNamespace(application=held, connection=None, admin=admin)
+
+
+def in_phase(phase: Phase) -> ControlState:
+    """What is known of ``upstream`` while it is expanded to its second generation."""
+    journal = Journal(plan=plan_for("upstream"), phase=phase)
+    return ControlState(
+        journal=journal, generations=promoted_generations(journal) if journal.is_promoted else None
+    )
+
+
+@pytest.mark.parametrize(
+    ("phase", "told"),
+    [
+        (Phase.WARMING, "upstream 8"),
+        (Phase.ROLLING_BACK, "upstream 8"),
+        (Phase.ROLLED_BACK, "upstream 8"),
+        (Phase.STARTED, "upstream-g2 8"),
+        (Phase.VERIFIED, "upstream-g2 8"),
+    ],
+)
+def test_an_application_whose_own_expansion_has_begun_since_is_started_all_the_same(
+    phase: Phase, told: str, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its copies may take hours, in which nobody else would start it."""
+    started = write_upstream(directory)
+    producers.release(downstream(directory, monkeypatch, in_phase(phase)))
     assert started.read_text().strip() == told
+
+
+@pytest.mark.parametrize("phase", [Phase.QUIESCING, Phase.QUIESCED, Phase.CAUGHT_UP, Phase.PROMOTED])
+def test_nobody_else_starts_an_application_at_its_own_cutover(
+    phase: Phase, directory: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    started = write_upstream(directory)
+    producers.release(downstream(directory, monkeypatch, in_phase(phase)))
+    assert not started.exists()
+    assert f"upstream is not started: its own expansion is in phase {phase}" in caplog.text
+
+
+def test_an_application_that_is_being_expanded_is_not_held(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_upstream(directory)
+    with pytest.raises(UnsafeState, match="application upstream: found an expansion of it in phase warming"):
+        producers.hold(downstream(directory, monkeypatch, in_phase(Phase.WARMING)))
 
 
 def declared(*commands: dict[str, Any]) -> Any:

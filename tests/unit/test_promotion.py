@@ -224,3 +224,51 @@ def test_green_that_does_not_come_up_is_no_success(world: GrowingWorld, monkeypa
         assert world.journal.phase is Phase.PROMOTED
     cut_over()
     assert world.journal.phase is Phase.STARTED
+
+
+class TestGreenDoesNotStart:
+    """There is only forward: what green reads can be written meanwhile, as soon as it has grown."""
+
+    @pytest.fixture
+    def released(self, world: GrowingWorld, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+        """The count of the input at every release of its producers."""
+        released: list[int] = []
+        monkeypatch.setattr(held, "release", lambda _: released.append(len(world.ends["orders"])))
+        return released
+
+    @staticmethod
+    def fails(what: str) -> Callable[..., None]:
+        def fail(*_: Any) -> None:
+            raise Outage(what, found="exit code 1", expected="0", remedy="Look at it.")
+
+        return fail
+
+    def test_its_producers_are_released_all_the_same(
+        self, world: GrowingWorld, released: list[int], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with monkeypatch.context() as failing:
+            failing.setattr(world, "_start", self.fails("command `start`"))
+            with pytest.raises(Outage, match="command `start`"):
+                cut_over()
+        assert (world.journal.phase, released) == (Phase.PROMOTED, [AFTER])
+        cut_over()
+        assert (world.journal.phase, released) == (Phase.STARTED, [AFTER, AFTER])
+
+    def test_that_it_is_down_is_told_and_not_that_they_are_too(
+        self, world: GrowingWorld, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(world, "_start", self.fails("command `start`"))
+        monkeypatch.setattr(held, "release", self.fails("command `start` of producers"))
+        with pytest.raises(Outage) as failed:
+            cut_over()
+        assert failed.value.what == "command `start`"
+
+    def test_they_stay_held_while_the_input_has_not_grown(
+        self, world: GrowingWorld, released: list[int], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        grow = world._grow
+        refuses = self.fails("topic 'orders'")
+        monkeypatch.setattr(world, "_grow", lambda counts: refuses() if "orders" in counts else grow(counts))
+        with pytest.raises(Outage, match="topic 'orders'"):
+            cut_over()
+        assert (world.journal.phase, released) == (Phase.PROMOTED, [])

@@ -6,7 +6,7 @@ import pytest
 from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.declared_topics import InputPolicy
 from kafka_rescale.core.external_topics import InputPlan
-from kafka_rescale.core.journal import Journal
+from kafka_rescale.core.journal import Captured, Journal, Phase
 from kafka_rescale.core.oracles import KeyFinding, Oracle
 from kafka_rescale.core.plan import LeftTable, Move, MoveKind
 from kafka_rescale.core.report import render, table
@@ -186,17 +186,45 @@ class TestReport:
 
 
 class TestWhatAReportIsAbout:
-    JOURNAL = Journal(plan=plan_for("app"), owner="run-1")
+    JOURNAL = Journal(
+        plan=plan_for("app"),
+        owner="run-1",
+        captured=Captured(committed={"orders": {0: 60, 1: 70}}),
+        green_ends={"app-g2-totals-changelog": {0: 5}},
+        green_start={"orders": {0: 60, 1: 70, 2: 0}},
+    )
 
     @pytest.mark.parametrize(
-        ("report", "proves"),
+        "changes",
         [
-            ({"plan": JOURNAL.plan.fingerprint, "as_of_ms": NOW}, True),
-            ({"plan": JOURNAL.plan.fingerprint, "as_of_ms": NOW - 1}, False),
-            ({"plan": plan_for("app", partitions=6).fingerprint, "as_of_ms": NOW}, False),
-            ({"plan": JOURNAL.plan.fingerprint}, False),
-            ({}, False),
+            {"phase": Phase.VERIFIED, "owner": "run-2", "timings": {"total": 7.0}},
+            # By the clock of the machine that the cutover runs on, which is no other one's.
+            {"pause_started_ms": NOW + 1},
         ],
     )
-    def test_only_one_of_this_plan_that_began_late_enough(self, report: dict[str, object], proves: bool) -> None:
-        assert is_about(report, self.JOURNAL, NOW) is proves
+    def test_it_proves_what_was_promoted_whatever_becomes_of_it(self, changes: dict[str, object]) -> None:
+        journal = self.JOURNAL.model_copy(update=changes)
+        assert is_about(report().model_copy(update={"promotion": self.JOURNAL.promotion}).model_dump(), journal)
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"plan": plan_for("app", partitions=6)},
+            {"attempt": 2},
+            {"captured": Captured(committed={"orders": {0: 60, 1: 71}})},
+            {"green_ends": {"app-g2-totals-changelog": {0: 6}}},
+            {"green_start": {"orders": {0: 60, 1: 70, 2: 1}}},
+        ],
+        ids=lambda changes: next(iter(changes)),
+    )
+    def test_it_proves_nothing_of_another_promotion(self, changes: dict[str, object]) -> None:
+        another = self.JOURNAL.model_copy(update=changes).promotion
+        assert not is_about({"promotion": another, "as_of_ms": NOW}, self.JOURNAL)
+
+    def test_the_journal_has_the_same_name_for_it_when_it_is_read_again(self) -> None:
+        again = Journal.model_validate_json(self.JOURNAL.model_dump_json())
+        assert again.promotion == self.JOURNAL.promotion
+
+    @pytest.mark.parametrize("said", [{}, {"plan": JOURNAL.plan.fingerprint, "as_of_ms": NOW}])
+    def test_one_that_says_nothing_of_it_proves_nothing(self, said: dict[str, object]) -> None:
+        assert not is_about(said, self.JOURNAL)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.journal import Captured, Journal, PartitionOffsets, Phase
-from kafka_rescale.core.verification_report import Report
+from kafka_rescale.core.verification_report import Report, is_about
 from kafka_rescale.operations import verify
 from kafka_rescale.operations.verify import awaited
 
@@ -36,6 +36,7 @@ def compared(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> Report:
 def test_an_application_without_topics_of_its_own_has_an_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
     report = compared(STARTED, monkeypatch)
     assert (report.passed, report.stores, report.start_offsets) == (True, (), ())
+    assert is_about(report.model_dump(mode="json"), STARTED)
     late = STARTED.model_copy(update={"green_start": {"orders": {**START["orders"], 0: 12}}})
     assert len(compared(late, monkeypatch).start_offsets) == 1
 

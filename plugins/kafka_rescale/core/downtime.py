@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pydantic import Field
 
-from kafka_rescale.core.journal import BLUE_STOPPED, Journal, Phase
+from kafka_rescale.core.journal import Journal
 from kafka_rescale.core.prewarming import remark
 from kafka_rescale.core.values import Value
 
@@ -57,11 +57,10 @@ def downtime(journal: Journal | None) -> Downtime:
     """Return the pause of the expansion that a journal is about."""
     if journal is None:
         return Downtime()
-    paused = journal.phase in {*BLUE_STOPPED, Phase.PROMOTED}
     return Downtime(
         parts=parts_of(journal.timings),
         total=journal.timings.get(TOTAL),
-        since_ms=journal.pause_started_ms if paused and journal.pause_started_ms else None,
+        since_ms=journal.pause_started_ms if journal.is_paused and journal.pause_started_ms else None,
         prewarmed=dict(journal.prewarmed),
         remark="" if journal.plan.is_in_place else remark(journal.timings, journal.prewarmed),
     )

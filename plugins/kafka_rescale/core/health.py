@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from kafka_rescale.core.cluster import GroupDescription
 from kafka_rescale.core.control_records import ControlState
-from kafka_rescale.core.journal import BLUE_STOPPED, Journal, Phase
+from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.core.values import Value
 
 
@@ -78,7 +78,7 @@ def failed_jobs(control: ControlState) -> list[str]:
 
 def _state(journal: Journal | None, group: GroupDescription) -> State:
     if journal is not None and journal.in_progress:
-        return State.PAUSED if journal.phase in {*BLUE_STOPPED, Phase.PROMOTED} else State.RESCALING
+        return State.PAUSED if journal.is_paused else State.RESCALING
     return State.RUNNING if group.is_live else State.STOPPED
 
 

@@ -6,7 +6,9 @@ are grown after it, because a grown input kills blue at its next rebalance and c
 
 from __future__ import annotations
 
+import json
 from enum import StrEnum
+from hashlib import sha256
 
 from pydantic import Field
 
@@ -53,7 +55,8 @@ PartitionOffsets = dict[str, dict[int, int]]
 class Captured(Value):
     """Offsets captured once blue was proven gone.
 
-    :param committed: blue's committed offsets of external inputs: the fence, and green's start.
+    :param committed: blue's committed offsets of external inputs, or the log start where retention was faster: the
+        fence, and green's start.
     :param changelog_ends: end of every blue changelog partition (``read_committed``).
     :param in_flight: per blue repartition topic and partition, ``(committed, end)``.
     """
@@ -146,6 +149,18 @@ class Journal(Value):
     def is_promoted(self) -> bool:
         """Whether green owns the inputs."""
         return self.phase in AFTER_PROMOTION
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether nobody works on the inputs; the pause has its total as soon as green does."""
+        return self.phase in BLUE_STOPPED or (self.phase is Phase.PROMOTED and "total" not in self.timings)
+
+    @property
+    def promotion(self) -> str:
+        """A hash of what was promoted; a proof carries it: clocks of two machines can't tell what came first."""
+        promoted = self.model_dump(mode="json", include={"attempt", "captured", "green_ends", "green_start"})
+        text = json.dumps([self.plan.fingerprint, promoted], sort_keys=True)
+        return sha256(text.encode()).hexdigest()[:16]
 
     @property
     def in_progress(self) -> bool:

@@ -11,9 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kafka_rescale.core.control_records import ControlState
-from kafka_rescale.core.journal import BLUE_STOPPED, Journal, Phase
-
-PAUSED = frozenset({*BLUE_STOPPED, Phase.PROMOTED})
+from kafka_rescale.core.journal import Journal, Phase
 
 
 class PauseState(StrEnum):
@@ -69,4 +67,4 @@ def _is_down(journal: Journal) -> bool:
     """Return whether nobody runs, or may not; a rollback starts the running generation only at its end."""
     if not journal.pause_started_ms:
         return False
-    return journal.phase in PAUSED or (journal.phase is Phase.ROLLING_BACK and journal.stop_asked)
+    return journal.is_paused or (journal.phase is Phase.ROLLING_BACK and journal.stop_asked)

@@ -75,6 +75,7 @@ class Report(Value):
     """The proof of one expansion, as the control topic and the page keep it.
 
     :param plan: fingerprint of the plan: a report of another expansion proves nothing about this one.
+    :param promotion: hash of what was promoted, by the journal that was verified.
     :param as_of_ms: when verify began, ms since the epoch.
     :param start_offsets: findings about the offsets that green started from.
     :param inputs: what was looked at of the inputs that were grown by key.
@@ -95,6 +96,7 @@ class Report(Value):
     inputs: tuple[InputReport, ...] = ()
     unaccepted: tuple[str, ...] = ()
     acceptances: tuple[Acceptance, ...] = ()
+    promotion: str = ""
 
     @property
     def findings(self) -> tuple[KeyFinding, ...]:
@@ -144,10 +146,6 @@ def _topic(acceptance: Acceptance) -> str | None:
     return within.topic if within else None
 
 
-def is_about(report: Mapping[str, object], journal: Journal, since_ms: int) -> bool:
-    """Whether a report, as the control topic keeps it, is about this expansion and began late enough.
-
-    :param since_ms: a report that began before proves nothing, ms since the epoch.
-    """
-    as_of_ms = report.get("as_of_ms")
-    return report.get("plan") == journal.plan.fingerprint and isinstance(as_of_ms, int) and as_of_ms >= since_ms
+def is_about(report: Mapping[str, object], journal: Journal) -> bool:
+    """Whether a report, as the control topic keeps it, is about what this journal has promoted."""
+    return report.get("promotion") == journal.promotion

@@ -108,6 +108,6 @@ def _looked_at(connection: KafkaConnection, state: ControlState, journal: Journa
 
 
 def _compared(state: ControlState, journal: Journal) -> dict[str, int]:
-    if not is_about(state.report, journal, journal.pause_started_ms):
+    if not is_about(state.report, journal):
         return {}
     return Report.model_validate(state.report).compared

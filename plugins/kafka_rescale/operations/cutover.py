@@ -7,7 +7,7 @@
    rehearsal has not seen is looked at.
 4. ``CAUGHT_UP`` → ``PROMOTED``: the point of no return, one transaction.
 5. ``PROMOTED``: in place its own topics grow, and ``move`` moves what moves. Grow the inputs, give green its
-   offsets, start it, release the producers. A bridge goes on by itself from here.
+   offsets, start it, release the producers, see that blue has not come back. A bridge goes on by itself from here.
 
 Inputs are grown only after promotion: a grown input can't shrink, and blue would die on it, so a failure between
 growth and promotion could not be rolled back.

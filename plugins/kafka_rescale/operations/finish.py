@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 def finish(application: Application, connection: KafkaConnection, *, owner: str) -> dict[str, object]:
-    """Close a verified expansion.
+    """Close a verified expansion; called again after its end, it answers as before.
 
     :param owner: the run that holds the lease.
     :returns: the report, the downtime in its parts, what pre-warming has saved or would have, and of copies that
@@ -34,6 +34,26 @@ def finish(application: Application, connection: KafkaConnection, *, owner: str)
     """
     rescale = Rescale.open(application, connection, owner)
     state = rescale.control.read()
+    journal = _ended(state, owner) or _closed(rescale, state)
+    return {
+        "green": journal.plan.green,
+        "timings": dict(journal.timings),
+        "prewarming": "" if journal.plan.is_in_place else remark(journal.timings, journal.prewarmed),
+        "copies": {job: r.detail for job, r in state.results.items() if r.run == owner and r.seeded},
+        "report": rescale.control.read().report,
+    }
+
+
+def _ended(state: ControlState, owner: str) -> Journal | None:
+    """Return the journal if this run has done everything and given its lease back: only its answer was lost."""
+    journal, held = state.journal, state.lease
+    if journal is None or held is None or journal.phase is not Phase.COMPLETE:
+        return None
+    return journal if held.released and held.owner == owner else None
+
+
+def _closed(rescale: Rescale, state: ControlState) -> Journal:
+    """Do what is left to be done, and give the lease back."""
     journal = rescale.journal()
     if journal.phase is Phase.STARTED:
         _assert_passed(state, journal)
@@ -41,7 +61,7 @@ def finish(application: Application, connection: KafkaConnection, *, owner: str)
             _assert_blue_is_still(rescale, journal)
         rescale.assert_up(green(journal.plan))
         # Looked at again: verify has ended, and metadata of producers may be older than that.
-        inputs = look_for_misrouted(connection, journal, state.acceptances)
+        inputs = look_for_misrouted(rescale.connection, journal, state.acceptances)
         refuse_misrouted(inputs)
         # What was accepted since verify ended is reported all the same.
         report = Report.model_validate(state.report).model_copy(update={"inputs": inputs})
@@ -51,14 +71,8 @@ def finish(application: Application, connection: KafkaConnection, *, owner: str)
         release_compaction(rescale, journal)
         _on_partition_expansion(rescale, journal)
         journal = rescale.advance(Phase.COMPLETE)
-    lease.release(rescale.control, owner)
-    return {
-        "green": journal.plan.green,
-        "timings": dict(journal.timings),
-        "prewarming": "" if journal.plan.is_in_place else remark(journal.timings, journal.prewarmed),
-        "copies": {job: r.detail for job, r in state.results.items() if r.run == owner and r.seeded},
-        "report": rescale.control.read().report,
-    }
+    lease.release(rescale.control, rescale.owner)
+    return journal
 
 
 def _on_partition_expansion(rescale: Rescale, journal: Journal) -> None:
@@ -74,8 +88,8 @@ def _on_partition_expansion(rescale: Rescale, journal: Journal) -> None:
 
 def _assert_passed(state: ControlState, journal: Journal) -> None:
     report = state.report
-    # A report of an earlier expansion, or of one that was asked for before this promotion, proves nothing.
-    if not (is_about(report, journal, journal.pause_started_ms) and report.get("passed")):
+    # A report of an earlier expansion, or of another promotion, proves nothing.
+    if not (is_about(report, journal) and report.get("passed")):
         raise UnsafeState(
             f"expansion of {journal.plan.application}",
             found="no passed verification report",

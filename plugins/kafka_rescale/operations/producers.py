@@ -7,9 +7,11 @@ from collections.abc import Iterator
 
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.commands import words
+from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.declared_topics import Input, InputPolicy, Producers
 from kafka_rescale.core.errors import InvalidInput, Outage, RescaleError, UnsafeState
 from kafka_rescale.core.generation_names import blue_names
+from kafka_rescale.core.journal import BLUE_STOPPED, Journal, Phase
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.lifecycle.factory import lifecycle_of
@@ -19,6 +21,9 @@ from kafka_rescale.operations.load import application_files, load_application
 from kafka_rescale.operations.rescale import Rescale, running_instance
 
 log = logging.getLogger(__name__)
+
+AT_CUTOVER = (*BLUE_STOPPED, Phase.PROMOTED)
+"""Phases of an application's own expansion that need it stopped, and end with a start."""
 
 
 def upstream(application: Application) -> list[Application]:
@@ -46,7 +51,9 @@ def hold(rescale: Rescale) -> None:
         if producers.application is None:
             _run(producers, declared, "stop")
             continue
-        lifecycle, instance = _running(rescale, producers.application)
+        state = ControlTopic(rescale.connection, producers.application).read()
+        _assert_not_rescaled(rescale, producers.application, state.journal)
+        lifecycle, instance = _running(rescale, producers.application, state)
         lifecycle.stop(instance)
         # A classic member lingers after a clean close; the start that follows would wait for its session timeout.
         rescale.admin.remove_members(instance.application_id)
@@ -72,7 +79,13 @@ def _release(rescale: Rescale, declared: Input, producers: Producers) -> None:
     if producers.application is None:
         _run(producers, declared, "start")
         return
-    lifecycle, instance = _running(rescale, producers.application)
+    state = ControlTopic(rescale.connection, producers.application).read()
+    if state.journal is not None and state.journal.phase in AT_CUTOVER:
+        # Its expansion has begun since it was held.
+        at = f"its own expansion is in phase {state.journal.phase}, and starts it at its end or rollback"
+        log.warning("%s is not started: %s; see that it runs then", producers.application, at)
+        return
+    lifecycle, instance = _running(rescale, producers.application, state)
     lifecycle.start(instance)
 
 
@@ -82,17 +95,22 @@ def _declared(application: Application) -> Iterator[tuple[Input, Producers]]:
             yield declared, declared.producers
 
 
-def _running(rescale: Rescale, name: str) -> tuple[Lifecycle, Instance]:
-    """Return the running generation of another application of this cluster, and how it is started."""
-    application = _application_named(name)
-    state = ControlTopic(rescale.connection, name).read()
-    if state.journal is not None and state.journal.in_progress:
+def _assert_not_rescaled(rescale: Rescale, name: str, journal: Journal | None) -> None:
+    if journal is not None and journal.in_progress:
         raise UnsafeState(
             f"application {name}",
-            found=f"an expansion of it in phase {state.journal.told}",
+            found=f"an expansion of it in phase {journal.told}",
             expected=f"none while it is held as the producer of {rescale.application.application_id}",
             remedy="Let it finish or roll it back; then trigger again.",
         )
+
+
+def _running(rescale: Rescale, name: str, state: ControlState) -> tuple[Lifecycle, Instance]:
+    """Return the running generation of another application of this cluster, and how it is started.
+
+    :param state: what is known of it.
+    """
+    application = _application_named(name)
     instance = running_instance(application, state.generations, _counts_set_by(application, rescale.admin))
     return lifecycle_of(application, lambda group: rescale.admin.describe_group(group).is_live), instance
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 from kafka_rescale.core.declared_topics import InputPolicy
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.external_topics import InputPlan
@@ -12,6 +14,8 @@ from kafka_rescale.kafka.transactions import wait_until_complete
 from kafka_rescale.kafka.waiting import wait_until
 from kafka_rescale.operations.input_positions import never_read, unread_partitions
 from kafka_rescale.operations.rescale import Rescale, blue
+
+log = logging.getLogger(__name__)
 
 
 def drain(rescale: Rescale, plan: Plan, seconds: float) -> None:
@@ -76,6 +80,7 @@ def prove_gone(rescale: Rescale, plan: Plan, seconds: float) -> Captured:
             expected="none, once it has stopped",
             remedy="An instance outside the `stop` command's reach is alive; find it before trying again.",
         )
+    _tell_expired(rescale, plan, second.committed)
     return second
 
 
@@ -113,12 +118,23 @@ def _fence(rescale: Rescale, read: InputPlan, committed: PartitionOffsets) -> di
 
     A partition in which blue has never committed is allowed only while it is empty: where blue would have begun
     to read depends on its ``auto.offset.reset``, and a guess could lose or double records. Partitions that were
-    added by hand have no task in blue: none of their records has been read.
+    added by hand have no task in blue: none of their records has been read. What has been deleted before blue came
+    to it is lost to both: a start below the log start is none, neither for a bridge nor for a consumer.
     """
     topic = read.topic
     begins = rescale.admin.begin_offsets([topic])[topic]
     ends = rescale.admin.end_offsets([topic])[topic]
-    fence = {p: committed.get(topic, {}).get(p, begins[p]) for p in ends}
+    fence = {p: max(committed.get(topic, {}).get(p, begins[p]), begins[p]) for p in ends}
     if unread := unread_partitions(read, committed, begins, ends):
         raise never_read(topic, unread)
     return fence
+
+
+def _tell_expired(rescale: Rescale, plan: Plan, fence: PartitionOffsets) -> None:
+    """Log what was deleted unread: no cutover brings it back, and nobody else will miss it."""
+    committed = rescale.admin.committed(plan.blue)
+    for topic, offsets in fence.items():
+        for partition, offset in offsets.items():
+            if missed := offset - committed.get(topic, {}).get(partition, offset):
+                lost = f"{missed} offsets of {topic}-{partition} were deleted before {plan.blue} had read them"
+                log.warning("%s; %s goes on from the log start, %d", lost, plan.green, offset)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import time
+from contextlib import suppress
+
+from kafka_rescale.core.errors import RescaleError, UnsafeState
 from kafka_rescale.core.journal import Journal, PartitionOffsets, Phase
 from kafka_rescale.core.offset_metadata import start_metadata
 from kafka_rescale.core.plan import Plan
@@ -10,12 +14,15 @@ from kafka_rescale.operations import producers
 from kafka_rescale.operations.first_output import outputs_now, watch_first_output
 from kafka_rescale.operations.gate import cool_down
 from kafka_rescale.operations.growing import assert_ours
-from kafka_rescale.operations.rescale import Rescale, green
+from kafka_rescale.operations.rescale import Rescale, blue, green
 from kafka_rescale.operations.timings import Timings
+
+REJOIN_SECONDS = 6.0
+"""A member that was removed comes back with its next heartbeat: of the classic protocol after 3 s, else 5 s."""
 
 
 def start_green(rescale: Rescale, journal: Journal, timings: Timings) -> Journal:
-    """Grow the inputs, commit green's start, start it and release the producers.
+    """Grow the inputs, commit green's start, start it and release the producers, also if it does not start.
 
     Every step may be killed at any instruction and called again until it succeeds.
 
@@ -23,36 +30,88 @@ def start_green(rescale: Rescale, journal: Journal, timings: Timings) -> Journal
     :param timings: the parts so far.
     :returns: the journal in phase ``STARTED``, with the downtime in its parts.
     :raises Outage: green has not come up.
+    :raises UnsafeState: blue has come back beside it.
     """
     plan = journal.plan
     outputs = outputs_now(rescale)
-    running = rescale.lifecycle.is_running(green(plan))
-    if running and _lacking(rescale, plan, journal.green_start):
-        assert_ours(plan)
-        # Not started by this step, which commits first: a `start_gated` command that outlived its killed task.
-        cool_down(rescale, plan)
-        running = False
+    running = _is_started(rescale, journal)
     with timings.part("grow"):
         rescale.admin.grow_topics({i.topic: i.target for i in plan.inputs if i.grows})
-    if not running:
-        with timings.part("offsets"):
-            _commit_start(rescale, plan, journal.green_start)
-        with timings.part("start"):
-            rescale.lifecycle.start(green(plan))
+    try:
+        if not running:
+            with timings.part("offsets"):
+                _commit_start(rescale, plan, journal.green_start)
+            with timings.part("start"):
+                rescale.lifecycle.start(green(plan))
+    except Exception:
+        # The inputs have grown, nothing is in the producers' way. That green is down stays this task's error.
+        with suppress(RescaleError):
+            producers.release(rescale)
+        raise
     producers.release(rescale)
+    if plan.is_in_place:
+        return rescale.advance(Phase.STARTED, timings=_measured(rescale, journal, timings, outputs))
+    # Of what has been stopped since an earlier try, dead members may be left.
+    rescale.admin.remove_members(plan.blue)
+    emptied = time.monotonic()
+    if not (running and "total" in timings):
+        timings = _measured(rescale, journal, timings, outputs)
+        # The pause is over, whatever the wait brings.
+        rescale.advance(Phase.PROMOTED, timings=timings)
+    time.sleep(max(0.0, REJOIN_SECONDS - (time.monotonic() - emptied)))
+    _assert_alone(rescale, plan)
+    return rescale.advance(Phase.STARTED, timings=timings)
+
+
+def _is_started(rescale: Rescale, journal: Journal) -> bool:
+    """Whether an earlier try has started green; one that runs without its offsets is stopped."""
+    plan = journal.plan
+    if not rescale.lifecycle.is_running(green(plan)):
+        return False
+    if not _lacking(rescale, plan, journal.green_start):
+        return True
+    assert_ours(plan)
+    # Not started by this step, which commits first: a `start_gated` command that outlived its killed task.
+    cool_down(rescale, plan)
+    return False
+
+
+def _measured(rescale: Rescale, journal: Journal, timings: Timings, outputs: PartitionOffsets) -> Timings:
+    """Return the downtime in its parts, once green works.
+
+    :param outputs: ends of the output topics before it was started.
+    """
     parts = watch_first_output(rescale, journal, outputs)
     if "restore" not in parts:
         # It may be restoring for hours. Not to be there at all is another thing: then nobody runs.
-        rescale.assert_up(green(plan))
+        rescale.assert_up(green(journal.plan))
     total = (now_ms() - journal.pause_started_ms) / 1000 - parts.pop("watched_in_vain", 0.0)
-    return rescale.advance(Phase.STARTED, timings={**timings, **parts, "total": round(total, 3)})
+    return Timings({**timings, **parts, "total": round(total, 3)})
+
+
+def _assert_alone(rescale: Rescale, plan: Plan) -> None:
+    """Refuse a blue that has survived its stop unseen: the proof that it is gone has removed its members, too."""
+    if rescale.is_alive(blue(plan)):
+        members = ", ".join(rescale.admin.describe_group(plan.blue).members) or "none"
+        raise UnsafeState(
+            f"application {plan.blue}",
+            found=f"a running instance (members {members}) beside {plan.green}, which runs and owns the inputs",
+            expected="none since it was proven gone",
+            remedy=f"STOP IT NOW, and let {plan.green} run: both process the same input, and write their outputs "
+            "twice. Either `stop` does not reach it, or something has started it since. When it is stopped, clear "
+            "this task.",
+        )
 
 
 def _commit_start(rescale: Rescale, plan: Plan, start: PartitionOffsets) -> None:
-    """Commit green's start, unless it has begun to work already (a step that is repeated after a crash)."""
+    """Commit green's start, unless it has begun to work already (a step that is repeated after a crash).
+
+    Its members are removed before anything is read: a try that freezes behind that, while another one starts
+    green, finds nothing lacking, or members, beside which brokers let nobody commit.
+    """
+    rescale.admin.remove_members(plan.green)
     wanted = _lacking(rescale, plan, start)
     if wanted:
-        rescale.admin.remove_members(plan.green)
         metadata = start_metadata(plan, rescale.admin.committed_metadata(plan.blue))
         rescale.admin.commit(plan.green, wanted, metadata)
 

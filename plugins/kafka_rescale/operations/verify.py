@@ -94,6 +94,7 @@ def compare_expansion(
         green=plan.green,
         generation=plan.generation,
         plan=plan.fingerprint,
+        promotion=journal.promotion,
         passed=False,
         as_of_ms=as_of_ms,
         seconds=round(time.monotonic() - began, 3),
