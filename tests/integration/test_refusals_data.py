@@ -123,7 +123,10 @@ def test_co_partitioned_topics_with_different_counts(client: Client, tmp_path: P
     assert message.splitlines()[0] == (
         "- sources of sub-topology 1: found by-customer-repartition with 4, "
         f"{unique}-customers with 3; expected equal counts: one key's records and state belong to one task. "
-        "Give the external topics the same count; Kafka Streams itself refuses to join them as they are."
+        "If they are joined, the program can't be running: Kafka Streams refuses that. If they are only merged, "
+        "or share a processor, they can't be rescaled together: make them applications of their own, or let the "
+        "smaller one come through a repartition() with the others' count; its state begins anew either way. Don't "
+        "grow a topic by hand under the running application: keys would come to tasks that don't have their state."
     )
 
 

@@ -105,7 +105,7 @@ JOINED = {
 def test_two_joined_inputs_of_which_one_grows() -> None:
     inputs = [{"topic": "left", "policy": "paused"}, {"topic": "right", "policy": "fixed"}]
     assert mistakes(**JOINED, inputs=inputs) == [
-        "inputs.1.policy: found fixed for right and paused for left, which sub-topology 0 joins: their counts "
+        "inputs.1.policy: found fixed for right and paused for left, which sub-topology 0 reads: their counts "
         "would differ; expected either fixed for both or for none. Declare `policy: paused` for right, or "
         "`fixed` for left too."
     ]

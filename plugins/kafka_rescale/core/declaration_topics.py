@@ -146,7 +146,7 @@ def isolation(application: Application) -> Iterator[Mistake]:
 
 
 def copartitioned_policies(application: Application, topology: Topology) -> Iterator[Mistake]:
-    """Yield joined inputs of which one would grow and the other not."""
+    """Yield inputs of one stateful sub-topology of which one would grow and the other not."""
     by_topic = {i.topic: i for i in application.inputs}
     for subtopology in topology.subtopologies:
         group = [by_topic[t] for t in subtopology.sources if t in by_topic]
@@ -159,7 +159,7 @@ def _one_grows(application: Application, subtopology: SubTopology, fixed: Input,
     return Mistake(
         ("inputs", application.inputs.index(fixed), "policy"),
         f"fixed for {fixed.topic} and {growing.policy} for {growing.topic}, which sub-topology {subtopology.id} "
-        "joins: their counts would differ",
+        "reads: their counts would differ",
         "either fixed for both or for none",
         f"Declare `policy: paused` for {fixed.topic}, or `fixed` for {growing.topic} too.",
     )

@@ -42,7 +42,11 @@ def copartitioned(situation: Situation) -> Iterator[Finding]:
                 f"sources of sub-topology {subtopology.id}",
                 _listed(subtopology, situation.counts),
                 "equal counts: one key's records and state belong to one task",
-                "Give the external topics the same count; Kafka Streams itself refuses to join them as they are.",
+                "If they are joined, the program can't be running: Kafka Streams refuses that. If they are only "
+                "merged, or share a processor, they can't be rescaled together: make them applications of their "
+                "own, or let the smaller one come through a repartition() with the others' count; its state "
+                "begins anew either way. Don't grow a topic by hand under the running application: keys would "
+                "come to tasks that don't have their state.",
             )
         elif _differ(subtopology, after):
             yield Finding(
