@@ -164,13 +164,46 @@ def test_the_subtopology_that_reads_a_repartition_topic_may_not_be_missing() -> 
     assert mistakes(**{**cut, "topology": None, "subtopologies": spelled_out}) == [f"subtopologies: {wrong}"]
 
 
+CIRCLE = FIELDS["topology"].replace("(topic: shop-totals)", "(topic: shop-customers)")
+"""What is computed of orders and customers goes into the topic of the customers."""
+
+
 def test_an_output_that_the_application_reads_itself_does_not_grow_under_it() -> None:
-    text = FIELDS["topology"].replace("(topic: shop-totals)", "(topic: shop-customers)")
-    assert mistakes(topology=text, outputs=[{"topic": "shop-customers"}]) == []
-    assert mistakes(topology=text, outputs=[{"topic": "shop-customers", "partitions": 8}]) == [
+    inputs = [ORDERS, {**CUSTOMERS, "policy": "fixed"}]
+    assert mistakes(topology=CIRCLE, inputs=inputs, outputs=[{"topic": "shop-customers"}]) == []
+    assert mistakes(topology=CIRCLE, inputs=inputs, outputs=[{"topic": "shop-customers", "partitions": 8}]) == [
         "outputs.0.partitions: found the output shop-customers, which the application itself reads; expected a "
         "count for outputs that only others read: they grow while the application runs. Delete `partitions:` "
-        "here, and let it grow as an input: `policy: paused`."
+        "here. It can only grow as an input, by `policy: paused` for it and for all that leads to it; else "
+        "declare `policy: fixed` in `inputs:`."
+    ]
+
+
+@pytest.mark.parametrize("policy", ["unkeyed", "fixed"])
+def test_an_input_that_the_application_fills_can_only_be_held_with_all_that_leads_to_it(policy: str) -> None:
+    """Also through a repartition topic: blue would go on filling it while it is drained."""
+    given = {"topology": CIRCLE, "outputs": []}
+    assert mistakes(**given, inputs=[{**ORDERS, "policy": policy}, CUSTOMERS]) == [
+        "inputs.1.policy: found paused for shop-customers, which the application itself writes; expected an input "
+        "that can be held: it is filled as long as shop-orders comes in. Declare `policy: fixed`, or let the "
+        "program go through repartition() instead of a topic of its own; or declare `policy: paused` for "
+        "shop-orders, too."
+    ]
+    for of_customers in ("paused", "fixed"):
+        inputs = [{**ORDERS, "policy": "paused"}, {**CUSTOMERS, "policy": of_customers}]
+        assert mistakes(**given, inputs=inputs) == []
+
+
+def test_an_input_that_the_application_fills_gets_no_bridge() -> None:
+    told = {**FIELDS["lifecycle"], "start": "true {application_id} {input:shop-customers}"}
+    bridged = {**CUSTOMERS, "policy": "repartitioned", "isolation_level": "read_committed"}
+    given = {"lifecycle": told, "inputs": [ORDERS, bridged]}
+    assert mistakes(**given) == []
+    assert mistakes(**given, topology=CIRCLE, outputs=[]) == [
+        "inputs.1.policy: found repartitioned for shop-customers, which the application itself writes; expected "
+        "an input that others write: the new generation would write beside the bridge, so that the records of a "
+        "key would change their order. Declare `policy: fixed`, or let the program go through repartition() "
+        "instead of a topic of its own."
     ]
 
 

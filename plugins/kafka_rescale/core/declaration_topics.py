@@ -70,7 +70,8 @@ def _read_by_itself(index: int, topic: str, *, is_global: bool) -> Mistake:
         "a count for outputs that only others read: they grow while the application runs",
         "Delete `partitions:` here: the running application would not read the new partitions."
         if is_global
-        else "Delete `partitions:` here, and let it grow as an input: `policy: paused`.",
+        else "Delete `partitions:` here. It can only grow as an input, by `policy: paused` for it and "
+        "for all that leads to it; else declare `policy: fixed` in `inputs:`.",
     )
 
 
