@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from kafka_rescale.core.control_records import ControlState, Generations
 from kafka_rescale.core.preflight import messages
 from kafka_rescale.core.samples import Sample
 from kafka_rescale.core.situation import Situation
@@ -216,3 +217,33 @@ def test_processed_records_of_an_input_that_an_expansion_has_grown_are_history()
     assert len(found(situation(samples=old, cluster={"committed": {("shop-customers", 0): len(KEYS)}}))) == 1
     crc32 = samples(**misplaced("shop-customers"))
     assert len(found(situation(samples=crc32, cluster={"committed": committed}))) == 1
+
+
+def grown(*counts: int) -> tuple[Sample, ...]:
+    """Samples of an input whose keys were written once with every count, one after the other."""
+    written = [m for n in counts for m in misplaced("shop-customers", "murmur2", n)["shop-customers"]]
+    return samples(**{"shop-customers": [replace(s, offset=i) for i, s in enumerate(written)]})
+
+
+PROCESSED = {("shop-customers", p): 1_000 for p in range(4)}
+
+
+def test_history_of_two_growths_is_history_too() -> None:
+    """With its first records still there, an input that was grown twice under ``paused`` has three layouts."""
+    given = situation(samples=grown(2, 3, 4), cluster={"committed": PROCESSED})
+    assert found(given) == []
+    assert (
+        "shop-customers: what it had before it grew from 2 and 3 partitions is processed (sampled)."
+        in messages(given)
+    )
+    [finding] = found(replace(given, cluster=replace(given.cluster, committed={("shop-customers", 0): 1})))
+    assert "These fit murmur2 with 2 or 3 partitions: the topic was grown with records in it" in finding
+
+
+def test_a_growth_that_an_expansion_has_made_is_remembered() -> None:
+    """Of three, no record tells which counts they were."""
+    given = situation(samples=grown(1, 2, 3, 4), cluster={"committed": PROCESSED})
+    assert len(found(given)) == 1
+    for known in ((1, 2, 3), (3,)):
+        generations = Generations(running=NAME, grown_inputs={"shop-customers": known})
+        assert found(replace(given, control=ControlState(generations=generations))) == []
