@@ -14,6 +14,7 @@ from tests.support.situations import (
     CUSTOMERS_CHANGELOG,
     INPUTS,
     NAME,
+    STORES,
     Refusals,
     found,
     misplaced,
@@ -32,6 +33,11 @@ def pinned(function: str) -> Situation:
     made = [Sample(REPARTITION, i % 4, i, key) for i, key in enumerate(KEYS)]
     repartitions = [{"name": "by-customer", "partitioner": f"static:{MODULE}:{function}"}]
     return unjoined(situation(samples=samples(**{REPARTITION: made}), repartitions=repartitions))
+
+
+def processor(function: str) -> dict[str, str]:
+    """The totals as a store whose partitioning keys a user's function finds."""
+    return {"name": "totals", "type": "processor", "partitioning_key": f"{MODULE}:{function}"}
 
 
 DATA_REFUSALS: Refusals = {
@@ -95,6 +101,24 @@ DATA_REFUSALS: Refusals = {
             "0x637573746f6d65722d30 of topic 'by-customer-repartition': found ValueError: invalid literal for "
             "int() with base 10: b'customer-0'; expected one partition of 0 to 3, and always the same. Mend the "
             "function, so that it does exactly what the program's own partitioner does."
+        ],
+    ),
+    "a user's function that finds no partitioning key and fails": (
+        lambda: situation(stores=[*STORES[:1], processor("before_a_bar"), *STORES[2:]]),
+        [
+            "topic 'shop-totals-changelog', partitioning_key tests.support.user_partitioners:before_a_bar for "
+            "changelog key 0x637573746f6d65722d30: found ValueError: subsection not found; expected the "
+            "partitioning key as bytes, or None. Mend the function: return bytes, or None for a key in which it "
+            "finds none."
+        ],
+    ),
+    "a user's function that takes keys for text": (
+        lambda: situation(stores=[*STORES[:1], processor("of_text"), *STORES[2:]]),
+        [
+            "topic 'shop-totals-changelog', partitioning_key tests.support.user_partitioners:of_text for "
+            "changelog key 0x637573746f6d65722d30: found 'customer', which is of type str; expected the "
+            "partitioning key as bytes, or None. Mend the function: return bytes, or None for a key in which it "
+            "finds none."
         ],
     ),
     "static in name only": (
