@@ -214,6 +214,34 @@ def test_a_sink_that_chooses_its_topic_may_write_any_output() -> None:
     assert mistakes(topology=text, outputs=[{"topic": "totals-de"}, {"topic": "totals-fr"}]) == []
 
 
+NAMED_AS_INTERNAL: dict[str, Any] = {
+    "topology": None,
+    "outputs": [],
+    "subtopologies": [
+        {"sources": ["clicks"], "sinks": ["user-clicks-repartition"]},
+        {"sources": ["user-clicks-repartition"], "stores": ["per-user"]},
+        {"sources": ["newsletter-subscription-registration-topic"], "stores": ["registered"]},
+    ],
+    "stores": [{"name": n, "type": "timestamped-key-value"} for n in ("per-user", "registered")],
+    "inputs": [
+        {"topic": "clicks", "policy": "unkeyed"},
+        {"topic": "user-clicks-repartition", "policy": "fixed"},
+        {"topic": "newsletter-subscription-registration-topic", "policy": "paused"},
+    ],
+}
+
+
+def test_what_is_declared_as_an_input_is_one_whatever_it_is_called() -> None:
+    """As ``through()`` has left such topics behind; Kafka Streams puts its own application id before its own."""
+    assert mistakes(**NAMED_AS_INTERNAL) == []
+    topology = topology_of(application("shop", **NAMED_AS_INTERNAL))
+    assert topology.repartitions == frozenset()
+    assert topology.inputs == tuple(i["topic"] for i in NAMED_AS_INTERNAL["inputs"])
+    assert [topology.source_of(s) for s in topology.stores] == list(topology.inputs[1:])
+    without = {**NAMED_AS_INTERNAL, "inputs": [NAMED_AS_INTERNAL["inputs"][i] for i in (0, 2)]}
+    assert topology_of(application("shop", **without)).repartitions == {"user-clicks-repartition"}
+
+
 SOURCE_TABLE = [{**STORES[0], "changelog": "source"}, *STORES[1:]]
 
 

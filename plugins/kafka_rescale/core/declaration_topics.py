@@ -49,8 +49,8 @@ def unread_repartitions(application: Application, topology: Topology) -> Iterato
 
     Whoever reads them keeps state, perhaps, that would be left behind.
     """
-    declared = {o.topic for o in application.outputs}
-    for topic in (t for t in topology.outputs if is_internal(t) and t not in declared):
+    known = {*(o.topic for o in application.outputs), *topology.inputs}
+    for topic in (t for t in topology.outputs if is_internal(t) and t not in known):
         yield Mistake(
             ("subtopologies",) if application.topology is None else ("topology",),
             f"{topic}, which is written and which no sub-topology reads",

@@ -13,7 +13,6 @@ from kafka_rescale.core.topology import (
     REPARTITION_SUFFIX,
     SubTopology,
     foreign_key_kind,
-    own_sources,
 )
 
 
@@ -96,7 +95,7 @@ def _deciding_sources(situation: Situation, topic: str) -> list[str]:
     """Return what a derived count comes from: the writer's sources, or the table that a foreign-key join reads."""
     at_reader = bool(foreign_key_kind(topic))
     deciding = [s for s in situation.topology.subtopologies if topic in (s.sources if at_reader else s.sinks)]
-    return [t for s in deciding for t in own_sources(s)]
+    return [t for s in deciding for t in situation.topology.own_sources(s)]
 
 
 def changelog_counts(situation: Situation) -> Iterator[Finding]:

@@ -30,12 +30,20 @@ def missing_topics(situation: Situation) -> Iterator[Finding]:
             "Correct `application_id` or the Kafka connection; if it has never run, it has no state to move.",
         )
         return
-    for topic in internal:
+    for name, topic in zip(sorted(topology.repartitions), internal, strict=True):
         if topic not in topics:
-            yield _missing(topic, "the repartition topic", _paste_again(situation))
+            yield _missing(topic, "the repartition topic", _own_topic(situation, name) or _paste_again(situation))
     for topic, store in changelogs.items():
         if topic not in topics:
             yield _missing_changelog(situation, topic, store)
+
+
+def _own_topic(situation: Situation, name: str) -> str:
+    if name not in situation.visible:
+        return ""
+    return (
+        f"There is a topic {name}: if it is your own, which the program writes and reads, declare it in `inputs:`."
+    )
 
 
 def _paste_again(situation: Situation) -> str:

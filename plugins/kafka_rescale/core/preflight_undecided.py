@@ -11,7 +11,7 @@ from kafka_rescale.core.errors import Finding
 from kafka_rescale.core.partition_counts import counts_if_merged, possible_counts
 from kafka_rescale.core.planning import target_counts
 from kafka_rescale.core.situation import Situation
-from kafka_rescale.core.topology import REPARTITION_SUFFIX, own_sources
+from kafka_rescale.core.topology import REPARTITION_SUFFIX
 
 
 def undecided_counts(situation: Situation) -> Iterator[Finding]:
@@ -66,7 +66,7 @@ def _known_to_be_joined(situation: Situation) -> set[str]:
 
 
 def _reason(situation: Situation, topic: str) -> tuple[str, str]:
-    subtopologies = situation.topology.subtopologies
+    own_sources, subtopologies = situation.topology.own_sources, situation.topology.subtopologies
     joining = [s for s in subtopologies if topic in s.sinks and len(own_sources(s)) < len(s.sources)]
     by_program = (
         f"or set its count in the program (withNumberOfPartitions) from {{partitions}} and declare "
