@@ -112,7 +112,8 @@ def test_a_window_declared_as_key_value(client: Client, tmp_path: Path, unique: 
     assert first == (
         f"- topic '{unique}-hourly-changelog': found cleanup.policy compact,delete; expected compact for the "
         "key-value store hourly. Kafka Streams sets compact,delete for windows and sessions: declare the "
-        "store's real type."
+        "store's real type. If the program itself sets it, so that entries expire, declare `type: processor` with "
+        "`partitioning_key: whole`."
     )
     assert "sampled records elsewhere" in second
 

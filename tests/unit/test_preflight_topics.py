@@ -54,6 +54,16 @@ def test_an_input_that_is_named_as_an_internal_topic_is_read_by_its_own_name() -
     ]
 
 
+def test_a_plain_store_whose_entries_expire_is_taken_as_the_remedy_says() -> None:
+    expiring = with_configs("shop-totals-changelog", cleanup__policy="compact,delete", retention__ms="1000000000")
+    processor = {"name": "totals", "type": "processor", "partitioning_key": "whole"}
+    given = situation(stores=[*STORES[:1], processor, *STORES[2:]], topics=expiring)
+    assert found(given) == []
+    [move] = [m for m in given.plan.moves if m.store == "totals"]
+    plain = situation().plan.changelogs
+    assert move.model_copy(update={"store_type": "timestamped-key-value", "partitioning_key": ""}) in plain
+
+
 TOPIC_REFUSALS: Refusals = {
     "input missing": (
         lambda: situation(topics={"shop-orders": None}),
@@ -108,7 +118,19 @@ TOPIC_REFUSALS: Refusals = {
         [
             "topic 'shop-totals-changelog': found cleanup.policy compact,delete; expected compact for the "
             "timestamped-key-value store totals. Kafka Streams sets compact,delete for windows and sessions: "
-            "declare the store's real type."
+            "declare the store's real type. If the program itself sets it, so that entries expire, declare `type: "
+            "processor` with `partitioning_key: whole`."
+        ],
+    ),
+    "versions that expire": (
+        lambda: situation(
+            stores=[*STORES[:1], {"name": "totals", "type": "versioned"}, *STORES[2:]],
+            topics=with_configs("shop-totals-changelog", cleanup__policy="compact,delete"),
+        ),
+        [
+            "topic 'shop-totals-changelog': found cleanup.policy compact,delete; expected compact for the "
+            "versioned store totals. Kafka Streams sets compact,delete for windows and sessions: declare the "
+            "store's real type."
         ],
     ),
     "changelog that is not compacted": (
