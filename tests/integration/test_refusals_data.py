@@ -115,7 +115,8 @@ def test_a_window_declared_as_key_value(client: Client, tmp_path: Path, unique: 
     assert first == (
         f"- topic '{unique}-hourly-changelog': found cleanup.policy compact,delete; expected compact for the "
         "key-value store hourly. Kafka Streams sets compact,delete for windows and sessions: declare the "
-        "store's real type."
+        "store's real type. If the program itself sets it, so that entries expire, declare `type: processor` with "
+        "`partitioning_key: whole`."
     )
     assert "sampled records elsewhere" in second
 
@@ -126,7 +127,10 @@ def test_co_partitioned_topics_with_different_counts(client: Client, tmp_path: P
     assert message.splitlines()[0] == (
         "- sources of sub-topology 1: found by-customer-repartition with 4, "
         f"{unique}-customers with 3; expected equal counts: one key's records and state belong to one task. "
-        "Give the external topics the same count; Kafka Streams itself refuses to join them as they are."
+        "If they are joined, the program can't be running: Kafka Streams refuses that. If they are only merged, "
+        "or share a processor, they can't be rescaled together: make them applications of their own, or let the "
+        "smaller one come through a repartition() with the others' count; its state begins anew either way. Don't "
+        "grow a topic by hand under the running application: keys would come to tasks that don't have their state."
     )
 
 

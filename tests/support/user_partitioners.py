@@ -1,4 +1,4 @@
-"""Functions such as users declare: ``(topic, key, n) -> partition``."""
+"""Functions such as users declare: ``(topic, key, n) -> partition``; of a changelog key, its partitioning key."""
 
 from __future__ import annotations
 
@@ -46,6 +46,16 @@ def undecided(topic: str, key: bytes, n: int) -> int | None:
 def fails(topic: str, key: bytes, n: int) -> int:
     """Expects another key."""
     return int(key)
+
+
+def of_text(key: bytes) -> str:
+    """What a function answers that takes keys for text."""
+    return key.decode().rpartition("-")[0]
+
+
+def before_a_bar(key: bytes) -> bytes:
+    """Expects that every key has one."""
+    return key[: key.index(b"|")]
 
 
 NOT_A_FUNCTION = 3

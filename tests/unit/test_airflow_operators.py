@@ -30,6 +30,7 @@ from kafka_rescale.core.errors import (
 )
 
 from tests.support.application_files import write_application
+from tests.support.plans import plan_for
 
 WORDS = {"found": "a", "expected": "b", "remedy": "c"}
 
@@ -95,6 +96,23 @@ def test_who_approves_sees_whether_the_pause_grows_with_the_state(
     with pytest.raises(TaskAwaitingInput):
         asked_in_a_run({"prewarm": result})()
     assert told in shown["body"]
+
+
+def test_who_approves_the_plan_sees_what_preflight_found_worth_knowing(monkeypatch: pytest.MonkeyPatch) -> None:
+    pushed: dict[str, str] = {}
+    monkeypatch.setattr(admin.PlanOperator, "_begin", lambda *_: None)
+    found = {"plan": plan_for("shop").model_dump(mode="json"), "noop": False, "messages": ["one.", "two."]}
+    ti = SimpleNamespace(
+        xcom_pull=lambda task_ids: found, xcom_push=lambda key, value: pushed.update({key: value})
+    )
+    task = admin.PlanOperator(task_id="plan", application_file="x.yaml", only_show=False)
+    task.execute({"ti": ti})  # type: ignore[typeddict-item]
+    table, _, remarks = pushed["table"].partition("\n\n* ")
+    assert table.endswith(" |")
+    assert remarks == "one.\n* two."
+    found["messages"] = []
+    task.execute({"ti": ti})  # type: ignore[typeddict-item]
+    assert pushed["table"].strip() == table
 
 
 def test_a_run_may_limit_the_pause_otherwise_than_the_file(tmp_path: Path) -> None:

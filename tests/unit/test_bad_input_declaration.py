@@ -105,7 +105,7 @@ JOINED = {
 def test_two_joined_inputs_of_which_one_grows() -> None:
     inputs = [{"topic": "left", "policy": "paused"}, {"topic": "right", "policy": "fixed"}]
     assert mistakes(**JOINED, inputs=inputs) == [
-        "inputs.1.policy: found fixed for right and paused for left, which sub-topology 0 joins: their counts "
+        "inputs.1.policy: found fixed for right and paused for left, which sub-topology 0 reads: their counts "
         "would differ; expected either fixed for both or for none. Declare `policy: paused` for right, or "
         "`fixed` for left too."
     ]
@@ -164,13 +164,46 @@ def test_the_subtopology_that_reads_a_repartition_topic_may_not_be_missing() -> 
     assert mistakes(**{**cut, "topology": None, "subtopologies": spelled_out}) == [f"subtopologies: {wrong}"]
 
 
+CIRCLE = FIELDS["topology"].replace("(topic: shop-totals)", "(topic: shop-customers)")
+"""What is computed of orders and customers goes into the topic of the customers."""
+
+
 def test_an_output_that_the_application_reads_itself_does_not_grow_under_it() -> None:
-    text = FIELDS["topology"].replace("(topic: shop-totals)", "(topic: shop-customers)")
-    assert mistakes(topology=text, outputs=[{"topic": "shop-customers"}]) == []
-    assert mistakes(topology=text, outputs=[{"topic": "shop-customers", "partitions": 8}]) == [
+    inputs = [ORDERS, {**CUSTOMERS, "policy": "fixed"}]
+    assert mistakes(topology=CIRCLE, inputs=inputs, outputs=[{"topic": "shop-customers"}]) == []
+    assert mistakes(topology=CIRCLE, inputs=inputs, outputs=[{"topic": "shop-customers", "partitions": 8}]) == [
         "outputs.0.partitions: found the output shop-customers, which the application itself reads; expected a "
         "count for outputs that only others read: they grow while the application runs. Delete `partitions:` "
-        "here, and let it grow as an input: `policy: paused`."
+        "here. It can only grow as an input, by `policy: paused` for it and for all that leads to it; else "
+        "declare `policy: fixed` in `inputs:`."
+    ]
+
+
+@pytest.mark.parametrize("policy", ["unkeyed", "fixed"])
+def test_an_input_that_the_application_fills_can_only_be_held_with_all_that_leads_to_it(policy: str) -> None:
+    """Also through a repartition topic: blue would go on filling it while it is drained."""
+    given = {"topology": CIRCLE, "outputs": []}
+    assert mistakes(**given, inputs=[{**ORDERS, "policy": policy}, CUSTOMERS]) == [
+        "inputs.1.policy: found paused for shop-customers, which the application itself writes; expected an input "
+        "that can be held: it is filled as long as shop-orders comes in. Declare `policy: fixed`, or let the "
+        "program go through repartition() instead of a topic of its own; or declare `policy: paused` for "
+        "shop-orders, too."
+    ]
+    for of_customers in ("paused", "fixed"):
+        inputs = [{**ORDERS, "policy": "paused"}, {**CUSTOMERS, "policy": of_customers}]
+        assert mistakes(**given, inputs=inputs) == []
+
+
+def test_an_input_that_the_application_fills_gets_no_bridge() -> None:
+    told = {**FIELDS["lifecycle"], "start": "true {application_id} {input:shop-customers}"}
+    bridged = {**CUSTOMERS, "policy": "repartitioned", "isolation_level": "read_committed"}
+    given = {"lifecycle": told, "inputs": [ORDERS, bridged]}
+    assert mistakes(**given) == []
+    assert mistakes(**given, topology=CIRCLE, outputs=[]) == [
+        "inputs.1.policy: found repartitioned for shop-customers, which the application itself writes; expected "
+        "an input that others write: the new generation would write beside the bridge, so that the records of a "
+        "key would change their order. Declare `policy: fixed`, or let the program go through repartition() "
+        "instead of a topic of its own."
     ]
 
 
@@ -179,6 +212,34 @@ def test_a_sink_that_chooses_its_topic_may_write_any_output() -> None:
         "(topic: shop-totals)", "(extractor class: shop.Router$$Lambda/0x1@5a39699c)"
     )
     assert mistakes(topology=text, outputs=[{"topic": "totals-de"}, {"topic": "totals-fr"}]) == []
+
+
+NAMED_AS_INTERNAL: dict[str, Any] = {
+    "topology": None,
+    "outputs": [],
+    "subtopologies": [
+        {"sources": ["clicks"], "sinks": ["user-clicks-repartition"]},
+        {"sources": ["user-clicks-repartition"], "stores": ["per-user"]},
+        {"sources": ["newsletter-subscription-registration-topic"], "stores": ["registered"]},
+    ],
+    "stores": [{"name": n, "type": "timestamped-key-value"} for n in ("per-user", "registered")],
+    "inputs": [
+        {"topic": "clicks", "policy": "unkeyed"},
+        {"topic": "user-clicks-repartition", "policy": "fixed"},
+        {"topic": "newsletter-subscription-registration-topic", "policy": "paused"},
+    ],
+}
+
+
+def test_what_is_declared_as_an_input_is_one_whatever_it_is_called() -> None:
+    """As ``through()`` has left such topics behind; Kafka Streams puts its own application id before its own."""
+    assert mistakes(**NAMED_AS_INTERNAL) == []
+    topology = topology_of(application("shop", **NAMED_AS_INTERNAL))
+    assert topology.repartitions == frozenset()
+    assert topology.inputs == tuple(i["topic"] for i in NAMED_AS_INTERNAL["inputs"])
+    assert [topology.source_of(s) for s in topology.stores] == list(topology.inputs[1:])
+    without = {**NAMED_AS_INTERNAL, "inputs": [NAMED_AS_INTERNAL["inputs"][i] for i in (0, 2)]}
+    assert topology_of(application("shop", **without)).repartitions == {"user-clicks-repartition"}
 
 
 SOURCE_TABLE = [{**STORES[0], "changelog": "source"}, *STORES[1:]]

@@ -128,6 +128,23 @@ def test_a_key_from_which_an_extractor_gets_nothing_is_unsafe(extractor: str) ->
         format_of(PROCESSOR, extractor).partitioning_keys([b"foobar.", b"foobar"])
 
 
+@pytest.mark.parametrize(
+    ("function", "found"),
+    [
+        ("of_text", "'foobar', which is of type str"),
+        ("before_a_bar", "ValueError: subsection not found"),
+    ],
+)
+def test_an_extractor_that_fails_or_gives_no_bytes_is_named_with_the_key(function: str, found: str) -> None:
+    with pytest.raises(UnsafeState) as error:
+        format_of(PROCESSOR, f"tests.support.user_partitioners:{function}").partitioning_keys([b"foobar-1"])
+    assert str(error.value) == (
+        f"partitioning_key tests.support.user_partitioners:{function} for changelog key 0x666f6f6261722d31: found "
+        f"{found}; expected the partitioning key as bytes, or None. Mend the function: return bytes, or None for "
+        "a key in which it finds none."
+    )
+
+
 @pytest.mark.parametrize("extractor", ["", "drop-last-0", "drop-last-x", "first--1", "last-4", "Whole"])
 def test_an_extractor_that_says_nothing_is_refused(extractor: str) -> None:
     with pytest.raises(InvalidInput) as error:

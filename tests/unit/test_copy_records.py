@@ -44,6 +44,16 @@ def test_a_key_too_short_for_its_store_type_is_unsafe() -> None:
         Router(move("window", 1, 2)).targets([WINDOW, b"short"], 0)
 
 
+def test_where_an_extractor_has_failed_is_said() -> None:
+    given = move("processor", 1, 2).model_copy(
+        update={"partitioning_key": "tests.support.user_partitioners:before_a_bar"}
+    )
+    with pytest.raises(
+        UnsafeState, match=r"^topic blue partition 0, partitioning_key .*:before_a_bar for changelog"
+    ):
+        Router(given).targets([b"foo|bar", b"foobar"], 0)
+
+
 def test_only_foreign_key_subscriptions_have_other_values_in_the_copy() -> None:
     wrapper, rewritten = (bytes.fromhex("8101666f6f62617200000002")[:-1] + p for p in (b"\x02", b"\x06"))
     left = LeftTable(partitioner="murmur2", source_partitions=4, target_partitions=8)

@@ -219,4 +219,4 @@ def test_left_sources_with_different_partitioners_are_refused() -> None:
     from kafka_rescale.core.foreign_key_joins import partitioner_of_sources
 
     with pytest.raises(InvalidInput, match="found partitioners crc32, murmur2; expected one partitioner"):
-        partitioner_of_sources(declared, topology.subtopologies[0])
+        partitioner_of_sources(declared, topology, topology.subtopologies[0])

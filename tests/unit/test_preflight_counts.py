@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.preflight_counts import changes_anything
+from kafka_rescale.core.situation import Situation
 from kafka_rescale.core.topology import SubTopology, Topology
 
 from tests.support.situations import (
@@ -54,7 +56,33 @@ def test_a_repartition_topic_may_shrink_if_the_program_sets_its_count() -> None:
     assert given.plan.inputs[0].target == 4
 
 
+def merged(orders: int, payments: int) -> Situation:
+    """Two inputs with a table each, merged before an output: Kafka Streams takes any counts of them."""
+    counts = {"shop-orders": orders, "shop-payments": payments}
+    tables = {f"shop-{name}-changelog": max(orders, payments) for name in ("totals", "payments")}
+    compacted = {"cleanup.policy": "compact"}
+    topics = {name: TopicDescription(name, n, 1, compacted) for name, n in {**counts, **tables}.items()}
+    stores = [{"name": name, "type": "timestamped-key-value"} for name in ("totals", "payments")]
+    declared = application(
+        NAME, inputs=[{"topic": t, "policy": "paused"} for t in counts], stores=stores, outputs=[]
+    )
+    topology = Topology((SubTopology(0, tuple(counts), ("totals", "payments"), ()),))
+    given = situation(8, samples=())
+    return replace(given, application=declared, topology=topology, cluster=replace(given.cluster, topics=topics))
+
+
 COUNT_REFUSALS: Refusals = {
+    "merged with different counts": (
+        lambda: merged(8, 4),
+        [
+            "sources of sub-topology 0: found shop-orders with 8, shop-payments with 4; expected equal counts: "
+            "one key's records and state belong to one task. If they are joined, the program can't be running: "
+            "Kafka Streams refuses that. If they are only merged, or share a processor, they can't be rescaled "
+            "together: make them applications of their own, or let the smaller one come through a repartition() "
+            "with the others' count; its state begins anew either way. Don't grow a topic by hand under the "
+            "running application: keys would come to tasks that don't have their state."
+        ],
+    ),
     "an input that was grown by hand": (
         lambda: situation(
             topics=with_counts(by_customer_repartition=4, customers=6), repartitions=SET_BY_PROGRAM, inputs=INPUTS

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from kafka_rescale.core.control_records import ControlState, Generations
 from kafka_rescale.core.preflight import messages
 from kafka_rescale.core.samples import Sample
 from kafka_rescale.core.situation import Situation
@@ -13,6 +14,7 @@ from tests.support.situations import (
     CUSTOMERS_CHANGELOG,
     INPUTS,
     NAME,
+    STORES,
     Refusals,
     found,
     misplaced,
@@ -31,6 +33,11 @@ def pinned(function: str) -> Situation:
     made = [Sample(REPARTITION, i % 4, i, key) for i, key in enumerate(KEYS)]
     repartitions = [{"name": "by-customer", "partitioner": f"static:{MODULE}:{function}"}]
     return unjoined(situation(samples=samples(**{REPARTITION: made}), repartitions=repartitions))
+
+
+def processor(function: str) -> dict[str, str]:
+    """The totals as a store whose partitioning keys a user's function finds."""
+    return {"name": "totals", "type": "processor", "partitioning_key": f"{MODULE}:{function}"}
 
 
 DATA_REFUSALS: Refusals = {
@@ -94,6 +101,24 @@ DATA_REFUSALS: Refusals = {
             "0x637573746f6d65722d30 of topic 'by-customer-repartition': found ValueError: invalid literal for "
             "int() with base 10: b'customer-0'; expected one partition of 0 to 3, and always the same. Mend the "
             "function, so that it does exactly what the program's own partitioner does."
+        ],
+    ),
+    "a user's function that finds no partitioning key and fails": (
+        lambda: situation(stores=[*STORES[:1], processor("before_a_bar"), *STORES[2:]]),
+        [
+            "topic 'shop-totals-changelog', partitioning_key tests.support.user_partitioners:before_a_bar for "
+            "changelog key 0x637573746f6d65722d30: found ValueError: subsection not found; expected the "
+            "partitioning key as bytes, or None. Mend the function: return bytes, or None for a key in which it "
+            "finds none."
+        ],
+    ),
+    "a user's function that takes keys for text": (
+        lambda: situation(stores=[*STORES[:1], processor("of_text"), *STORES[2:]]),
+        [
+            "topic 'shop-totals-changelog', partitioning_key tests.support.user_partitioners:of_text for "
+            "changelog key 0x637573746f6d65722d30: found 'customer', which is of type str; expected the "
+            "partitioning key as bytes, or None. Mend the function: return bytes, or None for a key in which it "
+            "finds none."
         ],
     ),
     "static in name only": (
@@ -216,3 +241,33 @@ def test_processed_records_of_an_input_that_an_expansion_has_grown_are_history()
     assert len(found(situation(samples=old, cluster={"committed": {("shop-customers", 0): len(KEYS)}}))) == 1
     crc32 = samples(**misplaced("shop-customers"))
     assert len(found(situation(samples=crc32, cluster={"committed": committed}))) == 1
+
+
+def grown(*counts: int) -> tuple[Sample, ...]:
+    """Samples of an input whose keys were written once with every count, one after the other."""
+    written = [m for n in counts for m in misplaced("shop-customers", "murmur2", n)["shop-customers"]]
+    return samples(**{"shop-customers": [replace(s, offset=i) for i, s in enumerate(written)]})
+
+
+PROCESSED = {("shop-customers", p): 1_000 for p in range(4)}
+
+
+def test_history_of_two_growths_is_history_too() -> None:
+    """With its first records still there, an input that was grown twice under ``paused`` has three layouts."""
+    given = situation(samples=grown(2, 3, 4), cluster={"committed": PROCESSED})
+    assert found(given) == []
+    assert (
+        "shop-customers: what it had before it grew from 2 and 3 partitions is processed (sampled)."
+        in messages(given)
+    )
+    [finding] = found(replace(given, cluster=replace(given.cluster, committed={("shop-customers", 0): 1})))
+    assert "These fit murmur2 with 2 or 3 partitions: the topic was grown with records in it" in finding
+
+
+def test_a_growth_that_an_expansion_has_made_is_remembered() -> None:
+    """Of three, no record tells which counts they were."""
+    given = situation(samples=grown(1, 2, 3, 4), cluster={"committed": PROCESSED})
+    assert len(found(given)) == 1
+    for known in ((1, 2, 3), (3,)):
+        generations = Generations(running=NAME, grown_inputs={"shop-customers": known})
+        assert found(replace(given, control=ControlState(generations=generations))) == []

@@ -64,6 +64,7 @@ def test_what_is_worth_knowing() -> None:
         cluster={"ends": {(repartition, 0): 10, (repartition, 1): 5}, "committed": {(repartition, 0): 7}},
         topics=with_configs(window, retention__ms="1000", retention__bytes="5"),
         now_ms=START_MS + 1001,
+        repartitions=[{"name": "by-customer", "count": "derived"}],
     )
     assert found(given) == []
     assert messages(given) == [

@@ -8,6 +8,8 @@ import pytest
 from kafka_rescale.core.cluster import GroupDescription, TopicDescription
 from kafka_rescale.core.control_records import ControlState, Generations
 from kafka_rescale.core.journal import Phase
+from kafka_rescale.core.situation import Situation
+from kafka_rescale.operations.load import topology_of
 
 from tests.support.situations import (
     CUSTOMERS_CHANGELOG,
@@ -19,9 +21,48 @@ from tests.support.situations import (
     Refusals,
     found,
     journal,
+    samples,
     situation,
     with_configs,
 )
+
+REPARTITION = "by-customer-repartition"
+OWN = TopicDescription(REPARTITION, 4, 1, {"cleanup.policy": "delete"})
+
+
+def named_as_internal() -> Situation:
+    """The re-keyed orders go through a topic of the user's own, which is declared as an input."""
+    given = situation(
+        topics={f"shop-{REPARTITION}": None, REPARTITION: OWN},
+        inputs=[{**i, "policy": "paused"} for i in (*INPUTS, {"topic": REPARTITION})],
+        samples=samples(**{f"shop-{REPARTITION}": [], "shop-orders": []}),
+        visible=frozenset({REPARTITION, "shop-orders", "shop-customers"}),
+    )
+    return replace(given, topology=topology_of(given.application))
+
+
+def test_an_input_that_is_named_as_an_internal_topic_is_read_by_its_own_name() -> None:
+    given = named_as_internal()
+    assert found(given) == []
+    assert given.plan.repartitions == ()
+    assert {i.topic for i in given.plan.inputs} == {"shop-orders", "shop-customers", REPARTITION}
+    undeclared = replace(given, application=situation().application)
+    undeclared = replace(undeclared, topology=topology_of(undeclared.application))
+    assert found(undeclared) == [
+        f"topic 'shop-{REPARTITION}': found no such topic; expected the repartition topic. There is a topic "
+        f"{REPARTITION}: if it is your own, which the program writes and reads, declare it in `inputs:`."
+    ]
+
+
+def test_a_plain_store_whose_entries_expire_is_taken_as_the_remedy_says() -> None:
+    expiring = with_configs("shop-totals-changelog", cleanup__policy="compact,delete", retention__ms="1000000000")
+    processor = {"name": "totals", "type": "processor", "partitioning_key": "whole"}
+    given = situation(stores=[*STORES[:1], processor, *STORES[2:]], topics=expiring)
+    assert found(given) == []
+    [move] = [m for m in given.plan.moves if m.store == "totals"]
+    plain = situation().plan.changelogs
+    assert move.model_copy(update={"store_type": "timestamped-key-value", "partitioning_key": ""}) in plain
+
 
 TOPIC_REFUSALS: Refusals = {
     "input missing": (
@@ -77,7 +118,19 @@ TOPIC_REFUSALS: Refusals = {
         [
             "topic 'shop-totals-changelog': found cleanup.policy compact,delete; expected compact for the "
             "timestamped-key-value store totals. Kafka Streams sets compact,delete for windows and sessions: "
-            "declare the store's real type."
+            "declare the store's real type. If the program itself sets it, so that entries expire, declare `type: "
+            "processor` with `partitioning_key: whole`."
+        ],
+    ),
+    "versions that expire": (
+        lambda: situation(
+            stores=[*STORES[:1], {"name": "totals", "type": "versioned"}, *STORES[2:]],
+            topics=with_configs("shop-totals-changelog", cleanup__policy="compact,delete"),
+        ),
+        [
+            "topic 'shop-totals-changelog': found cleanup.policy compact,delete; expected compact for the "
+            "versioned store totals. Kafka Streams sets compact,delete for windows and sessions: declare the "
+            "store's real type."
         ],
     ),
     "changelog that is not compacted": (

@@ -84,6 +84,19 @@ def test_the_generations_say_since_when_and_what_was_before(monkeypatch: pytest.
     assert past[0].ends == {}
 
 
+def test_the_counts_that_inputs_grow_from_stay_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their processed records lie by them, for as long as they are kept."""
+    grown = {i.topic: (4,) for i in PLAN.inputs}
+    first = promoted(monkeypatch, None).generations
+    assert first is not None
+    assert first.grown_inputs == grown
+    earlier = Generations(running=PLAN.blue, grown_inputs={PLAN.inputs[0].topic: (2, 3), "another": (1,)})
+    then = promoted(monkeypatch, earlier).generations
+    assert then is not None
+    assert then.grown_inputs == {**grown, PLAN.inputs[0].topic: (2, 3, 4), "another": (1,)}
+    assert Generations.model_validate_json('{"running": "app"}').grown_inputs == {}
+
+
 def test_where_a_copy_began_anew_is_remembered_and_repartition_topics_start_at_their_log_starts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -10,8 +10,9 @@ from kafka_rescale.core.partition_counts import partition_counts
 from kafka_rescale.core.partitioners import Murmur2, partitioner_named
 from kafka_rescale.core.planning import build_plan
 from kafka_rescale.operations.load import topology_of
+from kafka_rescale.operations.rescale import green
 
-from tests.support.situations import STORES, situation
+from tests.support.situations import INPUTS, STORES, situation
 from tests.support.small_application import application
 
 KEYS = [f"key-{i}".encode() for i in range(1000)]
@@ -84,6 +85,15 @@ def test_with_two_partitioners_in_a_sub_topology_records_would_not_meet_the_stat
         for name in ("customers", "by-customer-repartition")
     )
     assert sum(a != b for a, b in zip(state, records, strict=True)) > len(KEYS) / 2
+
+
+def test_an_input_that_the_application_writes_would_have_two_writers_behind_a_bridge() -> None:
+    """Green is told one topic by the input's name, for its source and its sink; the bridge fills the same."""
+    given = situation(
+        AFTER, inputs=[INPUTS[0], {"topic": "shop-customers", "policy": "repartitioned"}], samples=()
+    )
+    assert green(given.plan).inputs["shop-customers"] == "shop-customers-p8"
+    assert [(b.source, b.target) for b in given.plan.bridges] == [("shop-customers", "shop-customers-p8")]
 
 
 def test_an_enforced_count_would_be_planned_as_another() -> None:

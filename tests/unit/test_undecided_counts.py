@@ -6,11 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from kafka_rescale.core.application import Mode
 from kafka_rescale.core.cluster import TopicDescription
+from kafka_rescale.core.preflight import messages
 from kafka_rescale.core.situation import Situation
 from kafka_rescale.core.topology import SubTopology, Topology
 
-from tests.support.situations import found, situation
+from tests.support.situations import found, journal, situation, with_counts
 from tests.support.small_application import application
 
 BY_ID = "by-id-repartition"
@@ -107,3 +109,42 @@ def test_either_count_behind_a_foreign_key_join_of_today_is_right(downstream: in
     today |= {f"shop-{n}": downstream for n in (BY_ID, "totals-changelog")}
     assert found(given(FOREIGN_KEY, {"left": "paused", "right": "paused"}, today)) == []
     assert len(found(given(FOREIGN_KEY, TABLES, {**today, "right": 8}))) == 1
+
+
+SAID = (
+    "shop-by-customer-repartition: goes from 4 to 8 partitions only if the program leaves its count to Kafka "
+    "Streams. If it sets it (withNumberOfPartitions), the application can't start again after the promotion: let "
+    "it take the count from {partitions}, and declare `{name: by-customer, count: start_command}` in "
+    "`repartitions:`. If it does not, say so by `count: derived`. `start_gated` starts it on this count before "
+    "the pause."
+)
+
+
+def test_a_count_that_the_program_may_set_itself_is_said() -> None:
+    """Equal to the derived one, it doesn't show; green would enforce it on a topic that has grown."""
+    assert found(situation(8)) == []
+    assert SAID in messages(situation(8))
+    partitioner_only = [{"name": "by-customer", "partitioner": "murmur2"}]
+    assert SAID in messages(situation(8, repartitions=partitioner_only))
+
+
+@pytest.mark.parametrize("count", ["derived", "joined", "start_command"])
+def test_who_says_where_the_count_comes_from_is_not_told(count: str) -> None:
+    declared = situation(8, repartitions=[{"name": "by-customer", "count": count}])
+    assert found(declared) == []
+    assert not any("leaves its count" in text for text in messages(declared))
+
+
+def test_of_a_count_that_stays_and_of_a_foreign_key_join_nothing_is_said() -> None:
+    assert not any("leaves its count" in text for text in messages(situation(4)))
+    both = given(FOREIGN_KEY, {"left": "paused", "right": "paused"}, {})
+    told = [text.partition(":")[0] for text in messages(both) if "leaves its count" in text]
+    assert told == [f"shop-{BY_ID}"]
+
+
+def test_in_place_no_gate_is_spoken_of_and_what_is_in_progress_speaks_of_its_own_plan() -> None:
+    in_place = situation(8)
+    in_place = replace(in_place, application=in_place.application.model_copy(update={"mode": Mode.IN_PLACE}))
+    assert SAID.removesuffix(" `start_gated` starts it on this count before the pause.") in messages(in_place)
+    begun = situation(8, topics=with_counts(orders=8, customers=8), control=journal(8))
+    assert SAID in messages(begun)

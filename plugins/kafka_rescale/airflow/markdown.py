@@ -35,6 +35,11 @@ def plan_markdown(plan: Plan) -> str:
     return f"{title} (plan {plan.fingerprint})\n\n{table(header, [*rows, *inputs])}"
 
 
+def remarks_markdown(messages: Iterable[str]) -> str:
+    """Return what preflight found worth knowing as a list, for who approves the plan."""
+    return "".join(f"\n* {message}" for message in messages)
+
+
 def assignment_markdown(processing: Processing) -> str:
     """Return who has which tasks, and what is still to come, as tables."""
     assignment = processing.assignment

@@ -79,6 +79,7 @@ class Generations(Value):
 
     :param inputs: what the running one reads instead of an input that was repartitioned, by the name in the file.
     :param grown_from: counts that internal topics of the running one had before they were grown in place.
+    :param grown_inputs: counts that inputs had before expansions grew them; processed records still lie by them.
     :param retired: earlier ones whose topics have been deleted.
     :param left: the internal topics of earlier ones that have not been retired.
     :param since_ms: wall clock when the one before was asked to stop; 0 if unknown, and for the first.
@@ -93,6 +94,7 @@ class Generations(Value):
     previous: str = ""
     inputs: dict[str, str] = Field(default_factory=dict)
     grown_from: dict[str, tuple[int, ...]] = Field(default_factory=dict)
+    grown_inputs: dict[str, tuple[int, ...]] = Field(default_factory=dict)
     left: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     since_ms: int = 0
     past: tuple[PastGeneration, ...] = ()

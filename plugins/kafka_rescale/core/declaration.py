@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.declaration_in_place import in_place
 from kafka_rescale.core.declaration_lifecycle import lifecycle_commands, producer_commands
+from kafka_rescale.core.declaration_own_inputs import own_inputs
 from kafka_rescale.core.declaration_snapshots import snapshots_declared
 from kafka_rescale.core.declaration_topics import (
     copartitioned_policies,
@@ -39,6 +40,7 @@ def check_declaration(application: Application, topology: Topology) -> list[Mist
         *producer_commands(application),
         *_source_tables(application, topology),
         *policies(application, topology),
+        *own_inputs(application, topology),
         *copartitioned_policies(application, topology),
         *successors(application),
         *isolation(application),

@@ -49,8 +49,8 @@ def unread_repartitions(application: Application, topology: Topology) -> Iterato
 
     Whoever reads them keeps state, perhaps, that would be left behind.
     """
-    declared = {o.topic for o in application.outputs}
-    for topic in (t for t in topology.outputs if is_internal(t) and t not in declared):
+    known = {*(o.topic for o in application.outputs), *topology.inputs}
+    for topic in (t for t in topology.outputs if is_internal(t) and t not in known):
         yield Mistake(
             ("subtopologies",) if application.topology is None else ("topology",),
             f"{topic}, which is written and which no sub-topology reads",
@@ -70,7 +70,8 @@ def _read_by_itself(index: int, topic: str, *, is_global: bool) -> Mistake:
         "a count for outputs that only others read: they grow while the application runs",
         "Delete `partitions:` here: the running application would not read the new partitions."
         if is_global
-        else "Delete `partitions:` here, and let it grow as an input: `policy: paused`.",
+        else "Delete `partitions:` here. It can only grow as an input, by `policy: paused` for it and "
+        "for all that leads to it; else declare `policy: fixed` in `inputs:`.",
     )
 
 
@@ -146,7 +147,7 @@ def isolation(application: Application) -> Iterator[Mistake]:
 
 
 def copartitioned_policies(application: Application, topology: Topology) -> Iterator[Mistake]:
-    """Yield joined inputs of which one would grow and the other not."""
+    """Yield inputs of one stateful sub-topology of which one would grow and the other not."""
     by_topic = {i.topic: i for i in application.inputs}
     for subtopology in topology.subtopologies:
         group = [by_topic[t] for t in subtopology.sources if t in by_topic]
@@ -159,7 +160,7 @@ def _one_grows(application: Application, subtopology: SubTopology, fixed: Input,
     return Mistake(
         ("inputs", application.inputs.index(fixed), "policy"),
         f"fixed for {fixed.topic} and {growing.policy} for {growing.topic}, which sub-topology {subtopology.id} "
-        "joins: their counts would differ",
+        "reads: their counts would differ",
         "either fixed for both or for none",
         f"Declare `policy: paused` for {fixed.topic}, or `fixed` for {growing.topic} too.",
     )

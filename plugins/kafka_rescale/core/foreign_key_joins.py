@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.plan import LeftTable
-from kafka_rescale.core.topology import SubTopology, Topology, foreign_key_join, foreign_key_kind, own_sources
+from kafka_rescale.core.topology import SubTopology, Topology, foreign_key_join, foreign_key_kind
 
 Counts = Mapping[str, int]
 """Partitions by topic, as the topology names them."""
@@ -20,8 +20,8 @@ Counts = Mapping[str, int]
 
 def registration_of(topology: Topology, store: str) -> tuple[str, ...]:
     """Return the registration topics that a subscription store may belong to: one, if the names tell."""
-    sources = topology.subtopology_of(store).sources
-    topics = tuple(t for t in sources if foreign_key_kind(t) == "registration")
+    sources, internal = topology.subtopology_of(store).sources, topology.repartitions
+    topics = tuple(t for t in sources if t in internal and foreign_key_kind(t) == "registration")
     named = tuple(
         t for t in topics if foreign_key_join(t) and store == f"{foreign_key_join(t)}-subscription-store"
     )
@@ -59,8 +59,8 @@ def left_table(
     """
     writer = next(s for s in topology.subtopologies if registration in s.sinks)
     return LeftTable(
-        partitioner=partitioner_of_sources(application, writer),
-        key_topic=own_sources(writer)[0],
+        partitioner=partitioner_of_sources(application, topology, writer),
+        key_topic=topology.own_sources(writer)[0],
         source_partitions=max(before[t] for t in writer.sources),
         target_partitions=max(after[t] for t in writer.sources),
     )
@@ -70,24 +70,24 @@ def partitioner_of_topic(application: Application, topology: Topology, topic: st
     """Return who partitions an internal topic: as declared, or as the table that reads a foreign-key join's."""
     if foreign_key_kind(topic):
         reader = next(s for s in topology.subtopologies if topic in s.sources)
-        return partitioner_of_sources(application, reader)
+        return partitioner_of_sources(application, topology, reader)
     return application.repartition_partitioner(topic)
 
 
 def key_topic_of(topology: Topology, topic: str) -> str:
     """Return the topic by whose name a user's partitioner is asked about the keys of an internal topic."""
     if foreign_key_kind(topic):
-        return own_sources(next(s for s in topology.subtopologies if topic in s.sources))[0]
+        return topology.own_sources(next(s for s in topology.subtopologies if topic in s.sources))[0]
     return topic
 
 
-def partitioner_of_sources(application: Application, subtopology: SubTopology) -> str:
+def partitioner_of_sources(application: Application, topology: Topology, subtopology: SubTopology) -> str:
     """Return the one partitioner of the topics that a sub-topology's tasks share.
 
     :raises InvalidInput: they have different ones.
     """
     inputs = {i.topic: i.partitioner for i in application.inputs}
-    sources = own_sources(subtopology)
+    sources = topology.own_sources(subtopology)
     found = {inputs.get(topic) or application.repartition_partitioner(topic) for topic in sources}
     if len(found) > 1:
         raise InvalidInput(

@@ -28,6 +28,7 @@ def promoted_generations(
         left={**before.left, **left},
         inputs={i.declared: i.green_topic for i in plan.inputs if i.green_topic != i.declared},
         grown_from=_grown_from(plan) if plan.is_in_place else {},
+        grown_inputs=_grown_inputs(plan, before),
         since_ms=journal.pause_started_ms,
         past=(*before.past, _past(journal, before)),
         begins={**before.begins, **{topic: of for topic, of in late.items() if of}},
@@ -50,3 +51,9 @@ def _grown_from(plan: Plan) -> dict[str, tuple[int, ...]]:
     """Return the earlier counts of every topic, those of this growth among them."""
     counts = {m.source: (*m.grown_from, *((m.source_partitions,) if m.grows else ())) for m in plan.moves}
     return {topic: earlier for topic, earlier in counts.items() if earlier}
+
+
+def _grown_inputs(plan: Plan, before: Generations) -> dict[str, tuple[int, ...]]:
+    """Return the earlier counts of every input, those of this growth among them."""
+    grown = {i.topic: (*before.grown_inputs.get(i.topic, ()), i.current) for i in plan.inputs if i.grows}
+    return {**before.grown_inputs, **grown}

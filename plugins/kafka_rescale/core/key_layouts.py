@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Protocol
+from typing import Any, Protocol
 
 from kafka_rescale.core.callables import named
-from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.errors import InvalidInput, UnsafeState
 
 _LENGTH_BYTES = 4
 
@@ -106,9 +106,29 @@ class Called:
         return f"a key in which {self.function} finds the partitioning key"
 
     def extract(self, keys: Sequence[bytes]) -> Sequence[bytes | None]:
-        """Return what the function says of every key."""
+        """Return what the function says of every key.
+
+        :raises UnsafeState: it fails, or returns something else.
+        """
         function = _function(self.function)
-        return [function(key) for key in keys]
+        return [self._answer(function, key) for key in keys]
+
+    def _answer(self, function: Callable[[bytes], Any], key: bytes) -> bytes | None:
+        try:
+            answer = function(key)
+        except Exception as error:
+            raise self._wrong(key, f"{type(error).__name__}: {error}") from error
+        if answer is None or isinstance(answer, bytes):
+            return answer
+        raise self._wrong(key, f"{answer!r}, which is of type {type(answer).__name__}")
+
+    def _wrong(self, key: bytes, found: str) -> UnsafeState:
+        return UnsafeState(
+            f"partitioning_key {self.function} for changelog key 0x{key.hex()}",
+            found=found,
+            expected="the partitioning key as bytes, or None",
+            remedy="Mend the function: return bytes, or None for a key in which it finds none.",
+        )
 
 
 def layout_named(text: str) -> KeyLayout:

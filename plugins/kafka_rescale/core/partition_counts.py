@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from kafka_rescale.core.errors import InvalidInput
-from kafka_rescale.core.topology import SubTopology, Topology, foreign_key_kind, own_sources
+from kafka_rescale.core.topology import SubTopology, Topology, foreign_key_kind
 
 
 def partition_counts(
@@ -59,7 +59,7 @@ def _derived(topology: Topology, external: Mapping[str, int], enforced: Mapping[
         known_before = len(pending)
         for topic in sorted(pending):
             writers = [s for s in topology.subtopologies if topic in s.sinks]
-            sources = [t for s in writers for t in own_sources(s)]
+            sources = [t for s in writers for t in topology.own_sources(s)]
             if all(t in counts for t in sources):
                 counts[topic] = max(counts[t] for t in sources)
                 pending.discard(topic)
@@ -100,4 +100,4 @@ def _copartitioned_count(
     """External topics decide, as Kafka Streams can't change them; then enforced counts; then the largest."""
     external = [t for t in subtopology.sources if t not in topology.repartitions]
     set_by_program = [t for t in subtopology.sources if t in enforced]
-    return max(counts[t] for t in external or set_by_program or own_sources(subtopology))
+    return max(counts[t] for t in external or set_by_program or topology.own_sources(subtopology))

@@ -44,7 +44,7 @@ from kafka_rescale.core.preflight_topics import (
     store_types,
     topic_configs,
 )
-from kafka_rescale.core.preflight_undecided import undecided_counts
+from kafka_rescale.core.preflight_undecided import maybe_enforced, undecided_counts
 from kafka_rescale.core.preflight_unexplained import unexplained_topics
 from kafka_rescale.core.situation import Situation
 
@@ -115,6 +115,7 @@ def _partitioners(situation: Situation) -> list[Finding]:
 def messages(situation: Situation) -> list[str]:
     """Return what does not hinder the expansion but is worth knowing."""
     return [
+        *maybe_enforced(situation),
         *bridge_messages(situation),
         *lag_messages(situation),
         *retention_warnings(situation),

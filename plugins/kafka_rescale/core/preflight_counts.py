@@ -13,7 +13,6 @@ from kafka_rescale.core.topology import (
     REPARTITION_SUFFIX,
     SubTopology,
     foreign_key_kind,
-    own_sources,
 )
 
 
@@ -42,7 +41,11 @@ def copartitioned(situation: Situation) -> Iterator[Finding]:
                 f"sources of sub-topology {subtopology.id}",
                 _listed(subtopology, situation.counts),
                 "equal counts: one key's records and state belong to one task",
-                "Give the external topics the same count; Kafka Streams itself refuses to join them as they are.",
+                "If they are joined, the program can't be running: Kafka Streams refuses that. If they are only "
+                "merged, or share a processor, they can't be rescaled together: make them applications of their "
+                "own, or let the smaller one come through a repartition() with the others' count; its state "
+                "begins anew either way. Don't grow a topic by hand under the running application: keys would "
+                "come to tasks that don't have their state.",
             )
         elif _differ(subtopology, after):
             yield Finding(
@@ -92,7 +95,7 @@ def _deciding_sources(situation: Situation, topic: str) -> list[str]:
     """Return what a derived count comes from: the writer's sources, or the table that a foreign-key join reads."""
     at_reader = bool(foreign_key_kind(topic))
     deciding = [s for s in situation.topology.subtopologies if topic in (s.sources if at_reader else s.sinks)]
-    return [t for s in deciding for t in own_sources(s)]
+    return [t for s in deciding for t in situation.topology.own_sources(s)]
 
 
 def changelog_counts(situation: Situation) -> Iterator[Finding]:

@@ -10,7 +10,14 @@ from kafka_rescale.core.foreign_key_joins import left_table, left_table_of_store
 from kafka_rescale.core.partitioners import partitioner_named
 from kafka_rescale.core.plan import LeftTable
 from kafka_rescale.core.preflight_counts import counts_after
-from kafka_rescale.core.record_shapes import LATEST_PLAUSIBLE_MS, fits, proven_types, types_that_fit, why_not
+from kafka_rescale.core.record_shapes import (
+    LATEST_PLAUSIBLE_MS,
+    failure,
+    fits,
+    proven_types,
+    types_that_fit,
+    why_not,
+)
 from kafka_rescale.core.samples import Sample, at, shown
 from kafka_rescale.core.situation import Situation
 from kafka_rescale.core.subscription_wrapper import parse
@@ -25,7 +32,10 @@ def store_key_shapes(situation: Situation) -> Iterator[Finding]:
         topic, declared = situation.changelog(store.name), store.format
         samples = situation.samples_of(topic)
         misfits = [s for s in samples if not fits(declared, s)]
-        if misfits:
+        failed = next(filter(None, (failure(declared, s.key or b"") for s in misfits)), None)
+        if failed is not None:
+            yield Finding(f"topic {topic!r}, {failed.what}", failed.found, failed.expected, failed.remedy)
+        elif misfits:
             others = types_that_fit(samples, declared)
             yield Finding(
                 f"topic {topic!r}",

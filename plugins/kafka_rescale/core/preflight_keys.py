@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from kafka_rescale.core.changelog_formats import FORMATS, ChangelogFormat
 from kafka_rescale.core.declared_topics import InputPolicy
+from kafka_rescale.core.earlier_counts import earlier_counts
 from kafka_rescale.core.errors import Finding, UnsafeState
 from kafka_rescale.core.foreign_key_joins import key_topic_of, partitioner_of_topic
 from kafka_rescale.core.partitioners import Partitioner, known_partitioners, partitioner_named
@@ -21,6 +23,7 @@ class _Placed:
 
     :param form: how the keys are written; topics other than changelogs have whole keys.
     :param processed: committed offset per partition, for inputs.
+    :param remembered: counts that an input had before expansions grew it; what lies by them is processed.
     :param earlier: counts by which records may lie as well: of an input that is repartitioned after it was grown
         by hand, the one before; of a topic that was grown in place, those of what was left behind.
     """
@@ -33,6 +36,7 @@ class _Placed:
     is_changelog: bool = False
     processed: Mapping[tuple[str, int], int] = field(default_factory=dict)
     earlier: tuple[int, ...] = ()
+    remembered: tuple[int, ...] = ()
 
     def wrong(self, partitioner: Partitioner, partitions: int) -> list[tuple[Sample, int]]:
         """Return the samples that are elsewhere, each with the partition where it belongs."""
@@ -46,11 +50,16 @@ class _Placed:
             if s.partition not in {home, *old}
         ]
 
-    def earlier_count(self) -> int | None:
-        """Return the largest smaller count that explains every misplaced sample: the topic was grown since."""
-        misplaced = replace(self, samples=[s for s, _ in self.wrong(self.partitioner, self.partitions)])
-        counts = range(self.partitions - 1, self.partitioner.fewest_partitions - 1, -1)
-        return next((n for n in counts if misplaced.fits(self.partitioner, n)), None)
+    def earlier_counts(self) -> tuple[int, ...]:
+        """Return the smaller counts by which every misplaced sample lies: the topic was grown since."""
+        keyed = [s for s in self.samples if s.key is not None]
+        keys = self.form.partitioning_keys([s.key or b"" for s in keyed])
+        homes = {self.partitions: self.partitioner.partition_batch(keys, self.partitions)}
+        for count in range(self.partitioner.fewest_partitions, self.partitions):
+            with suppress(UnsafeState):  # a user's function that knows nothing of so few partitions
+                homes[count] = self.partitioner.partition_batch(keys, count)
+        known = {*self.remembered, *self.earlier}
+        return earlier_counts(keyed, homes, known, most_guessed=2 if self.processed else 1)
 
     def fits(self, partitioner: Partitioner, partitions: int) -> bool:
         """Whether every sample is where a partitioner puts it."""
@@ -76,7 +85,7 @@ class _Placed:
         """
         misplaced = [s for s, _ in self.wrong(self.partitioner, self.partitions)]
         done = all(s.offset < self.processed.get((s.topic, s.partition), 0) for s in misplaced)
-        return bool(misplaced) and done and self.earlier_count() is not None
+        return bool(misplaced) and done and bool(self.earlier_counts())
 
 
 def null_keys(situation: Situation) -> Iterator[Finding]:
@@ -136,7 +145,7 @@ def history_messages(situation: Situation) -> Iterator[str]:
     for placed in _placed_topics(situation):
         # Only called once nothing was found: every partitioner has placed every sample.
         if placed.is_history():
-            earlier = placed.earlier_count()
+            earlier = " and ".join(map(str, placed.earlier_counts()))
             yield f"{placed.topic}: what it had before it grew from {earlier} partitions is processed (sampled)."
 
 
@@ -147,7 +156,8 @@ def _placed_topics(situation: Situation) -> Iterator[_Placed]:
         for placed in _placed(situation, situation.full_name(declared.topic), partitioner):
             known = situation.grown.get(declared.topic)
             carried = () if known is None or declared.policy is not InputPolicy.REPARTITIONED else (known,)
-            yield replace(placed, processed=situation.cluster.committed, earlier=carried)
+            before = situation.grown_inputs.get(placed.topic, ())
+            yield replace(placed, processed=situation.cluster.committed, earlier=carried, remembered=before)
     for topic in sorted(situation.topology.repartitions):
         name = partitioner_of_topic(application, situation.topology, topic)
         partitioner = partitioner_named(name, key_topic_of(situation.topology, topic))
@@ -172,10 +182,11 @@ def _remedy(placed: _Placed) -> str:
         if placed.fits(other, placed.partitions):
             hint = ", the default of librdkafka producers" if other.name == "crc32" else ""
             return f"All of them fit {other.name}{hint}: declare `partitioner: {other.name}`."
-    if (earlier := placed.earlier_count()) is not None:
+    if earlier := placed.earlier_counts():
         return (
-            f"These fit {placed.partitioner.name} with {earlier} partitions: the topic was grown with records in "
-            "it, and one key may be in two partitions. They have to be processed, or moved, first."
+            f"These fit {placed.partitioner.name} with {' or '.join(map(str, earlier))} partitions: the topic was "
+            "grown with records in it, and one key may be in two partitions. They have to be processed, or moved, "
+            "first."
         )
     if types := _types_in_place(placed):
         return f"They are where the keys of {' or '.join(types)} stores would be: declare the store's real type."

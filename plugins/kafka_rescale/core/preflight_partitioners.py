@@ -12,7 +12,7 @@ from kafka_rescale.core.plan import Move, MoveKind
 from kafka_rescale.core.preflight_counts import counts_after
 from kafka_rescale.core.samples import shown
 from kafka_rescale.core.situation import Situation
-from kafka_rescale.core.topology import SubTopology, own_sources
+from kafka_rescale.core.topology import SubTopology
 
 _REMEDY = (
     "Correct the declared partitioners. If the topics really differ, the program misses matches already: let it "
@@ -42,7 +42,7 @@ def _declared(situation: Situation, subtopology: SubTopology) -> dict[str, list[
     """Return what is placed by each partitioner; a table whose input is its changelog has none of its own."""
     application, found = situation.application, dict[str, list[str]]()
     inputs = {i.topic: i.partitioner for i in application.inputs}
-    for topic in own_sources(subtopology):
+    for topic in situation.topology.own_sources(subtopology):
         found.setdefault(inputs.get(topic) or application.repartition_partitioner(topic), []).append(topic)
     for store in subtopology.stores:
         found.setdefault(application.store_named(store).partitioner, []).append(f"store {store}")
@@ -51,7 +51,7 @@ def _declared(situation: Situation, subtopology: SubTopology) -> dict[str, list[
 
 def _by_topic(situation: Situation, subtopology: SubTopology, name: str) -> Iterator[Finding]:
     """A user's function may answer differently for two topics: seen by the keys sampled of any of them."""
-    first, *others = own_sources(subtopology)
+    first, *others = situation.topology.own_sources(subtopology)
     sampled = [s for t in (first, *others) for s in situation.samples_of(situation.full_name(t))]
     keys = sorted({s.key for s in sampled if s.key is not None})
     for other in others:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kafka_rescale.core.changelog_formats import ChangelogFormat, Content
 from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.errors import Finding
+from kafka_rescale.core.key_layouts import WHOLE
 from kafka_rescale.core.situation import Situation, counted
 
 
@@ -30,12 +32,20 @@ def missing_topics(situation: Situation) -> Iterator[Finding]:
             "Correct `application_id` or the Kafka connection; if it has never run, it has no state to move.",
         )
         return
-    for topic in internal:
+    for name, topic in zip(sorted(topology.repartitions), internal, strict=True):
         if topic not in topics:
-            yield _missing(topic, "the repartition topic", _paste_again(situation))
+            yield _missing(topic, "the repartition topic", _own_topic(situation, name) or _paste_again(situation))
     for topic, store in changelogs.items():
         if topic not in topics:
             yield _missing_changelog(situation, topic, store)
+
+
+def _own_topic(situation: Situation, name: str) -> str:
+    if name not in situation.visible:
+        return ""
+    return (
+        f"There is a topic {name}: if it is your own, which the program writes and reads, declare it in `inputs:`."
+    )
 
 
 def _paste_again(situation: Situation) -> str:
@@ -86,13 +96,20 @@ def store_types(situation: Situation) -> Iterator[Finding]:
                 f"topic {topic.name!r}",
                 f"cleanup.policy {','.join(topic.cleanup_policy)}",
                 f"{' or '.join(','.join(p) for p in allowed)} for the {store.type} store {store.name}",
-                _type_remedy(topic.cleanup_policy),
+                _type_remedy(topic.cleanup_policy, store.format),
             )
 
 
-def _type_remedy(policy: tuple[str, ...]) -> str:
+def _type_remedy(policy: tuple[str, ...], declared: ChangelogFormat) -> str:
     if policy == ("compact", "delete"):
-        return "Kafka Streams sets compact,delete for windows and sessions: declare the store's real type."
+        # Of plain stores only the topic's config says that entries expire; the copy takes them as any others.
+        is_plain = declared.layout == WHOLE and declared.has(Content.LATEST)
+        return "Kafka Streams sets compact,delete for windows and sessions: declare the store's real type." + (
+            " If the program itself sets it, so that entries expire, declare `type: processor` with "
+            "`partitioning_key: whole`."
+            if is_plain
+            else ""
+        )
     if policy == ("delete",):
         return (
             "Kafka Streams sets delete alone for the windows of stream-stream joins: declare `type: join-window`. "

@@ -11,7 +11,7 @@ from kafka_rescale.core.errors import Finding
 from kafka_rescale.core.partition_counts import counts_if_merged, possible_counts
 from kafka_rescale.core.planning import target_counts
 from kafka_rescale.core.situation import Situation
-from kafka_rescale.core.topology import REPARTITION_SUFFIX, own_sources
+from kafka_rescale.core.topology import REPARTITION_SUFFIX
 
 
 def undecided_counts(situation: Situation) -> Iterator[Finding]:
@@ -34,6 +34,29 @@ def undecided_counts(situation: Situation) -> Iterator[Finding]:
             )
 
 
+def maybe_enforced(situation: Situation) -> Iterator[str]:
+    """Yield repartition topics that would change their count, of which the file does not say whose it is.
+
+    One that the program sets shows by differing from what is derived; where both are equal today, nothing does.
+    """
+    journal = situation.control.journal
+    plan = journal.plan if journal is not None and journal.in_progress else situation.plan
+    repartitions = situation.application.repartitions
+    said = {f"{r.name}{REPARTITION_SUFFIX}" for r in repartitions if "count" in r.model_fields_set}
+    for move in plan.repartitions:
+        changes = move.source_partitions != move.target_partitions
+        if changes and move.store.endswith(REPARTITION_SUFFIX) and move.store not in said:
+            name = move.store.removesuffix(REPARTITION_SUFFIX)
+            yield (
+                f"{move.source}: goes from {move.source_partitions} to {move.target_partitions} partitions only "
+                "if the program leaves its count to Kafka Streams. If it sets it (withNumberOfPartitions), the "
+                "application can't start again after the promotion: let it take the count from {partitions}, and "
+                f"declare `{{name: {name}, count: start_command}}` in `repartitions:`. If it does not, say so by "
+                "`count: derived`."
+                + ("" if plan.is_in_place else " `start_gated` starts it on this count before the pause.")
+            )
+
+
 def _known_to_be_joined(situation: Situation) -> set[str]:
     """Return the repartition topics that are said to be joined, or whose count only a join can have given."""
     merged = counts_if_merged(situation.topology, situation.external_counts, situation.enforced_now)
@@ -43,7 +66,7 @@ def _known_to_be_joined(situation: Situation) -> set[str]:
 
 
 def _reason(situation: Situation, topic: str) -> tuple[str, str]:
-    subtopologies = situation.topology.subtopologies
+    own_sources, subtopologies = situation.topology.own_sources, situation.topology.subtopologies
     joining = [s for s in subtopologies if topic in s.sinks and len(own_sources(s)) < len(s.sources)]
     by_program = (
         f"or set its count in the program (withNumberOfPartitions) from {{partitions}} and declare "

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kafka_rescale.core.changelog_formats import FORMATS, PROCESSOR, ChangelogFormat, Content
+from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.samples import Sample
 from kafka_rescale.core.subscription_wrapper import parse
 from kafka_rescale.core.suppress_buffer import HEADER, version_of
@@ -36,6 +37,15 @@ def why_not(form: ChangelogFormat, key: bytes) -> str:
     return ""
 
 
+def failure(form: ChangelogFormat, key: bytes) -> UnsafeState | None:
+    """Return the error of a user's function that is asked for the partitioning key, if it fails."""
+    try:
+        form.layout.extract([key])
+    except UnsafeState as error:
+        return error
+    return None
+
+
 def times_in(form: ChangelogFormat, key: bytes) -> list[int]:
     """Return the times of a key that is long enough, in the order in which they must ascend."""
     ends = [(at, at + 8 or None) for at in form.times]
@@ -45,6 +55,8 @@ def times_in(form: ChangelogFormat, key: bytes) -> list[int]:
 def fits(form: ChangelogFormat, sample: Sample) -> bool:
     """Return whether a record can be of a format."""
     key = sample.key or b""
+    if failure(form, key) is not None:
+        return False
     return not why_not(form, key) and (sample.value is None or _value_fits(form, key, sample))
 
 

@@ -90,6 +90,11 @@ class Situation:
         return self.control.generations.grown_from if self.control.generations else {}
 
     @property
+    def grown_inputs(self) -> Mapping[str, tuple[int, ...]]:
+        """Counts that inputs had before expansions grew them, by their names on the cluster."""
+        return self.control.generations.grown_inputs if self.control.generations else {}
+
+    @property
     def own_journal(self) -> Journal | None:
         """The journal, if it is the one of the generation to build: then green's topics are ours."""
         journal = self.control.journal

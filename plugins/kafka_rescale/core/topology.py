@@ -50,6 +50,7 @@ class SubTopology:
 class Topology:
     """All sub-topologies of one application.
 
+    ``external_topics`` are named as internal ones are, and are topics of the user's own all the same.
     ``global_stores`` have no changelog: every instance reads all of their ``global_topics``. Nothing is moved, and
     no client that runs would read a partition that is added to such a topic.
     """
@@ -57,13 +58,14 @@ class Topology:
     subtopologies: tuple[SubTopology, ...]
     global_stores: tuple[str, ...] = ()
     global_topics: tuple[str, ...] = ()
+    external_topics: frozenset[str] = frozenset()
 
     @property
     def repartitions(self) -> frozenset[str]:
         """Internal topics between sub-topologies: repartition topics and those of foreign-key joins."""
         written = {t for s in self.subtopologies for t in s.sinks}
         read = {t for s in self.subtopologies for t in s.sources}
-        return frozenset(t for t in written & read if is_internal(t))
+        return frozenset(t for t in written & read if is_internal(t)) - self.external_topics
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -96,13 +98,22 @@ class Topology:
             ),
         )
 
+    def with_external(self, names: Collection[str]) -> Topology:
+        """Return the topology with some topics taken for external ones, whatever they are called."""
+        return replace(self, external_topics=frozenset(filter(is_internal, names)))
+
+    def own_sources(self, subtopology: SubTopology) -> list[str]:
+        """Return what a sub-topology reads but for the topics of foreign-key joins, which follow these."""
+        joins = {t for t in self.repartitions if foreign_key_kind(t)}
+        return [t for t in subtopology.sources if t not in joins]
+
     def subtopology_of(self, store: str) -> SubTopology:
         """Return the sub-topology that owns a store."""
         return next(s for s in self.subtopologies if store in s.stores)
 
     def source_of(self, store: str) -> str:
         """Return the first topic that a store's sub-topology reads: its partitions are the store's tasks."""
-        return next(own_sources(s)[0] for s in self.subtopologies if store in {*s.stores, *s.source_tables})
+        return next(self.own_sources(s)[0] for s in self.subtopologies if store in {*s.stores, *s.source_tables})
 
     def downstream_first(self) -> tuple[SubTopology, ...]:
         """Return the sub-topologies, the most downstream first; equals keep the higher id first.
@@ -145,11 +156,6 @@ def foreign_key_kind(topic: str) -> str:
     """Return ``registration`` or ``response`` for a topic of a foreign-key join, else nothing."""
     found = _FOREIGN_KEY_TOPIC.match(topic)
     return (found["named"] or found["numbered"]).lower() if found else ""
-
-
-def own_sources(subtopology: SubTopology) -> list[str]:
-    """Return what a sub-topology reads but for the topics of foreign-key joins, which follow these."""
-    return [t for t in subtopology.sources if not foreign_key_kind(t)]
 
 
 def foreign_key_join(topic: str) -> str:

@@ -81,7 +81,7 @@ class Router:
     def _hashed(self, keys: Sequence[bytes], partition: int) -> list[int]:
         if not keys:
             return []
-        inner = self._format.partitioning_keys(keys)
+        inner = self._inner(keys, partition)
         homes = self._partitioner.partition_batch(inner, self._move.source_partitions)
         left_behind: set[int] = set()
         if homes.count(partition) != len(homes):
@@ -103,6 +103,13 @@ class Router:
                 "a static partitioner, with which every key stays where it is",
             )
         return [NOWHERE if i in left_behind else t for i, t in enumerate(targets)] if left_behind else targets
+
+    def _inner(self, keys: Sequence[bytes], partition: int) -> list[bytes]:
+        try:
+            return self._format.partitioning_keys(keys)
+        except UnsafeState as error:
+            where = f"topic {self._move.source} partition {partition}, {error.what}"
+            raise UnsafeState(where, found=error.found, expected=error.expected, remedy=error.remedy) from error
 
     def _at_home(
         self, inner: Sequence[bytes], strays: Sequence[int], partition: int, counts: Sequence[int]

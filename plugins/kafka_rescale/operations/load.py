@@ -118,6 +118,8 @@ def topology_of(application: Application) -> Topology:
                 for number, s in enumerate(application.subtopologies)
             )
         )
+    # A name that ends as Kafka Streams' own topics do is no proof: the file says what comes from outside.
+    topology = topology.with_external({i.topic for i in application.inputs})
     return topology.with_source_tables({s.name for s in application.stores if s.changelog == "source"})
 
 

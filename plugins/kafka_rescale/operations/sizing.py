@@ -12,7 +12,7 @@ from kafka_rescale.core.foreign_key_joins import partitioner_of_topic
 from kafka_rescale.core.partitioners import partitioner_named
 from kafka_rescale.core.situation import Situation
 from kafka_rescale.core.sizing import Advice, TaskLoad, recommend, weights
-from kafka_rescale.core.topology import Topology, own_sources
+from kafka_rescale.core.topology import Topology
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
@@ -64,7 +64,7 @@ def advise(
 
 def _keyed(topology: Topology) -> dict[str, None]:
     stateful = (s for s in topology.subtopologies if s.is_stateful)
-    return dict.fromkeys(topic for s in stateful for topic in own_sources(s))
+    return dict.fromkeys(topic for s in stateful for topic in topology.own_sources(s))
 
 
 def _partitioner(application: Application, topology: Topology, topic: str) -> str:

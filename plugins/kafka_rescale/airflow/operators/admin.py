@@ -11,7 +11,7 @@ from airflow.sdk.bases.skipmixin import SkipMixin
 from airflow.sdk.exceptions import AirflowSkipException
 
 from kafka_rescale.airflow.kafka_for_spark import require_kafka_for_spark
-from kafka_rescale.airflow.markdown import plan_markdown
+from kafka_rescale.airflow.markdown import plan_markdown, remarks_markdown
 from kafka_rescale.airflow.operators.base import RescaleOperator
 from kafka_rescale.airflow.runs import (
     PLAN_TABLE_KEY,
@@ -98,7 +98,8 @@ class PlanOperator(RescaleOperator, SkipMixin):
         """Return the plan that was begun, for the stages; push its table for the approval."""
         found = context["ti"].xcom_pull(task_ids=PREFLIGHT_TASK)
         plan = Plan.model_validate(found["plan"]) if found["plan"] else None
-        table = plan_markdown(plan) if plan else "\n".join(found["messages"])
+        told = found["messages"]
+        table = f"{plan_markdown(plan)}\n{remarks_markdown(told)}" if plan else "\n".join(told)
         self.log.info("\n%s", table)
         context["ti"].xcom_push(key=PLAN_TABLE_KEY, value=table)
         if plan is not None and not found["noop"] and str(self.only_show).lower() != "true":
