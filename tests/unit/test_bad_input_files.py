@@ -200,8 +200,33 @@ def test_several_mistakes_are_told_at_once_in_the_order_of_the_lines(tmp_path: P
         "bad.yaml:1: found no field `partitions`",
         "bad.yaml:2: partitons: found the unknown field `partitons`",
         "bad.yaml:5: inputs[1]: found no field `policy`",
+        "bad.yaml:6: topology: found in the text, line 1: sub-topology 0 without a source",
         "bad.yaml:8: lifecycle.wait: found the unknown field `wait`",
     ]
+
+
+def test_a_topology_that_is_not_there_hides_no_other_mistake(tmp_path: Path) -> None:
+    changes = {"topology": "shop.topology.txt", "outputs": [{"topics": "shop-totals"}], "partitions": 0}
+    snapshots = {"location": "/data", "stores": [{"name": "totals", "value": "avro:totals.avsc"}]}
+    file = write(tmp_path, "shop", **changes, snapshots=snapshots)
+    places = [line.partition(": found ")[0].split(": ")[1] for line in message_of(file).splitlines()]
+    expected = {"partitions", "outputs[0]", "outputs[0].topics", "topology", "snapshots.stores[0].value"}
+    assert (set(places), len(places)) == (expected, len(expected))
+
+
+def test_a_cut_topology_is_told_by_its_file_and_line_and_hides_no_other_mistake(tmp_path: Path) -> None:
+    lines = str(declared("shop")["topology"]).splitlines(keepends=True)
+    (tmp_path / "shop.topology.txt").write_text("".join(lines[:4]))
+    file = write(tmp_path, "shop", topology="shop.topology.txt", partitions=0)
+    line = 1 + file.read_text().splitlines().index("topology: shop.topology.txt")
+    assert f"shop.yaml:{line}: topology: found in shop.topology.txt, line 4: an arrow to" in message_of(file)
+    assert "partitions: found 0" in message_of(file)
+
+
+def test_a_named_file_that_is_no_text_is_told_where_it_is_named(tmp_path: Path) -> None:
+    (tmp_path / "shop.topology.txt").write_bytes(b"\xff\xfe")
+    message = message_of(write(tmp_path, "shop", topology="shop.topology.txt"))
+    assert "topology: found bytes that are not UTF-8; expected a readable file in UTF-8." in message
 
 
 def test_the_files_are_those_of_the_directory_that_the_environment_names(
