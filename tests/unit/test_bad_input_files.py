@@ -164,6 +164,25 @@ FIELDS: dict[str, tuple[dict[str, Any], str]] = {
         "value.",
     ),
     "no inputs": ({"inputs": []}, "inputs: found []; expected at least 1 entry. Correct the value."),
+    **{
+        f"a successor with {why}": (
+            {"inputs": [INPUTS[0], {"topic": "shop-customers", "policy": "repartitioned", "successor": name}]},
+            f"inputs[1].successor: found {name!r}; expected the name of a topic, with no other placeholders than "
+            "{topic} and {partitions}. Correct it.",
+        )
+        for why, name in {
+            "another placeholder": "{application}",
+            "an attribute": "{topic.x}",
+            "an item": "{topic[x]}",
+            "a space": "my {topic}",
+        }.items()
+    },
+    "a text of one line instead of a topology": (
+        {"topology": "orders " * 50},
+        "topology: found 'orders orders orders orders orders orders orders orders ...; expected a file, its path "
+        "as seen from shop.yaml, or the text itself. Save what Topology#describe() prints there, or paste it "
+        "after `topology: |`.",
+    ),
     "missing topology file": (
         {"topology": "shop.topology.txt"},
         "topology: found 'shop.topology.txt', looked for as shop.topology.txt; expected a file, its path as "

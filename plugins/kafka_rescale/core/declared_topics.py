@@ -85,10 +85,13 @@ class Input(Strict):
     def _name_of_a_topic(cls, value: str | None) -> str | None:
         try:
             name = value is None or value.format(topic="topic", partitions=1)
-        except (KeyError, IndexError, ValueError):
+        except (KeyError, IndexError, ValueError, AttributeError, TypeError):
             name = ""
         if name is not True and not re.fullmatch(TOPIC_NAME, str(name)):
-            raise ValueError("give the name of a topic, with no other placeholders than {topic} and {partitions}")
+            raise ValueError(
+                f"found {value!r}; expected the name of a topic, with no other placeholders than {{topic}} and "
+                "{partitions}. Correct it."
+            )
         return value
 
     def successor_topic(self, partitions: int) -> str:

@@ -81,7 +81,7 @@ def _mistake(error: Mapping[str, Any], root: type[BaseModel]) -> Mistake:
     if kind == "union_tag_invalid":
         return Mistake((*location, "type"), repr(context["tag"]), context["expected_tags"], "Correct the value.")
     expected = _EXPECTED.get(kind, error["msg"]).format(**context)
-    return Mistake(location, _shown(error["input"]), expected, "Correct the value.")
+    return Mistake(location, shown(error["input"]), expected, "Correct the value.")
 
 
 def _unknown_field(location: Location, root: type[BaseModel]) -> Mistake:
@@ -107,7 +107,8 @@ def _from_validator(location: Location, message: str) -> Mistake:
     return Mistake(location, found.removeprefix("found "), expected, remedy)
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """Return a value as it is told in a message, cut where it is long."""
     if value is None:
         return "nothing"
     text = repr(value)

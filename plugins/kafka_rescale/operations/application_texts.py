@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.field_errors import shown
 from kafka_rescale.core.mistakes import Location, Mistake
 from kafka_rescale.core.serdes import AVRO, AVRO_CONFLUENT
 from kafka_rescale.core.topology_describe import parse_describe
+
+_LONGEST_NAME = 255
+"""Of a file, on common file systems."""
 
 
 def with_texts(data: Mapping[str, Any], path: Path) -> tuple[dict[str, Any], list[Mistake]]:
@@ -83,11 +88,12 @@ def _resolve_schemas(fields: dict[str, Any], path: Path, mistakes: list[Mistake]
 
 def _text_beside(path: Path, named: str, remedy: str) -> str:
     file = path.parent / named
-    if file.is_file():
+    # `Path.is_file` raises where a name is too long: a text of one line that is no topology.
+    if os.path.isfile(file):
         return read_text(file)
     raise InvalidInput(
         str(file),
-        found=f"{named!r}, looked for as {file}",
+        found=f"{named!r}, looked for as {file}" if len(named) <= _LONGEST_NAME else shown(named),
         expected=f"a file, its path as seen from {path.name}, or the text itself",
         remedy=remedy,
     )
