@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.field_errors import mistakes_of
 from kafka_rescale.operations.load import application_files, load_application, topology_of
+from pydantic import BaseModel, ValidationError, field_validator
 
 from tests.support.small_application import declared, write
 
@@ -183,6 +187,49 @@ FIELDS: dict[str, tuple[dict[str, Any], str]] = {
         "as seen from shop.yaml, or the text itself. Save what Topology#describe() prints there, or paste it "
         "after `topology: |`.",
     ),
+    "no topology after its name": (
+        {"topology": None},
+        "topology: found nothing; expected a file with what Topology#describe() prints, or the text itself. Save "
+        "what Topology#describe() prints there, or paste it after `topology: |`.",
+    ),
+    "a list instead of a topology": (
+        {"topology": ["Sub-topology: 0"]},
+        "topology: found ['Sub-topology: 0']; expected a text. Correct the value.",
+    ),
+    "a number where a text is needed": (
+        {"spark_conf": {"spark.cores.max": 2}},
+        'spark_conf.spark.cores.max: found 2; expected a text. Quote it: "2".',
+    ),
+    "a boolean where a text is needed": (
+        {"spark_conf": {"spark.x": True}},
+        "spark_conf.spark.x: found true; expected a text. Quote it.",
+    ),
+    "an unknown role": (
+        {"kafka_conn_ids": {"copier": "kafka"}},
+        "kafka_conn_ids.copier: found the field 'copier'; expected 'plan', 'copy', 'admin' or 'verify'. Correct "
+        "the name.",
+    ),
+    "no finite number": (
+        {"max_pause_seconds": float("inf")},
+        "max_pause_seconds: found inf; expected a finite number. Correct the value.",
+    ),
+    **{
+        f"a date that is {why}": (
+            {"snapshots": {"location": "/data", "start_date": value}},
+            f"snapshots.start_date: found {shown}; expected a date such as 2026-01-31. Correct the value.",
+        )
+        for why, value, shown in (
+            ("a word", "yesterday", "'yesterday'"),
+            ("no day", "2026-02-30", "'2026-02-30'"),
+            ("a list", [1], "[1]"),
+            ("a time", datetime(2026, 1, 31, 12), "2026-01-31 12:00:00"),
+        )
+    },
+    "a pause that nobody is told of": (
+        {"pause_alert_seconds": 20},
+        "pause_alert_seconds: found no notifier of event long_pause; expected one for `pause_alert_seconds:`. Add "
+        "it to `notifications:`, or delete the field.",
+    ),
     "missing topology file": (
         {"topology": "shop.topology.txt"},
         "topology: found 'shop.topology.txt', looked for as shop.topology.txt; expected a file, its path as "
@@ -201,6 +248,42 @@ def test_a_field_that_is_wrong(case: str, tmp_path: Path) -> None:
     line = file.read_text().splitlines()[int(where.removeprefix("shop.yaml:")) - 1]
     field = message.partition(":")[0].split(".")[-1].partition("[")[0]
     assert f"{field}:" in line
+
+
+@pytest.mark.parametrize(("word", "read"), [("on", "true"), ("No", "false")])
+def test_a_field_that_yaml_reads_as_a_boolean_is_told_at_its_line(word: str, read: str, tmp_path: Path) -> None:
+    file = write(tmp_path, "shop")
+    file.write_text(f"{file.read_text()}{word}: 3\n")
+    line = len(file.read_text().splitlines())
+    assert message_of(file) == (
+        f"shop.yaml:{line}: {read}: found the field {read}: YAML reads on, off, yes and no as booleans; expected "
+        "a field name. Quote it."
+    )
+
+
+@pytest.mark.parametrize(("name", "told"), [(1, "1"), (None, "null")])
+def test_a_field_whose_name_is_no_text(name: object, told: str, tmp_path: Path) -> None:
+    message = message_of(write(tmp_path, "shop", spark_conf={name: "2"}))
+    assert f"found the field {told}; expected a text. Quote it." in message
+
+
+def test_an_error_of_a_kind_without_words_of_its_own_has_neutral_ones() -> None:
+    class Model(BaseModel):
+        uuid: UUID
+
+        @field_validator("uuid", mode="before")
+        @classmethod
+        def _of_a_library(cls, value: str) -> str:
+            int(value)
+            return value
+
+    told = []
+    for value in ("1", "x"):
+        with pytest.raises(ValidationError) as error:
+            Model.model_validate({"uuid": value})
+        told += [str(mistake.finding("uuid")) for mistake in mistakes_of(error.value, Model)]
+    rest = "; expected a value that this field takes. See `docs/reference.md`."
+    assert told == [f"uuid: found '1'{rest}", f"uuid: found invalid literal for int() with base 10: 'x'{rest}"]
 
 
 def test_several_mistakes_are_told_at_once_in_the_order_of_the_lines(tmp_path: Path) -> None:

@@ -44,9 +44,11 @@ class Producers(Strict):
 
     @model_validator(mode="after")
     def _one_way(self) -> Producers:
-        if (self.application is None) != bool(self.stop and self.start) or bool(self.stop) != bool(self.start):
+        given = [f"`{name}:`" for name in ("stop", "start", "application") if getattr(self, name)]
+        if given not in (["`stop:`", "`start:`"], ["`application:`"]):
+            found = f"only {given[0]}" if len(given) == 1 else " and ".join(given) or "none of them"
             raise ValueError(
-                "found neither or both; expected `stop:` and `start:`, or `application:`. Give one way."
+                f"found {found}; expected `stop:` and `start:`, or `application:` alone. Give one way."
             )
         return self
 

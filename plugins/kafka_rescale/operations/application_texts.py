@@ -15,6 +15,7 @@ from kafka_rescale.core.topology_describe import parse_describe
 
 _LONGEST_NAME = 255
 """Of a file, on common file systems."""
+_SAVE_IT = "Save what Topology#describe() prints there, or paste it after `topology: |`."
 
 
 def with_texts(data: Mapping[str, Any], path: Path) -> tuple[dict[str, Any], list[Mistake]]:
@@ -50,12 +51,17 @@ def read_text(path: Path) -> str:
 
 def _resolve_topology(fields: dict[str, Any], path: Path, mistakes: list[Mistake]) -> None:
     given, where = fields.get("topology"), "the text"
+    if "topology" in fields and given in (None, "") and not fields.get("subtopologies"):
+        expected = "a file with what Topology#describe() prints, or the text itself"
+        mistakes.append(Mistake(("topology",), "nothing", expected, _SAVE_IT))
+        # Not left out, which would be told a second time.
+        fields["topology"] = ""
+        return
     if not isinstance(given, str):
         return
     if "Sub-topology:" not in given and "\n" not in given.strip():
-        remedy = "Save what Topology#describe() prints there, or paste it after `topology: |`."
         try:
-            fields["topology"], where = _text_beside(path, given, remedy), given
+            fields["topology"], where = _text_beside(path, given, _SAVE_IT), given
         except InvalidInput as error:
             mistakes.append(_mistake(("topology",), error, error.found))
             return

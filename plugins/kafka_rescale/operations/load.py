@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+import yaml
 from pydantic import ValidationError
 
 from kafka_rescale.core.application import Application
@@ -128,8 +129,17 @@ def _document(path: Path, runtime: str) -> YamlDocument:
 
 
 def _invalid(path: Path, document: YamlDocument, mistakes: Iterable[Mistake]) -> InvalidApplication:
-    found = [(document.line_of(m.location), m) for m in mistakes]
+    found = [(_line_of(document, m.location), m) for m in mistakes]
     return InvalidApplication([_finding(path, line, m) for line, m in sorted(found, key=lambda pair: pair[0])])
+
+
+def _line_of(document: YamlDocument, location: Location) -> int:
+    """Return the line of a value; a field that YAML reads as a boolean is looked for by all words for it."""
+    if not location or not isinstance(location[-1], bool):
+        return document.line_of(location)
+    words = [word for word, value in yaml.SafeLoader.bool_values.items() if value is location[-1]]
+    written = [form for word in words for form in (word, word.capitalize(), word.upper())]
+    return max(document.line_of((*location[:-1], form)) for form in written)
 
 
 def _finding(path: Path, line: int, mistake: Mistake) -> Finding:
@@ -143,5 +153,6 @@ def _dotted(location: Location) -> str:
     for index, part in enumerate(location):
         if index == 1 and location[0] == "lifecycle" and part in {"shell", "python", "manual"}:
             continue
-        text += f"[{part}]" if isinstance(part, int) else f".{part}"
+        is_index = isinstance(part, int) and not isinstance(part, bool)
+        text += f"[{part}]" if is_index else f".{str(part).lower() if isinstance(part, bool) else part}"
     return text.removeprefix(".")
