@@ -1,12 +1,23 @@
 #!/usr/bin/env bash
 # Looks for the programs that everything else is built on, and names all that are missing at once.
 #
+#   check_machine.sh --system     only looks at the operating system
 #   check_machine.sh              prints the Python to use; exits 1 with one message if anything is missing
 #   check_machine.sh --tests      the same, also for what only tests need
 #   check_machine.sh --packages   prints the Debian packages that would complete the machine for everything, if any
 #
 # PYTHON chooses another interpreter, such as PYTHON=python3.12.
 set -euo pipefail
+
+system=$(uname -s)
+if [ "$system" != Linux ]; then
+    {
+        echo "Kafka Rescale can't be set up here: found $system; expected Linux."
+        echo "Use WSL 2, a container (docs/docker-compose.md) or a virtual machine."
+    } >&2
+    exit 1
+fi
+[ "${1:-}" != --system ] || exit 0
 
 minimum_python=3.11
 minimum_java=17

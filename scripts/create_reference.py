@@ -62,7 +62,8 @@ RECORDS: dict[Concern, tuple[type, ...]] = {
 def pages() -> dict[str, str]:
     """Return the text of every page by its file's name; the same for the same code."""
     made = {
-        "reference.md": ["# Reference\n", MADE, *_application(), *_pipeline(), *_commands(), *dags()],
+        "reference.md": ["# Reference: the application file\n", MADE, *_application(), *_pipeline()],
+        "reference-dags.md": ["# Reference: commands and DAGs\n", MADE, *_commands(), *dags()],
         "reference-internals.md": ["# Reference: operators and records\n", MADE, *_operators(), *_records()],
     }
     return {name: "\n".join(parts).rstrip() + "\n" for name, parts in made.items()}

@@ -12,6 +12,9 @@ say() {
     echo "setup: $*" >&2
 }
 
+# Before what only Linux has, such as flock and sha256sum.
+scripts/check_machine.sh --system
+
 # Of two runs at once, the second waits for the first and finds everything done.
 exec 9<scripts/setup.sh
 flock 9

@@ -330,9 +330,16 @@ def test_the_topics_of_a_foreign_key_join_are_nobodys_inputs_and_no_repartitions
 
 
 @pytest.mark.parametrize(
-    "producers", [{}, {"stop": "true"}, {"stop": "true", "start": "true", "application": "other"}]
+    ("producers", "found"),
+    [
+        ({}, "none of them"),
+        ({"stop": "true"}, "only `stop:`"),
+        ({"start": "true"}, "only `start:`"),
+        ({"start": "true", "application": "other"}, "`start:` and `application:`"),
+        ({"stop": "true", "start": "true", "application": "other"}, "`stop:` and `start:` and `application:`"),
+    ],
 )
-def test_producers_are_held_in_one_way(producers: dict[str, str]) -> None:
-    with pytest.raises(ValueError, match="Give one way"):
+def test_producers_are_held_in_one_way(producers: dict[str, str], found: str) -> None:
+    with pytest.raises(ValueError, match=f"found {found}; expected .* Give one way"):
         application("shop", inputs=[ORDERS, {**CUSTOMERS, "producers": producers}])
     assert mistakes(inputs=[ORDERS, {**CUSTOMERS, "producers": {"application": "other"}}]) == []

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.field_errors import mistakes_of
 from kafka_rescale.operations.load import application_files, load_application, topology_of
+from pydantic import BaseModel, ValidationError, field_validator
 
 from tests.support.small_application import declared, write
 
@@ -56,12 +60,12 @@ TEXTS = {
     "malformed YAML": (
         "application_id: shop\ninputs: [a, b\npartitions: 8\n",
         "bad.yaml:3: found malformed YAML (expected ',' or ']', but got ':'); expected YAML. Look for a "
-        "missing quote, bracket or space after a colon at or just above this line.",
+        "missing quote, bracket or space after a colon, or a tab, at or just above this line.",
     ),
     "a tab": (
         "application_id: shop\n\tpartitions: 8\n",
         "bad.yaml:2: found malformed YAML (found character '\\t' that cannot start any token); expected YAML. "
-        "Look for a missing quote, bracket or space after a colon at or just above this line.",
+        "Look for a missing quote, bracket or space after a colon, or a tab, at or just above this line.",
     ),
     "nothing": (
         "",
@@ -101,7 +105,7 @@ TEXTS = {
         "!!python/object/apply:os.system ['true']\n",
         "bad.yaml:1: found malformed YAML (could not determine a constructor for the tag "
         "'tag:yaml.org,2002:python/object/apply:os.system'); expected YAML. Look for a missing quote, bracket "
-        "or space after a colon at or just above this line.",
+        "or space after a colon, or a tab, at or just above this line.",
     ),
 }
 
@@ -177,7 +181,7 @@ FIELDS: dict[str, tuple[dict[str, Any], str]] = {
         "lifecycle.type: found 'shel'; expected 'shell', 'python', 'manual'. Correct the value.",
     ),
     "no number": ({"partitions": "many"}, "partitions: found 'many'; expected a whole number. Correct the value."),
-    "a truth": ({"partitions": True}, "partitions: found True; expected a whole number. Correct the value."),
+    "a truth": ({"partitions": True}, "partitions: found true; expected a whole number. Correct the value."),
     "a text": ({"partitions": "12"}, "partitions: found '12'; expected a whole number. Correct the value."),
     "no schedule": (
         {"schedule": "every day"},
@@ -191,6 +195,68 @@ FIELDS: dict[str, tuple[dict[str, Any], str]] = {
         "value.",
     ),
     "no inputs": ({"inputs": []}, "inputs: found []; expected at least 1 entry. Correct the value."),
+    **{
+        f"a successor with {why}": (
+            {"inputs": [INPUTS[0], {"topic": "shop-customers", "policy": "repartitioned", "successor": name}]},
+            f"inputs[1].successor: found {name!r}; expected the name of a topic, with no other placeholders than "
+            "{topic} and {partitions}. Correct it.",
+        )
+        for why, name in {
+            "another placeholder": "{application}",
+            "an attribute": "{topic.x}",
+            "an item": "{topic[x]}",
+            "a space": "my {topic}",
+        }.items()
+    },
+    "a text of one line instead of a topology": (
+        {"topology": "orders " * 50},
+        "topology: found 'orders orders orders orders orders orders orders orders ...; expected a file, its path "
+        "as seen from shop.yaml, or the text itself. Save what Topology#describe() prints there, or paste it "
+        "after `topology: |`.",
+    ),
+    "no topology after its name": (
+        {"topology": None},
+        "topology: found nothing; expected a file with what Topology#describe() prints, or the text itself. Save "
+        "what Topology#describe() prints there, or paste it after `topology: |`.",
+    ),
+    "a list instead of a topology": (
+        {"topology": ["Sub-topology: 0"]},
+        "topology: found ['Sub-topology: 0']; expected a text. Correct the value.",
+    ),
+    "a number where a text is needed": (
+        {"spark_conf": {"spark.cores.max": 2}},
+        'spark_conf.spark.cores.max: found 2; expected a text. Quote it: "2".',
+    ),
+    "a boolean where a text is needed": (
+        {"spark_conf": {"spark.x": True}},
+        "spark_conf.spark.x: found true; expected a text. Quote it.",
+    ),
+    "an unknown role": (
+        {"kafka_conn_ids": {"copier": "kafka"}},
+        "kafka_conn_ids.copier: found the field 'copier'; expected 'plan', 'copy', 'admin' or 'verify'. Correct "
+        "the name.",
+    ),
+    "an endless number": (
+        {"max_pause_seconds": float("inf")},
+        "max_pause_seconds: found inf; expected a whole number. Correct the value.",
+    ),
+    **{
+        f"a date that is {why}": (
+            {"snapshots": {"location": "/data", "start_date": value}},
+            f"snapshots.start_date: found {shown}; expected a date such as 2026-01-31. Correct the value.",
+        )
+        for why, value, shown in (
+            ("a word", "yesterday", "'yesterday'"),
+            ("no day", "2026-02-30", "'2026-02-30'"),
+            ("a list", [1], "[1]"),
+            ("a time", datetime(2026, 1, 31, 12), "2026-01-31 12:00:00"),
+        )
+    },
+    "a pause that nobody is told of": (
+        {"pause_alert_seconds": 20},
+        "pause_alert_seconds: found no notifier of event long_pause; expected one for `pause_alert_seconds:`. Add "
+        "it to `notifications:`, or delete the field.",
+    ),
     "missing topology file": (
         {"topology": "shop.topology.txt"},
         "topology: found 'shop.topology.txt', looked for as shop.topology.txt; expected a file, its path as "
@@ -216,6 +282,42 @@ def test_a_value_that_stands_within_itself_is_no_endless_loop(tmp_path: Path) ->
     assert "bad.yaml:2: tags[0]: found [[...]]; expected a text" in message_of(tmp_path / "bad.yaml")
 
 
+@pytest.mark.parametrize(("word", "read"), [("on", "true"), ("No", "false")])
+def test_a_field_that_yaml_reads_as_a_boolean_is_told_at_its_line(word: str, read: str, tmp_path: Path) -> None:
+    file = write(tmp_path, "shop")
+    file.write_text(f"{file.read_text()}{word}: 3\n")
+    line = len(file.read_text().splitlines())
+    assert message_of(file) == (
+        f"shop.yaml:{line}: {read}: found the field {read}: YAML reads on, off, yes and no as booleans; expected "
+        "a field name. Quote it."
+    )
+
+
+@pytest.mark.parametrize(("name", "told"), [(1, "1"), (None, "null")])
+def test_a_field_whose_name_is_no_text(name: object, told: str, tmp_path: Path) -> None:
+    message = message_of(write(tmp_path, "shop", spark_conf={name: "2"}))
+    assert f"found the field {told}; expected a text. Quote it." in message
+
+
+def test_an_error_of_a_kind_without_words_of_its_own_has_neutral_ones() -> None:
+    class Model(BaseModel):
+        uuid: UUID
+
+        @field_validator("uuid", mode="before")
+        @classmethod
+        def _of_a_library(cls, value: str) -> str:
+            int(value)
+            return value
+
+    told = []
+    for value in ("1", "x"):
+        with pytest.raises(ValidationError) as error:
+            Model.model_validate({"uuid": value})
+        told += [str(mistake.finding("uuid")) for mistake in mistakes_of(error.value, Model)]
+    rest = "; expected a value that this field takes. See `docs/reference.md`."
+    assert told == [f"uuid: found '1'{rest}", f"uuid: found invalid literal for int() with base 10: 'x'{rest}"]
+
+
 def test_several_mistakes_are_told_at_once_in_the_order_of_the_lines(tmp_path: Path) -> None:
     file = tmp_path / "bad.yaml"
     file.write_text(
@@ -232,8 +334,33 @@ def test_several_mistakes_are_told_at_once_in_the_order_of_the_lines(tmp_path: P
         "bad.yaml:1: found no field `partitions`",
         "bad.yaml:2: partitons: found the unknown field `partitons`",
         "bad.yaml:5: inputs[1]: found no field `policy`",
+        "bad.yaml:6: topology: found in the text, line 1: sub-topology 0 without a source",
         "bad.yaml:8: lifecycle.wait: found the unknown field `wait`",
     ]
+
+
+def test_a_topology_that_is_not_there_hides_no_other_mistake(tmp_path: Path) -> None:
+    changes = {"topology": "shop.topology.txt", "outputs": [{"topics": "shop-totals"}], "partitions": 0}
+    snapshots = {"location": "/data", "stores": [{"name": "totals", "value": "avro:totals.avsc"}]}
+    file = write(tmp_path, "shop", **changes, snapshots=snapshots)
+    places = [line.partition(": found ")[0].split(": ")[1] for line in message_of(file).splitlines()]
+    expected = {"partitions", "outputs[0]", "outputs[0].topics", "topology", "snapshots.stores[0].value"}
+    assert (set(places), len(places)) == (expected, len(expected))
+
+
+def test_a_cut_topology_is_told_by_its_file_and_line_and_hides_no_other_mistake(tmp_path: Path) -> None:
+    lines = str(declared("shop")["topology"]).splitlines(keepends=True)
+    (tmp_path / "shop.topology.txt").write_text("".join(lines[:4]))
+    file = write(tmp_path, "shop", topology="shop.topology.txt", partitions=0)
+    line = 1 + file.read_text().splitlines().index("topology: shop.topology.txt")
+    assert f"shop.yaml:{line}: topology: found in shop.topology.txt, line 4: an arrow to" in message_of(file)
+    assert "partitions: found 0" in message_of(file)
+
+
+def test_a_named_file_that_is_no_text_is_told_where_it_is_named(tmp_path: Path) -> None:
+    (tmp_path / "shop.topology.txt").write_bytes(b"\xff\xfe")
+    message = message_of(write(tmp_path, "shop", topology="shop.topology.txt"))
+    assert "topology: found bytes that are not UTF-8; expected a readable file in UTF-8." in message
 
 
 def test_the_files_are_those_of_the_directory_that_the_environment_names(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "check_machine.sh"
-NEEDED = ("bash", "env", "sed", "head", "id", "java", "javac", "mvn")
+NEEDED = ("bash", "env", "sed", "head", "id", "uname", "dirname", "java", "javac", "mvn")
 CHROMIUM = "chromium"
 
 
@@ -24,9 +24,9 @@ def machine(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def check(machine: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def check(machine: Path, *arguments: str, script: Path = SCRIPT) -> subprocess.CompletedProcess[str]:
     environment = {"PATH": str(machine), "PYTHON": getattr(sys, "_base_executable", sys.executable)}
-    command = [str(machine / "bash"), str(SCRIPT), *arguments]
+    command = [str(machine / "bash"), str(script), *arguments]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
@@ -43,3 +43,17 @@ def test_with_a_browser_nothing_is_missing(machine: Path) -> None:
     (machine / CHROMIUM).symlink_to("/bin/true")
     assert check(machine, "--tests").returncode == 0
     assert check(machine, "--packages").stdout.split() == []
+
+
+@pytest.mark.parametrize("script", ["check_machine.sh", "setup.sh"])
+def test_another_system_than_linux_is_refused_before_anything_else(machine: Path, script: str) -> None:
+    (machine / "uname").unlink()
+    (machine / "uname").write_text(f"#!{machine / 'bash'}\necho Darwin\n")
+    (machine / "uname").chmod(0o755)
+    refused = check(machine, script=SCRIPT.parent / script)
+    assert refused.returncode == 1
+    assert refused.stdout == ""
+    assert refused.stderr == (
+        "Kafka Rescale can't be set up here: found Darwin; expected Linux.\n"
+        "Use WSL 2, a container (docs/docker-compose.md) or a virtual machine.\n"
+    )

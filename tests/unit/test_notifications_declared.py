@@ -15,6 +15,8 @@ from tests.support.application_files import write_application
 SMTP = "airflow.providers.smtp.notifications.smtp:SmtpNotifier"
 ARGUMENTS = {"to": "streams@example.com", "smtp_conn_id": "mail", "subject": "{{ rescale.subject }}"}
 
+UNTOLD = "pause_alert_seconds: found no notifier of event long_pause; expected one for `pause_alert_seconds:`"
+
 
 def entry(**changes: Any) -> dict[str, Any]:
     return {"notifier": SMTP, "arguments": ARGUMENTS, **changes}
@@ -70,8 +72,8 @@ def test_the_id_of_a_connection_is_no_secret(tmp_path: Path, name: str) -> None:
         ({"notifications": [entry(events=["success"])]}, "notifications[0].events[0]"),
         ({"notifications": [entry(events=[])]}, "at least 1 entry"),
         ({"notifications": [entry()], "pause_alert_seconds": 0}, "found 0; expected 1 or more"),
-        ({"pause_alert_seconds": 60}, "a notifier of event long_pause"),
-        ({"pause_alert_seconds": 60, "notifications": [entry(events=["failed"])]}, "of event long_pause"),
+        ({"pause_alert_seconds": 60}, UNTOLD),
+        ({"pause_alert_seconds": 60, "notifications": [entry(events=["failed"])]}, UNTOLD),
     ],
 )
 def test_a_mistake_is_refused_with_its_line(tmp_path: Path, changes: dict[str, Any], message: str) -> None:

@@ -31,7 +31,7 @@ def made() -> dict[str, str]:
     return pages()
 
 
-@pytest.mark.parametrize("name", ["reference.md", "reference-internals.md"])
+@pytest.mark.parametrize("name", ["reference.md", "reference-dags.md", "reference-internals.md"])
 def test_the_page_is_what_the_code_says_now(name: str) -> None:
     """If not: PYTHONPATH=plugins .venv/bin/python -m scripts.create_reference"""
     assert (ROOT / "docs" / name).read_text() == made()[name]
@@ -85,11 +85,11 @@ def test_every_record_of_the_control_topic_has_its_fields() -> None:
     "kind", ["expand", "rollback", "retire", "bridge", "watch", "snapshot", "process", "keep_warm"]
 )
 def test_every_dag_of_an_application_is_listed(kind: str) -> None:
-    assert f"### `{kind}_<application>`" in made()["reference.md"]
+    assert f"### `{kind}_<application>`" in made()["reference-dags.md"]
 
 
 def test_the_chain_and_every_command_are_listed() -> None:
-    text = made()["reference.md"]
+    text = made()["reference-dags.md"]
     assert "### `expand_chain_<name>`" in text
     for command in ("validate", "acls", "describe", "plan", "status", "verify", "add-stream-thread"):
         assert f"**`{command}`**" in text

@@ -92,8 +92,9 @@ def _local_state_deleted() -> Param:
         type="boolean",
         title="Local state deleted",
         section=SAFETY,
-        description_md="Only when `prewarm` has asked for it: what an earlier pre-warming left in `state.dir` of "
-        "every instance of the new generation is deleted. If it is not, deleted entries live on.",
+        description_md="Leave off, unless an earlier run's `prewarm` has asked for it. On means: *I have deleted* "
+        "the directory of the next generation below `state.dir` on every instance. If that is not true, entries "
+        "deleted since come back in its stores.",
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from kafka_rescale.core.acls import Role
 from kafka_rescale.core.autoscaling_bounds import Bounds
@@ -113,15 +113,20 @@ class Application(Strict):
     def _check_config_files(cls, files: dict[Role, str]) -> dict[Role, str]:
         return of_spark_jobs(files, SPARK_ROLES)
 
-    @model_validator(mode="after")
-    def _somebody_is_told(self) -> Application:
-        if self.pause_alert_seconds is not None and not self.notifications_of(Event.LONG_PAUSE):
-            raise ValueError("`pause_alert_seconds:` needs `notifications:` with a notifier of event long_pause")
-        return self
+    @field_validator("pause_alert_seconds")
+    @classmethod
+    def _somebody_is_told(cls, value: int | None, info: ValidationInfo) -> int | None:
+        told: tuple[Notification, ...] | None = info.data.get("notifications")
+        if value is not None and told is not None and not _told_of(told, Event.LONG_PAUSE):
+            raise ValueError(
+                "found no notifier of event long_pause; expected one for `pause_alert_seconds:`. Add it to "
+                "`notifications:`, or delete the field."
+            )
+        return value
 
     def notifications_of(self, event: Event) -> tuple[Notification, ...]:
         """Return what is to be told of an event."""
-        return tuple(n for n in self.notifications if event in n.events)
+        return _told_of(self.notifications, event)
 
     def kafka_conn_id_of(self, role: Role) -> str:
         """Return the id of the Airflow connection by which a role reaches the brokers."""
@@ -160,3 +165,7 @@ class Application(Strict):
         Keys carry the ``-repartition`` suffix, as the topology names them.
         """
         return {f"{r.name}-repartition": partitions for r in self.repartitions if r.count == "start_command"}
+
+
+def _told_of(notifications: tuple[Notification, ...], event: Event) -> tuple[Notification, ...]:
+    return tuple(n for n in notifications if event in n.events)

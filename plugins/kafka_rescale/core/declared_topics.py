@@ -52,9 +52,11 @@ class Producers(Strict):
 
     @model_validator(mode="after")
     def _one_way(self) -> Producers:
-        if (self.application is None) != bool(self.stop and self.start) or bool(self.stop) != bool(self.start):
+        given = [f"`{name}:`" for name in ("stop", "start", "application") if getattr(self, name)]
+        if given not in (["`stop:`", "`start:`"], ["`application:`"]):
+            found = f"only {given[0]}" if len(given) == 1 else " and ".join(given) or "none of them"
             raise ValueError(
-                "found neither or both; expected `stop:` and `start:`, or `application:`. Give one way."
+                f"found {found}; expected `stop:` and `start:`, or `application:` alone. Give one way."
             )
         return self
 
@@ -93,10 +95,13 @@ class Input(Strict):
     def _name_of_a_topic(cls, value: str | None) -> str | None:
         try:
             name = value is None or value.format(topic="topic", partitions=1)
-        except (KeyError, IndexError, ValueError):
+        except (KeyError, IndexError, ValueError, AttributeError, TypeError):
             name = ""
         if name is not True and not re.fullmatch(TOPIC_NAME, str(name)):
-            raise ValueError("give the name of a topic, with no other placeholders than {topic} and {partitions}")
+            raise ValueError(
+                f"found {value!r}; expected the name of a topic, with no other placeholders than {{topic}} and "
+                "{partitions}. Correct it."
+            )
         return value
 
     def successor_topic(self, partitions: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date
 from difflib import get_close_matches
 from typing import Any
 
@@ -35,17 +36,23 @@ _MODELS: dict[tuple[str, ...], type[BaseModel]] = {
     ("clients",): DeclaredClient,
 }
 
+_DATE = "a date such as 2026-01-31"
 _EXPECTED = {
     "string_type": "a text",
     "string_pattern_mismatch": "a text that matches {pattern}",
     "int_type": "a whole number",
     "int_parsing": "a whole number",
     "int_from_float": "a whole number",
+    "date_type": _DATE,
+    "date_parsing": _DATE,
+    "date_from_datetime_parsing": _DATE,
+    "date_from_datetime_inexact": _DATE,
     "bool_type": "true or false",
     "bool_parsing": "true or false",
     "greater_than_equal": "{ge} or more",
     "less_than_equal": "{le} or less",
     "too_short": "at least {min_length} entry",
+    "string_too_long": "at most {max_length} characters",
     "enum": "{expected}",
     "literal_error": "{expected}",
     "union_tag_not_found": "a field `type` with shell, python or manual",
@@ -55,6 +62,8 @@ _EXPECTED = {
     "model_type": "fields with values",
     "model_attributes_type": "fields with values",
 }
+_ANY_OTHER = "a value that this field takes"
+_LOOK_IT_UP = "See `docs/reference.md`."
 
 
 def mistakes_of(error: ValidationError, root: type[BaseModel] = Application) -> list[Mistake]:
@@ -71,6 +80,8 @@ def mistakes_of(error: ValidationError, root: type[BaseModel] = Application) -> 
 def _mistake(error: Mapping[str, Any], root: type[BaseModel]) -> Mistake:
     location: Location = tuple(error["loc"])
     kind, context = error["type"], error.get("ctx", {})
+    if kind == "invalid_key" or location[-1:] == ("[key]",):
+        return _wrong_name(location, error["input"], _EXPECTED.get(kind, "a field name").format(**context))
     if kind == "missing":
         field = location[-1]
         return Mistake(location[:-1], f"no field `{field}`", f"a field `{field}`", f"Add `{field}:`.")
@@ -80,8 +91,31 @@ def _mistake(error: Mapping[str, Any], root: type[BaseModel]) -> Mistake:
         return _from_validator(location, str(context.get("error", error["msg"])))
     if kind == "union_tag_invalid":
         return Mistake((*location, "type"), repr(context["tag"]), context["expected_tags"], "Correct the value.")
-    expected = _EXPECTED.get(kind, error["msg"]).format(**context)
-    return Mistake(location, _shown(error["input"]), expected, "Correct the value.")
+    return _wrong_value(location, kind, error["input"], context)
+
+
+def _wrong_value(location: Location, kind: str, value: object, context: Mapping[str, Any]) -> Mistake:
+    if kind not in _EXPECTED:
+        return Mistake(location, shown(value), _ANY_OTHER, _LOOK_IT_UP)
+    remedy = _quoted(value) if kind == "string_type" else "Correct the value."
+    return Mistake(location, shown(value), _EXPECTED[kind].format(**context), remedy)
+
+
+def _wrong_name(location: Location, name: Any, expected: str) -> Mistake:
+    """pydantic names a boolean among the fields by 1 or 0, and puts ``[key]`` behind a name that it looks at."""
+    around = location[:-2] if location[-1] == "[key]" else location[:-1]
+    found = f"the field {'null' if name is None else shown(name)}"
+    if isinstance(name, bool):
+        found += ": YAML reads on, off, yes and no as booleans"
+    remedy = "Correct the name." if isinstance(name, str) else "Quote it."
+    return Mistake((*around, name), found, expected, remedy)
+
+
+def _quoted(value: object) -> str:
+    """Say what makes a text of a value; of one that YAML may have read otherwise than it is written, only how."""
+    if type(value) is int:
+        return f'Quote it: "{value}".'
+    return "Quote it." if isinstance(value, bool | float | date) else "Correct the value."
 
 
 def _unknown_field(location: Location, root: type[BaseModel]) -> Mistake:
@@ -99,16 +133,19 @@ def _unknown_field(location: Location, root: type[BaseModel]) -> Mistake:
 
 
 def _from_validator(location: Location, message: str) -> Mistake:
-    """Validators of the model write ``found …; expected …. remedy``; others write one sentence."""
+    """Validators of the model write ``found …; expected …. remedy``; those of a library one sentence."""
     found, separator, rest = message.partition("; expected ")
     if not separator:
-        return Mistake(location, "a contradiction", message, "Correct the file.")
+        return Mistake(location, message, _ANY_OTHER, _LOOK_IT_UP)
     expected, _, remedy = rest.partition(". ")
     return Mistake(location, found.removeprefix("found "), expected, remedy)
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """Return a value as it is told in a message, cut where it is long."""
     if value is None:
         return "nothing"
-    text = repr(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    text = str(value) if isinstance(value, date) else repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
+import yaml
 from pydantic import ValidationError
 
 from kafka_rescale.core.application import Application
@@ -16,9 +16,9 @@ from kafka_rescale.core.field_errors import mistakes_of
 from kafka_rescale.core.mistakes import Location, Mistake
 from kafka_rescale.core.pipeline_application import PipelineApplication
 from kafka_rescale.core.runtimes import KAFKA_STREAMS, SPARK, runtime_in, runtime_mistakes
-from kafka_rescale.core.serdes import AVRO, AVRO_CONFLUENT
 from kafka_rescale.core.topology import SubTopology, Topology
 from kafka_rescale.core.topology_describe import parse_describe
+from kafka_rescale.operations.application_texts import read_text, with_texts
 from kafka_rescale.operations.yaml_lines import YamlDocument, parse_yaml
 
 DIRECTORY_VARIABLE = "KAFKA_RESCALE_APPLICATIONS"
@@ -82,10 +82,14 @@ def load_application(path: Path | str) -> Application:
     """
     path = Path(path)
     document = _document(path, KAFKA_STREAMS)
+    fields, mistakes = with_texts(document.data, path)
     try:
-        application = Application.model_validate(_with_texts(document.data, path, document))
+        application = Application.model_validate(fields)
     except ValidationError as error:
-        raise _invalid(path, document, mistakes_of(error)) from None
+        told = {mistake.location for mistake in mistakes}
+        mistakes += [mistake for mistake in mistakes_of(error) if mistake.location not in told]
+    if mistakes:
+        raise _invalid(path, document, mistakes)
     if mistakes := check_declaration(application, topology_of(application)):
         raise _invalid(path, document, mistakes)
     return application
@@ -136,7 +140,7 @@ def fields_of(path: Path) -> Mapping[str, object]:
 
     :raises InvalidInput: it can't be read, or has no fields.
     """
-    fields: Mapping[str, object] = parse_yaml(_text_of(path), str(path)).data
+    fields: Mapping[str, object] = parse_yaml(read_text(path), str(path)).data
     return fields
 
 
@@ -145,71 +149,25 @@ def _document(path: Path, runtime: str) -> YamlDocument:
 
     :raises InvalidInput: it is no file for this runtime: only that is said, as its fields are others.
     """
-    document = parse_yaml(_text_of(path), str(path))
+    document = parse_yaml(read_text(path), str(path))
     mistakes = list(runtime_mistakes(document.data, runtime)) or list(document.slips())
     if mistakes:
         raise _invalid(path, document, mistakes)
     return document
 
 
-def _text_of(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "bytes that are not UTF-8"
-        raise InvalidInput(
-            str(path),
-            found=str(reason),
-            expected="a readable file in UTF-8",
-            remedy="Correct the path or the file.",
-        ) from None
-
-
-def _with_texts(data: dict[str, Any], path: Path, document: YamlDocument) -> dict[str, Any]:
-    """Put the texts of the files that a file names in the place of their names."""
-    return _with_schemas(_with_topology(data, path, document), path, document)
-
-
-def _with_topology(data: dict[str, Any], path: Path, document: YamlDocument) -> dict[str, Any]:
-    named = data.get("topology")
-    if not isinstance(named, str) or "Sub-topology:" in named or "\n" in named.strip():
-        return data
-    remedy = "Save what Topology#describe() prints there, or paste it after `topology: |`."
-    return {**data, "topology": _text_beside(path, named, ("topology",), remedy, document)}
-
-
-def _with_schemas(data: dict[str, Any], path: Path, document: YamlDocument) -> dict[str, Any]:
-    section = data.get("snapshots")
-    if not isinstance(section, dict):
-        return data
-    stores = section.get("stores")
-    if not isinstance(stores, list) or not all(isinstance(store, dict) for store in stores):
-        return data
-    resolved = []
-    for index, store in enumerate(stores):
-        texts = {}
-        for field in ("key", "value"):
-            kind, separator, named = str(store.get(field, "")).partition(":")
-            if separator and kind in {AVRO, AVRO_CONFLUENT} and named.strip() and named.strip()[0] not in '{["':
-                place: Location = ("snapshots", "stores", index, field)
-                remedy = "Save the Avro schema there."
-                texts[field] = f"{kind}:{_text_beside(path, named.strip(), place, remedy, document)}"
-        resolved.append({**store, **texts})
-    return {**data, "snapshots": {**section, "stores": resolved}}
-
-
-def _text_beside(path: Path, named: str, place: Location, remedy: str, document: YamlDocument) -> str:
-    file = path.parent / named
-    if file.is_file():
-        return _text_of(file)
-    expected = f"a file, its path as seen from {path.name}, or the text itself"
-    mistake = Mistake(place, f"{named!r}, looked for as {file}", expected, remedy)
-    raise _invalid(path, document, [mistake])
-
-
 def _invalid(path: Path, document: YamlDocument, mistakes: Iterable[Mistake]) -> InvalidApplication:
-    found = [(document.line_of(m.location), m) for m in mistakes]
+    found = [(_line_of(document, m.location), m) for m in mistakes]
     return InvalidApplication([_finding(path, line, m) for line, m in sorted(found, key=lambda pair: pair[0])])
+
+
+def _line_of(document: YamlDocument, location: Location) -> int:
+    """Return the line of a value; a field that YAML reads as a boolean is looked for by all words for it."""
+    if not location or not isinstance(location[-1], bool):
+        return document.line_of(location)
+    words = [word for word, value in yaml.SafeLoader.bool_values.items() if value is location[-1]]
+    written = [form for word in words for form in (word, word.capitalize(), word.upper())]
+    return max(document.line_of((*location[:-1], form)) for form in written)
 
 
 def _finding(path: Path, line: int, mistake: Mistake) -> Finding:
@@ -223,5 +181,6 @@ def _dotted(location: Location) -> str:
     for index, part in enumerate(location):
         if index == 1 and location[0] == "lifecycle" and part in {"shell", "python", "manual"}:
             continue
-        text += f"[{part}]" if isinstance(part, int) else f".{part}"
+        is_index = isinstance(part, int) and not isinstance(part, bool)
+        text += f"[{part}]" if is_index else f".{str(part).lower() if isinstance(part, bool) else part}"
     return text.removeprefix(".")

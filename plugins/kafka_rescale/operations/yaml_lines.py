@@ -75,7 +75,7 @@ def _malformed(error: yaml.YAMLError, file: str) -> InvalidInput:
         f"{file}:{mark.line + 1}" if mark else file,
         found=f"malformed YAML ({problem})",
         expected="YAML",
-        remedy="Look for a missing quote, bracket or space after a colon at or just above this line.",
+        remedy="Look for a missing quote, bracket or space after a colon, or a tab, at or just above this line.",
     )
 
 

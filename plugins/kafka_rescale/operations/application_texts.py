@@ -1,0 +1,109 @@
+"""Texts that an application file names, or has in it: the topology as printed, and Avro schemas."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.field_errors import shown
+from kafka_rescale.core.mistakes import Location, Mistake
+from kafka_rescale.core.serdes import AVRO, AVRO_CONFLUENT
+from kafka_rescale.core.topology_describe import parse_describe
+
+_LONGEST_NAME = 255
+"""Of a file, on common file systems."""
+_SAVE_IT = "Save what Topology#describe() prints there, or paste it after `topology: |`."
+
+
+def with_texts(data: Mapping[str, Any], path: Path) -> tuple[dict[str, Any], list[Mistake]]:
+    """Put the texts of the files that a file names in the place of their names.
+
+    :param data: the fields of the file, unchecked.
+    :param path: of the file; those that it names are looked up next to it.
+    :return: the fields with the texts, and what is wrong with these; where there is none, its name is left.
+    """
+    mistakes: list[Mistake] = []
+    fields = dict(data)
+    _resolve_topology(fields, path, mistakes)
+    _resolve_schemas(fields, path, mistakes)
+    return fields, mistakes
+
+
+def read_text(path: Path) -> str:
+    """Return what a file holds.
+
+    :raises InvalidInput: it can't be read.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "bytes that are not UTF-8"
+        raise InvalidInput(
+            str(path),
+            found=str(reason),
+            expected="a readable file in UTF-8",
+            remedy="Correct the path or the file.",
+        ) from None
+
+
+def _resolve_topology(fields: dict[str, Any], path: Path, mistakes: list[Mistake]) -> None:
+    given, where = fields.get("topology"), "the text"
+    if "topology" in fields and given in (None, "") and not fields.get("subtopologies"):
+        expected = "a file with what Topology#describe() prints, or the text itself"
+        mistakes.append(Mistake(("topology",), "nothing", expected, _SAVE_IT))
+        # Not left out, which would be told a second time.
+        fields["topology"] = ""
+        return
+    if not isinstance(given, str):
+        return
+    if "Sub-topology:" not in given and "\n" not in given.strip():
+        try:
+            fields["topology"], where = _text_beside(path, given, _SAVE_IT), given
+        except InvalidInput as error:
+            mistakes.append(_mistake(("topology",), error, error.found))
+            return
+    try:
+        parse_describe(fields["topology"])
+    except InvalidInput as error:
+        # `topology, line 6`: the line of the text, which is often another file's.
+        where = ", ".join([where, *error.what.split(", ")[1:]])
+        mistakes.append(_mistake(("topology",), error, f"in {where}: {error.found}"))
+
+
+def _resolve_schemas(fields: dict[str, Any], path: Path, mistakes: list[Mistake]) -> None:
+    section = fields.get("snapshots")
+    if not isinstance(section, dict):
+        return
+    stores = section.get("stores")
+    if not isinstance(stores, list) or not all(isinstance(store, dict) for store in stores):
+        return
+    resolved = [dict(store) for store in stores]
+    for index, store in enumerate(resolved):
+        for field in ("key", "value"):
+            kind, separator, named = str(store.get(field, "")).partition(":")
+            if separator and kind in {AVRO, AVRO_CONFLUENT} and named.strip() and named.strip()[0] not in '{["':
+                try:
+                    store[field] = f"{kind}:{_text_beside(path, named.strip(), 'Save the Avro schema there.')}"
+                except InvalidInput as error:
+                    mistakes.append(_mistake(("snapshots", "stores", index, field), error, error.found))
+    fields["snapshots"] = {**section, "stores": resolved}
+
+
+def _text_beside(path: Path, named: str, remedy: str) -> str:
+    file = path.parent / named
+    # `Path.is_file` raises where a name is too long: a text of one line that is no topology.
+    if os.path.isfile(file):
+        return read_text(file)
+    raise InvalidInput(
+        str(file),
+        found=f"{named!r}, looked for as {file}" if len(named) <= _LONGEST_NAME else shown(named),
+        expected=f"a file, its path as seen from {path.name}, or the text itself",
+        remedy=remedy,
+    )
+
+
+def _mistake(location: Location, error: InvalidInput, found: str) -> Mistake:
+    return Mistake(location, found, error.expected, error.remedy)
