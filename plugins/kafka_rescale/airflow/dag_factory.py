@@ -130,7 +130,7 @@ def build_dags(
     for file in files:
         try:
             application = load_file(file)
-            load.refuse_namesakes(application.application_id, by_name[application.application_id])
+            load.refuse_namesakes(application.application_id, by_name.get(application.application_id, ()))
             dag = build(application, file)
             if dag is not None:
                 if isinstance(application, Application):

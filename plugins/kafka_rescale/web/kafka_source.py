@@ -158,7 +158,7 @@ def _files() -> dict[str, Application | str]:
 def _file(file: Path, by_name: Mapping[str, Sequence[Path]]) -> tuple[str, Application | str]:
     try:
         application = load_application(file)
-        refuse_namesakes(application.application_id, by_name[application.application_id])
+        refuse_namesakes(application.application_id, by_name.get(application.application_id, ()))
     except RescaleError as error:
         return file.stem, str(error)
     return application.application_id, application
