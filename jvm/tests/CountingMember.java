@@ -1,4 +1,5 @@
 import java.util.Properties;
+import java.util.regex.Pattern;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.StreamsBuilder;
@@ -10,7 +11,8 @@ import org.apache.kafka.streams.state.KeyValueStore;
 
 /**
  * A stateful instance as small as can be: counts the records of a topic per key. With the setting
- * {@code counts.logging=false} its store has no changelog.
+ * {@code counts.logging=false} its store has no changelog; with {@code pattern} it reads every topic whose name matches it, instead of
+ * the input.
  */
 public final class CountingMember {
     private CountingMember() {
@@ -27,8 +29,12 @@ public final class CountingMember {
             counts.withLoggingDisabled();
         }
         final var builder = new StreamsBuilder();
-        builder.stream(member.input(), Consumed.with(Serdes.ByteArray(), Serdes.ByteArray()))
-            .groupByKey()
+        final var bytes = Consumed.with(Serdes.ByteArray(), Serdes.ByteArray());
+        final var pattern = (String) settings.remove("pattern");
+        final var records = pattern == null
+            ? builder.stream(member.input(), bytes)
+            : builder.stream(Pattern.compile(pattern), bytes);
+        records.groupByKey()
             .count(counts)
             .toStream()
             .to(member.output(), Produced.with(Serdes.ByteArray(), Serdes.Long()));

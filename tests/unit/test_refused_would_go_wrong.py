@@ -2,44 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 
 import pytest
-from kafka_rescale.core.partition_counts import partition_counts
 from kafka_rescale.core.partitioners import Murmur2, partitioner_named
 from kafka_rescale.core.planning import build_plan
-from kafka_rescale.operations.load import topology_of
 from kafka_rescale.operations.rescale import green
 
 from tests.support.situations import INPUTS, STORES, situation
-from tests.support.small_application import application
 
 KEYS = [f"key-{i}".encode() for i in range(1000)]
 BEFORE, AFTER = 4, 8
-
-
-def test_a_pattern_source_would_start_at_a_guess_in_topics_that_match_later() -> None:
-    """Green is given offsets for what the plan names; what matches later begins at ``auto.offset.reset``."""
-    subtopologies = [{"sources": ["orders-de"], "stores": [], "sinks": ["totals"]}]
-    declared = application(
-        "shop",
-        topology=None,
-        subtopologies=subtopologies,
-        stores=[],
-        outputs=[],
-        inputs=[{"topic": "orders-de", "policy": "unkeyed"}],
-    )
-    plan = build_plan(
-        declared,
-        topology_of(declared),
-        blue="shop",
-        generation=2,
-        current={"orders-de": BEFORE, "orders-fr": BEFORE},
-        target=AFTER,
-    )
-    matching = {topic for topic in ("orders-de", "orders-fr") if re.fullmatch("orders-.*", topic)}
-    assert matching - {i.topic for i in plan.inputs} == {"orders-fr"}
 
 
 def test_a_multicast_record_would_be_processed_twice_by_one_task() -> None:
@@ -47,14 +20,6 @@ def test_a_multicast_record_would_be_processed_twice_by_one_task() -> None:
     copies = [key for key in KEYS for _ in range(BEFORE)]
     arrived = Counter(zip(copies, Murmur2().partition_batch(copies, AFTER), strict=True))
     assert set(arrived.values()) == {BEFORE}
-
-
-def test_a_table_whose_input_is_its_changelog_would_be_split_by_a_growth() -> None:
-    """A key's last entry stays where it is, its next update goes elsewhere: two tasks have the key."""
-    topic = {(key, p) for key, p in zip(KEYS, Murmur2().partition_batch(KEYS, BEFORE), strict=True)}
-    topic |= {(key, p) for key, p in zip(KEYS, Murmur2().partition_batch(KEYS, AFTER), strict=True)}
-    in_two_tasks = [key for key, tasks in Counter(key for key, _ in topic).items() if tasks == 2]
-    assert 0.4 < len(in_two_tasks) / len(KEYS) < 0.6
 
 
 @pytest.mark.parametrize(
@@ -94,16 +59,6 @@ def test_an_input_that_the_application_writes_would_have_two_writers_behind_a_br
     )
     assert green(given.plan).inputs["shop-customers"] == "shop-customers-p8"
     assert [(b.source, b.target) for b in given.plan.bridges] == [("shop-customers", "shop-customers-p8")]
-
-
-def test_an_enforced_count_would_be_planned_as_another() -> None:
-    """Kafka Streams refuses to start on a repartition topic with another count than the program sets."""
-    given = situation(AFTER)
-    external = {"shop-orders": AFTER, "shop-customers": AFTER}
-    assert partition_counts(given.topology, external, {}) == {"by-customer-repartition": AFTER}
-    assert partition_counts(given.topology, external, {"by-customer-repartition": BEFORE}) == {
-        "by-customer-repartition": BEFORE
-    }
 
 
 def test_a_store_without_a_changelog_would_begin_empty() -> None:
