@@ -10,7 +10,7 @@ import pytest
 from kafka_rescale.airflow.maintenance_dags import accept_dag
 from kafka_rescale.airflow.operators import closing
 from kafka_rescale.cli.views import status_view
-from kafka_rescale.core.acceptance import Acceptance, Acceptances, MisroutedRange
+from kafka_rescale.core.acceptance import Acceptance, Acceptances, OffsetRange
 from kafka_rescale.core.application_page import application_page
 from kafka_rescale.core.cluster import GroupDescription
 from kafka_rescale.core.control_records import ControlState, Lease
@@ -38,7 +38,7 @@ HOMES = {key: partitioner_named("murmur2").partition_batch([key], 8)[0] for key 
 STALE = next(key for key, home in HOMES.items() if home == 6)
 """Its partition was 2, before the growth from 4 to 8."""
 
-RANGE = MisroutedRange("orders", 2, 120, 187)
+RANGE = OffsetRange("orders", 2, 120, 187)
 SEEN = Acceptance(plan="f00d", finding=str(RANGE), records=2, by="ada", at_ms=0, reason="replayed")
 
 
@@ -48,12 +48,12 @@ def at(*offsets: int, partition: int = 2) -> list[Place]:
 
 @pytest.mark.parametrize("name", ["orders-2:120-187", "a-b.c-12:0-0"])
 def test_a_finding_is_named_by_its_place(name: str) -> None:
-    assert str(MisroutedRange.parse(name)) == name
+    assert str(OffsetRange.parse(name)) == name
 
 
 @pytest.mark.parametrize("name", ["", "orders", "orders-2", "orders-2:5", "orders-2:9-5", "orders-2:5-9 or so"])
 def test_nothing_else_names_misrouted_records(name: str) -> None:
-    assert MisroutedRange.parse(name) is None
+    assert OffsetRange.parse(name) is None
 
 
 def test_every_partition_with_misrouted_records_is_a_finding() -> None:
@@ -187,7 +187,8 @@ def test_what_was_accepted_after_verify_is_in_the_report_that_the_expansion_ends
     lifecycle = SimpleNamespace(is_running=lambda _: True)
     parts: list[Any] = [situation().application, nothing, admin, control, lifecycle]
     monkeypatch.setattr(Rescale, "open", lambda *_: Rescale(*parts, owner="test"))
-    monkeypatch.setattr(finishing, "_assert_blue_is_still", lambda *_: None)
+    for check in ("assert_alone", "assert_still"):
+        monkeypatch.setattr(finishing, check, lambda *_: None)
     monkeypatch.setattr(finishing, "release_compaction", lambda *_: None)
     monkeypatch.setattr(finishing.lease, "release", lambda *_: None)
     looked = (misrouted(GROWN, at(120, 187), [RANGE]),)

@@ -1,8 +1,9 @@
 """What a person has accepted of verify's findings, so that an expansion can be brought to its end.
 
 A misrouted record stays in its input until retention deletes it, and was processed long ago; what a copy lacks
-below the promotion's offsets, it lacks for good. An acceptance names exactly what was seen: the offsets of one
-partition, all of them written by then, or the outcome of one store's comparison. Anything else is a finding again.
+below the promotion's offsets, it lacks for good; what a surviving blue has written stays written. An acceptance
+names exactly what was seen: the offsets of one partition, all of them written by then, or the outcome of one
+store's comparison. Anything else is a finding again.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from kafka_rescale.core.values import Value
 _RANGE = re.compile(r"(?P<topic>\S+)-(?P<partition>\d+):(?P<first>\d+)-(?P<last>\d+)")
 
 
-class MisroutedRange(NamedTuple):
-    """The name of misrouted records of one partition, ``<topic>-<partition>:<first>-<last>``.
+class OffsetRange(NamedTuple):
+    """The name of records of one partition, ``<topic>-<partition>:<first>-<last>``.
 
-    :param last: offset of the last one, inclusive; ``first`` and ``last`` are misrouted, not all between them are.
+    :param last: offset of the last one, inclusive. Of misrouted ones it is known that ``first`` and ``last`` are,
+        not that all between them are.
     """
 
     topic: str
@@ -28,7 +30,7 @@ class MisroutedRange(NamedTuple):
     last: int
 
     @classmethod
-    def parse(cls, finding: str) -> MisroutedRange | None:
+    def parse(cls, finding: str) -> OffsetRange | None:
         """Return the range that a finding names, None if it names none."""
         found = _RANGE.fullmatch(finding)
         if found is None or int(found["first"]) > int(found["last"]):
@@ -47,8 +49,9 @@ class Acceptance(Value):
     """One finding, and who has accepted it.
 
     :param plan: fingerprint of the plan whose expansion it was found after; it counts for no other.
-    :param finding: ``<topic>-<partition>:<first>-<last>`` (misrouted), or ``<store>@<digest>`` (compared).
-    :param records: how many misrouted records, or violations, there were.
+    :param finding: ``<topic>-<partition>:<first>-<last>`` (misrouted, or written by a surviving blue), or
+        ``<store>@<digest>`` (compared).
+    :param records: how many misrouted records, offsets, or violations there were.
     :param at_ms: wall clock.
     """
 
@@ -76,7 +79,7 @@ class Acceptances(Value):
         """
         return {a.finding: a for a in self.accepted if a.plan == plan}
 
-    def ranges(self, plan: str, topic: str) -> tuple[MisroutedRange, ...]:
+    def ranges(self, plan: str, topic: str) -> tuple[OffsetRange, ...]:
         """Return the accepted misrouted records of a topic."""
-        named = map(MisroutedRange.parse, self.of(plan))
+        named = map(OffsetRange.parse, self.of(plan))
         return tuple(found for found in named if found is not None and found.topic == topic)

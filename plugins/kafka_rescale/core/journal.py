@@ -151,6 +151,11 @@ class Journal(Value):
         return self.phase in AFTER_PROMOTION
 
     @property
+    def is_verified(self) -> bool:
+        """Whether it has been proven: what green was promoted with may have been compacted away since."""
+        return self.phase in {Phase.VERIFIED, Phase.COMPLETE}
+
+    @property
     def is_paused(self) -> bool:
         """Whether nobody works on the inputs; the pause has its total as soon as green does."""
         return self.phase in BLUE_STOPPED or (self.phase is Phase.PROMOTED and "total" not in self.timings)

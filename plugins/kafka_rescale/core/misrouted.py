@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from kafka_rescale.core.acceptance import MisroutedRange
+from kafka_rescale.core.acceptance import OffsetRange
 from kafka_rescale.core.declared_topics import InputPolicy
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.external_topics import InputPlan
@@ -66,9 +66,9 @@ class InputReport(Value):
     accepted: int = 0
 
     @property
-    def findings(self) -> tuple[MisroutedRange, ...]:
+    def findings(self) -> tuple[OffsetRange, ...]:
         """What a person may accept."""
-        return tuple(MisroutedRange(self.topic, s.partition, s.first, s.last) for s in self.spans)
+        return tuple(OffsetRange(self.topic, s.partition, s.first, s.last) for s in self.spans)
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def grown_by_key(plan: Plan) -> tuple[InputPlan, ...]:
     return tuple(i for i in plan.inputs if i.policy is InputPolicy.PAUSED and i.grows)
 
 
-def misrouted(grown: InputPlan, places: Iterable[Place], known: Sequence[MisroutedRange] = ()) -> InputReport:
+def misrouted(grown: InputPlan, places: Iterable[Place], known: Sequence[OffsetRange] = ()) -> InputReport:
     """Look at the records of a grown input, from the fence on.
 
     Records without a key belong nowhere; Kafka Streams drops them before any state.

@@ -8,7 +8,7 @@ from hashlib import sha256
 
 from pydantic import Field
 
-from kafka_rescale.core.acceptance import Acceptance, Acceptances, MisroutedRange
+from kafka_rescale.core.acceptance import Acceptance, Acceptances, OffsetRange
 from kafka_rescale.core.journal import Journal
 from kafka_rescale.core.misrouted import InputReport
 from kafka_rescale.core.oracles import KeyFinding, Oracle, printable
@@ -117,7 +117,7 @@ class Report(Value):
         known = acceptances.of(self.plan)
         found = (*self.compared, *(str(f) for i in self.inputs for f in i.findings))
         unaccepted = tuple(f for f in found if f not in known)
-        topics = {i.topic for i in self.inputs}
+        topics = {i.topic for i in self.inputs} | {s.blue_topic for s in self.stores}
         used = tuple(a for a in known.values() if a.finding in found or _topic(a) in topics)
         return self.model_copy(update={"unaccepted": unaccepted, "acceptances": used, "passed": not unaccepted})
 
@@ -142,7 +142,7 @@ def _named(subject: str, content: object) -> str:
 
 
 def _topic(acceptance: Acceptance) -> str | None:
-    within = MisroutedRange.parse(acceptance.finding)
+    within = OffsetRange.parse(acceptance.finding)
     return within.topic if within else None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kafka_rescale.core.acceptance import Acceptances, MisroutedRange
+from kafka_rescale.core.acceptance import Acceptances, OffsetRange
 from kafka_rescale.core.journal import Journal
 from kafka_rescale.core.misrouted import InputReport, Place, grown_by_key, misrouted
 from kafka_rescale.kafka.admin import ClusterAdmin
@@ -32,7 +32,7 @@ def look_for_misrouted(
     )
 
 
-def look_at_range(connection: KafkaConnection, journal: Journal, finding: MisroutedRange) -> InputReport | None:
+def look_at_range(connection: KafkaConnection, journal: Journal, finding: OffsetRange) -> InputReport | None:
     """Read the offsets of a finding again; None if its input wasn't grown by key.
 
     :raises Outage: nothing is heard of the brokers.

@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 
-from kafka_rescale.core.acceptance import Acceptance, Acceptances, MisroutedRange
+from kafka_rescale.core.acceptance import Acceptance, Acceptances, OffsetRange
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.control_records import Concern, ControlState
 from kafka_rescale.core.errors import InvalidInput, Refused
 from kafka_rescale.core.journal import Journal, Phase
+from kafka_rescale.core.late_writes import late_writes
 from kafka_rescale.core.verification_report import Report, is_about
+from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.kafka.misrouted import look_at_range, look_for_misrouted
@@ -81,13 +83,19 @@ def _to_be_verified(application: Application, state: ControlState) -> Journal:
 
 
 def _looked_at(connection: KafkaConnection, state: ControlState, journal: Journal, finding: str) -> int:
-    """Return how many misrouted records or violations a finding has.
+    """Return how many misrouted records, offsets or violations a finding has.
 
-    Misrouted records are looked up on the brokers, and have to be the first and the last of the range: so nobody
-    can accept what has not been written yet. What was compared has to be in the last report.
+    Misrouted records are looked up on the brokers, and have to be the first and the last of the range, and what
+    blue has written ends where its log does: so nobody can accept what has not been written yet. What was compared
+    has to be in the last report.
     """
-    within = MisroutedRange.parse(finding)
-    if within is not None:
+    within = OffsetRange.parse(finding)
+    if within is not None and journal.captured and within.topic in journal.captured.changelog_ends:
+        late = late_writes(journal, ClusterAdmin(connection).end_offsets([within.topic]))
+        if within in late:
+            return within.last - within.first + 1
+        present = [str(each) for each in late]
+    elif within is not None:
         looked = look_at_range(connection, journal, within)
         if looked is not None and looked.findings == (within,):
             return looked.misrouted

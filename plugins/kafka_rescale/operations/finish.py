@@ -18,6 +18,7 @@ from kafka_rescale.kafka.misrouted import look_for_misrouted
 from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.operations.compaction import release_compaction
 from kafka_rescale.operations.rescale import Rescale, blue, green
+from kafka_rescale.operations.survivors import assert_alone, assert_still
 
 log = logging.getLogger(__name__)
 
@@ -29,8 +30,8 @@ def finish(application: Application, connection: KafkaConnection, *, owner: str)
     :returns: the report, the downtime in its parts, what pre-warming has saved or would have, and of copies that
         began with a snapshot what they have read.
     :raises Outage: green doesn't run.
-    :raises UnsafeState: verify has not passed, blue has written after it was proven gone, records of a grown
-        input lie in partitions of its old count, or ``on_partition_expansion`` may have been called already.
+    :raises UnsafeState: verify has not passed, blue runs or has written after it was proven gone, records of a
+        grown input lie in partitions of its old count, or ``on_partition_expansion`` may have been called already.
     """
     rescale = Rescale.open(application, connection, owner)
     state = rescale.control.read()
@@ -58,7 +59,8 @@ def _closed(rescale: Rescale, state: ControlState) -> Journal:
     if journal.phase is Phase.STARTED:
         _assert_passed(state, journal)
         if not journal.plan.is_in_place:
-            _assert_blue_is_still(rescale, journal)
+            assert_alone(rescale, journal.plan)
+            assert_still(rescale.admin, journal, state.acceptances)
         rescale.assert_up(green(journal.plan))
         # Looked at again: verify has ended, and metadata of producers may be older than that.
         inputs = look_for_misrouted(rescale.connection, journal, state.acceptances)
@@ -95,17 +97,4 @@ def _assert_passed(state: ControlState, journal: Journal) -> None:
             found="no passed verification report",
             expected="verify to have passed",
             remedy="Look at the report: `python -m kafka_rescale status FILE`; then clear the verify task.",
-        )
-
-
-def _assert_blue_is_still(rescale: Rescale, journal: Journal) -> None:
-    assert journal.captured is not None
-    ends = rescale.admin.end_offsets(list(journal.captured.changelog_ends))
-    moved = [topic for topic, captured in journal.captured.changelog_ends.items() if ends.get(topic) != captured]
-    if moved:
-        raise UnsafeState(
-            f"application {journal.plan.blue}",
-            found=f"new records in {', '.join(sorted(moved))}",
-            expected="none since it was proven gone",
-            remedy="An instance of it is alive beside the promoted one; stop it and compare its output.",
         )

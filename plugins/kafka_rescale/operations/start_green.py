@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 
-from kafka_rescale.core.errors import RescaleError, UnsafeState
+from kafka_rescale.core.errors import RescaleError
 from kafka_rescale.core.journal import Journal, PartitionOffsets, Phase
 from kafka_rescale.core.offset_metadata import start_metadata
 from kafka_rescale.core.plan import Plan
@@ -14,7 +14,8 @@ from kafka_rescale.operations import producers
 from kafka_rescale.operations.first_output import outputs_now, watch_first_output
 from kafka_rescale.operations.gate import cool_down
 from kafka_rescale.operations.growing import assert_ours
-from kafka_rescale.operations.rescale import Rescale, blue, green
+from kafka_rescale.operations.rescale import Rescale, green
+from kafka_rescale.operations.survivors import assert_alone
 from kafka_rescale.operations.timings import Timings
 
 REJOIN_SECONDS = 6.0
@@ -59,7 +60,7 @@ def start_green(rescale: Rescale, journal: Journal, timings: Timings) -> Journal
         # The pause is over, whatever the wait brings.
         rescale.advance(Phase.PROMOTED, timings=timings)
     time.sleep(max(0.0, REJOIN_SECONDS - (time.monotonic() - emptied)))
-    _assert_alone(rescale, plan)
+    assert_alone(rescale, plan)
     return rescale.advance(Phase.STARTED, timings=timings)
 
 
@@ -87,20 +88,6 @@ def _measured(rescale: Rescale, journal: Journal, timings: Timings, outputs: Par
         rescale.assert_up(green(journal.plan))
     total = (now_ms() - journal.pause_started_ms) / 1000 - parts.pop("watched_in_vain", 0.0)
     return Timings({**timings, **parts, "total": round(total, 3)})
-
-
-def _assert_alone(rescale: Rescale, plan: Plan) -> None:
-    """Refuse a blue that has survived its stop unseen: the proof that it is gone has removed its members, too."""
-    if rescale.is_alive(blue(plan)):
-        members = ", ".join(rescale.admin.describe_group(plan.blue).members) or "none"
-        raise UnsafeState(
-            f"application {plan.blue}",
-            found=f"a running instance (members {members}) beside {plan.green}, which runs and owns the inputs",
-            expected="none since it was proven gone",
-            remedy=f"STOP IT NOW, and let {plan.green} run: both process the same input, and write their outputs "
-            "twice. Either `stop` does not reach it, or something has started it since. When it is stopped, clear "
-            "this task.",
-        )
 
 
 def _commit_start(rescale: Rescale, plan: Plan, start: PartitionOffsets) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from kafka_rescale.core.acceptance import Acceptances
 from kafka_rescale.core.control_records import Concern, ControlState
 from kafka_rescale.core.errors import Outage, Refused, UnsafeState
-from kafka_rescale.core.journal import Captured, Journal, PartitionOffsets, Phase
+from kafka_rescale.core.journal import Captured, Journal, PartitionOffsets
 from kafka_rescale.core.plan import Move
 from kafka_rescale.core.start_offsets import check_start_offsets
 from kafka_rescale.core.verification import expansion_pair
@@ -55,7 +55,7 @@ def verify(
     writer = TransactionalWriter(connection, f"kafka-rescale-{application}/{Concern.REPORT}")
     state = ControlTopic(connection, application).read()
     journal = _journal(application, state)
-    if journal.phase in {Phase.VERIFIED, Phase.COMPLETE}:
+    if journal.is_verified:
         return _former(journal, state)
     report = compare_expansion(spark, connection, journal, state.acceptances, clock_ms=clock_ms)
     writer.write(TOPIC, {f"{application}/{Concern.REPORT}": report.model_dump_json().encode()})

@@ -1,0 +1,58 @@
+"""A blue that has survived its stop: it processes the same input as green, and writes the outputs twice."""
+
+from __future__ import annotations
+
+from kafka_rescale.core.acceptance import Acceptances
+from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.journal import Journal
+from kafka_rescale.core.late_writes import late_writes, lost_changelogs
+from kafka_rescale.core.plan import Plan
+from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.operations.rescale import Rescale, blue
+
+
+def assert_alone(rescale: Rescale, plan: Plan) -> None:
+    """Refuse a blue that runs beside green: the proof that it is gone has removed its members, too.
+
+    :raises UnsafeState: it does.
+    """
+    if rescale.is_alive(blue(plan)):
+        members = ", ".join(rescale.admin.describe_group(plan.blue).members) or "none"
+        raise UnsafeState(
+            f"application {plan.blue}",
+            found=f"a running instance (members {members}) beside {plan.green}, which runs and owns the inputs",
+            expected="none since it was proven gone",
+            remedy=f"STOP IT NOW, and let {plan.green} run: both process the same input, and write their outputs "
+            "twice. Either `stop` does not reach it, or something has started it since. When it is stopped, clear "
+            "this task.",
+        )
+
+
+def assert_still(admin: ClusterAdmin, journal: Journal, acceptances: Acceptances) -> None:
+    """Check that blue's changelogs end where they ended when it was proven gone.
+
+    :param acceptances: writes that a person has seen to are passed over, all later ones are not.
+    :raises UnsafeState: it has written since, or a changelog isn't what it was.
+    """
+    assert journal.captured is not None
+    ends = admin.end_offsets(list(journal.captured.changelog_ends))
+    lost = lost_changelogs(journal, ends)
+    if lost:
+        raise UnsafeState(
+            f"application {journal.plan.blue}",
+            found=f"other topics by the names {', '.join(lost)}, or none",
+            expected="its changelogs as they were when it was proven gone",
+            remedy="Somebody has deleted them, or an instance of it is alive beside the promoted one and has made "
+            "them anew: stop it, and compare its output.",
+        )
+    known = acceptances.of(journal.plan.fingerprint)
+    late = [str(each) for each in late_writes(journal, ends) if str(each) not in known]
+    if late:
+        raise UnsafeState(
+            f"application {journal.plan.blue}",
+            found=f"new records in {', '.join(late)}",
+            expected="none since it was proven gone",
+            remedy="An instance of it was alive beside the promoted one; see that it is stopped, and compare its "
+            "output. When that has been seen to, accept each range by this name: `python -m kafka_rescale accept "
+            "FILE --finding RANGE --reason TEXT`, or accept_… in Airflow; then clear this task.",
+        )

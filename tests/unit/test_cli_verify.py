@@ -1,0 +1,69 @@
+"""The report that the command line takes for an answer: this job's, or the one that an expansion ended with."""
+
+from __future__ import annotations
+
+import subprocess
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from kafka_rescale.cli import spark as command
+from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.errors import Outage
+from kafka_rescale.core.journal import Journal, Phase
+from kafka_rescale.core.verification_report import Report
+
+from tests.support.situations import situation
+from tests.support.small_application import application
+
+PLAN, BEGAN_MS = situation().plan, 1_000
+
+
+def answered(monkeypatch: pytest.MonkeyPatch, phase: Phase, report: dict[str, object], code: int = 0) -> Report:
+    """Run the command with a job that has ended, and a control topic as it is then."""
+    state = ControlState(journal=Journal(plan=PLAN, phase=phase), report=report)
+    monkeypatch.setattr(command, "ControlTopic", lambda *_: SimpleNamespace(read=lambda: state))
+    monkeypatch.setattr(command, "now_ms", lambda: BEGAN_MS)
+    monkeypatch.setattr(command, "_command", lambda *_: ["spark-submit"])
+    done = subprocess.CompletedProcess([], code, "", "verify could not run")
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: done)
+    connection: Any = SimpleNamespace(config={})
+    return command.run_verify(application("shop"), connection, "local[1]")
+
+
+def report_of(as_of_ms: int, promotion: str = Journal(plan=PLAN).promotion) -> dict[str, object]:
+    return Report(
+        application="shop",
+        blue=PLAN.blue,
+        green=PLAN.green,
+        generation=2,
+        plan=PLAN.fingerprint,
+        promotion=promotion,
+        passed=True,
+        as_of_ms=as_of_ms,
+        seconds=1.0,
+        start_offsets=(),
+        stores=(),
+    ).model_dump(mode="json")
+
+
+@pytest.mark.parametrize(
+    ("phase", "as_of_ms"), [(Phase.STARTED, BEGAN_MS), (Phase.VERIFIED, 1), (Phase.COMPLETE, 1)]
+)
+def test_it_is_an_answer(phase: Phase, as_of_ms: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert answered(monkeypatch, phase, report_of(as_of_ms)).as_of_ms == as_of_ms
+
+
+@pytest.mark.parametrize(
+    ("phase", "report", "code"),
+    [
+        (Phase.STARTED, report_of(BEGAN_MS - 1), 1),
+        (Phase.COMPLETE, report_of(BEGAN_MS, "another promotion's"), 0),
+        (Phase.STARTED, {}, 0),
+        (Phase.COMPLETE, report_of(BEGAN_MS), 2),
+    ],
+    ids=["one of before", "of another promotion", "none", "the job has failed"],
+)
+def test_it_is_none(phase: Phase, report: dict[str, object], code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(Outage, match=f"found exit code {code}: verify could not run"):
+        answered(monkeypatch, phase, report, code)

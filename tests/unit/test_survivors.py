@@ -1,0 +1,64 @@
+"""A blue that survives its stop is found at the end, and what it has written can be accepted by its name."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from kafka_rescale.core.acceptance import Acceptance, Acceptances
+from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.journal import Captured, Journal, PartitionOffsets, Phase
+from kafka_rescale.operations.survivors import assert_still
+
+from tests.support.situations import situation
+
+PLAN = situation().plan
+CAPTURED: PartitionOffsets = {"shop-totals-changelog": {0: 5, 1: 7}, "shop-names-changelog": {0: 0, 1: 3}}
+JOURNAL = Journal(plan=PLAN, phase=Phase.STARTED, captured=Captured(changelog_ends=CAPTURED))
+LATE = {**CAPTURED, "shop-totals-changelog": {0: 5, 1: 9}}
+FINDING = "shop-totals-changelog-1:7-8"
+
+
+def still(ends: PartitionOffsets, *accepted: str, plan: str = PLAN.fingerprint) -> None:
+    admin: Any = SimpleNamespace(end_offsets=lambda topics: {t: ends[t] for t in topics if t in ends})
+    known = [Acceptance(plan=plan, finding=f, records=2, by="ada", at_ms=1, reason="mended") for f in accepted]
+    assert_still(admin, JOURNAL, Acceptances(accepted=tuple(known)))
+
+
+def test_nothing_that_was_written_since_is_nothing_to_say() -> None:
+    still(CAPTURED)
+
+
+def test_what_was_written_since_is_named_and_passed_over_once_it_has_been_accepted() -> None:
+    with pytest.raises(UnsafeState, match=f"found new records in {FINDING}; .* accept each range"):
+        still(LATE)
+    still(LATE, FINDING)
+
+
+@pytest.mark.parametrize(
+    ("ends", "finding", "plan"),
+    [
+        ({**LATE, "shop-totals-changelog": {0: 5, 1: 10}}, "shop-totals-changelog-1:7-9", PLAN.fingerprint),
+        ({**LATE, "shop-names-changelog": {0: 1, 1: 3}}, "shop-names-changelog-0:0-0", PLAN.fingerprint),
+        (LATE, FINDING, "another expansion's"),
+    ],
+    ids=["more of the same", "another topic", "accepted after another expansion"],
+)
+def test_anything_else_is_a_finding_again(ends: PartitionOffsets, finding: str, plan: str) -> None:
+    with pytest.raises(UnsafeState, match=f"found new records in {finding};"):
+        still(ends, FINDING, plan=plan)
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        {"shop-names-changelog": {0: 0, 1: 3}},
+        {**CAPTURED, "shop-totals-changelog": {0: 5, 1: 6}},
+        {**CAPTURED, "shop-totals-changelog": {0: 5, 1: 7, 2: 0}},
+    ],
+    ids=["deleted", "made anew", "another count"],
+)
+def test_a_changelog_that_is_another_one_can_not_be_accepted(ends: PartitionOffsets) -> None:
+    with pytest.raises(UnsafeState, match="found other topics by the names shop-totals-changelog, or none"):
+        still(ends, FINDING)
