@@ -12,9 +12,11 @@ import pytest
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.partitioners import partitioner_named
 from kafka_rescale.core.pipeline.task import Emitted, Record
+from kafka_rescale.core.processing.backfill import Backfill
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.task_producer import TaskProducer
+from kafka_rescale.spark.stream_task import run_task
 from kafka_rescale.spark.task_work import TaskLimits
 
 from tests.support.counted import SMALL, T0, Counted, write
@@ -182,3 +184,12 @@ def test_transactions_end_by_time_however_long_a_record_takes(
     done = counted.run(TaskLimits(seconds=0.1))
     assert [d.records for d in done] == [50, 50]
     assert all(d.transactions >= 5 for d in done)
+
+
+def test_records_that_a_backfill_passes_over_hold_no_transaction_open(counted: Counted) -> None:
+    write(counted.connection, counted.name, made(0, 100))
+    interval = Backfill(start_ms=T0, end_ms=T0 + 20, outputs={})
+    done = run_task(counted.connection, replace(counted.work(0), backfill=interval), counted.part)
+    assert (done.records, done.emitted) == (1, 1)
+    assert done.transactions >= 3, "what is behind the interval may be hours of reading"
+    assert counted.committed()[counted.names["left"]][0] == counted.work(0).ends[counted.names["left"], 0]

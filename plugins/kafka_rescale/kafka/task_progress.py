@@ -51,11 +51,13 @@ class TaskProgress:
     def is_idle(self, since_ms: int) -> bool:
         """Whether everything has been processed, and was committed after a moment.
 
+        An offset beyond the end is no such thing: the topic has lost its end, which stops the task that reads it.
+
         :param since_ms: wall clock.
         """
         found = read_committed(self._consumer, self._ends)
         return all(
-            source in found and found[source][0] >= end and TaskMark.of(found[source][1]).at_ms >= since_ms
+            source in found and found[source][0] == end and TaskMark.of(found[source][1]).at_ms >= since_ms
             for source, end in self._ends.items()
         )
 

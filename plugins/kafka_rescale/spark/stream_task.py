@@ -34,7 +34,7 @@ from kafka_rescale.spark.moved_keys import has_to_let_go, moved_keys
 from kafka_rescale.spark.state_files import StateFiles
 from kafka_rescale.spark.state_store import TaskStore
 from kafka_rescale.spark.task_beginning import beginning
-from kafka_rescale.spark.task_records import check_places, processed, records_of, write
+from kafka_rescale.spark.task_records import before, placed, processed, records_of, wanted, write
 from kafka_rescale.spark.task_work import TaskDone, TaskWork
 
 REWINDS = 5
@@ -150,15 +150,20 @@ class StreamTask:
         records = records_of(source.records(), self._work)
         size = BatchSize(limits.batch_records, limits.seconds)
         while batch := batch_of(records, size.now, limits.seconds):
-            handed = time.monotonic()
-            check_places(batch, self._work)
+            handed, asked = time.monotonic(), wanted(batch, self._work.backfill)
+            fit, wrong = placed(asked, self._work)
             with self._producer.transaction():
-                emitted = processed(processor, batch, self._work.backfill)
+                emitted = processed(processor, fit, self._work.backfill)
                 write(self._producer, emitted, self._work)
             size.took(len(batch), time.monotonic() - handed)
             self._emitted += len(emitted)
             pending += len(batch)
-            self._records += len(batch)
+            self._records += len(fit)
+            if wrong is not None:
+                # Whoever goes on behind that record must not pass over what came before it.
+                left = before(asked[len(fit) :], source.positions(), self._work)
+                self._commit(left, processor.checkpoint())
+                raise wrong
             if pending >= limits.records or time.monotonic() - began >= limits.seconds:
                 self._commit(source.positions(), processor.checkpoint())
                 pending, began = 0, time.monotonic()

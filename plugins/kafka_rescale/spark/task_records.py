@@ -8,6 +8,8 @@ from typing import Any
 
 from confluent_kafka import Message
 
+from kafka_rescale.core.cluster import TopicPartition
+from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.linear_hashing import LinearHashing
 from kafka_rescale.core.partitioners import partitioner_named
 from kafka_rescale.core.pipeline.task import Emitted, Record, TaskProcessor
@@ -20,19 +22,47 @@ PARTITIONER = partitioner_named("murmur2")
 
 
 def records_of(messages: Iterable[Message], work: TaskWork) -> Iterator[Record]:
-    """Yield what there is to process, under the pipeline's own names of topics."""
-    own_names, backfill = work.own_names, work.backfill
+    """Yield what is read, under the pipeline's own names of topics."""
+    own_names = work.own_names
     for message in messages:
-        record = _record(message, own_names)
-        if backfill is None or record.timestamp_ms < backfill.end_ms:
-            yield record
+        yield _record(message, own_names)
 
 
-def check_places(batch: Sequence[Record], work: TaskWork) -> None:
-    """Refuse records of a grown topic that are not where their keys belong.
+def wanted(batch: Sequence[Record], backfill: Backfill | None) -> Sequence[Record]:
+    """Return what there is to process; only a backfill passes over what it reads, which is what is behind it."""
+    return batch if backfill is None else [r for r in batch if r.timestamp_ms < backfill.end_ms]
 
-    :raises UnsafeState: one is elsewhere; it is named.
+
+def placed(batch: Sequence[Record], work: TaskWork) -> tuple[Sequence[Record], UnsafeState | None]:
+    """Return the records before the first one of a grown topic that is not where its key belongs.
+
+    :returns: and what is wrong with that one, which stops the task; None if there is none.
     """
+    try:
+        _check_places(batch, work)
+    except UnsafeState:
+        for number, record in enumerate(batch):
+            try:
+                _check_places([record], work)
+            except UnsafeState as error:
+                return batch[:number], error
+    return batch, None
+
+
+def before(
+    left: Sequence[Record], positions: Mapping[TopicPartition, int], work: TaskWork
+) -> dict[TopicPartition, int]:
+    """Return the next offsets to read if records that were read are left to the next run.
+
+    :param positions: behind everything that was read.
+    """
+    first: dict[TopicPartition, int] = {}
+    for record in left:
+        first.setdefault((work.names[record.topic], record.partition), record.offset)
+    return {**positions, **first}
+
+
+def _check_places(batch: Sequence[Record], work: TaskWork) -> None:
     own_names = work.own_names
     for full, topic in work.grown.items():
         topic.check((r.partition, r.offset, r.key) for r in batch if r.topic == own_names[full])
