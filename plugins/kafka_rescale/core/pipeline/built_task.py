@@ -75,9 +75,9 @@ class BuiltTask:
             self._advance(record)
             if place in prepared:
                 batch, row = prepared[place]
-                columns = batch.keys, batch.values, batch.timestamps, batch.headers
+                key, value = batch.keys[row], batch.values[row]
                 try:
-                    chain[-1].forward(*(column[row] for column in columns))
+                    chain[-1].forward(key, value, batch.timestamps[row], batch.headers[row])
                 except Exception as error:
                     note(error, self._id, [record])
                     raise
@@ -138,7 +138,7 @@ class BuiltTask:
         return {place: (batch, row) for batch in batches.values() for row, place in enumerate(batch.places)}
 
     def _culprit(self, records: Sequence[Record]) -> Sequence[Record]:
-        """Return the first record with which vectorised functions fail alone; all that they got if there is none."""
+        """Return the first record with which vectorised functions fail alone; without one, all that they got."""
         for record in records:
             try:
                 self._through_chains([record])
