@@ -133,6 +133,20 @@ def test_state_that_is_missing_or_damaged_comes_from_the_changelog(
     assert max(counts_in(counted, 0)) == 8
 
 
+def test_a_place_for_state_that_can_not_be_read_costs_only_time(
+    counted: Counted, caplog: pytest.LogCaptureFixture
+) -> None:
+    write(counted.connection, counted.name, made(0, 20))
+    counted.run()
+    place = counted.state_dir / counted.name / "0_0" / "counts"
+    shutil.rmtree(place)
+    place.write_text("no directory")
+    write(counted.connection, counted.name, made(20, 20))
+    assert [d.full_restores for d in counted.run()] == [1, 0]
+    assert max(counts_in(counted, 0)) == 4
+    assert "can't be read" in caplog.text
+
+
 def test_state_of_a_changelog_that_was_made_anew_is_not_used(counted: Counted) -> None:
     write(counted.connection, counted.name, made(0, 40))
     counted.run()

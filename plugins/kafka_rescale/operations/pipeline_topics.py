@@ -12,6 +12,7 @@ from kafka_rescale.core.pipeline_application import PipelineApplication
 from kafka_rescale.core.processing.backfill import Backfill, topics_of
 from kafka_rescale.core.processing.growth import Declared, observed, require_copartitioned
 from kafka_rescale.core.processing.internal_topics import KEEP_ALL, internal_topics
+from kafka_rescale.core.processing.linear_topics import require_linear_topics
 from kafka_rescale.core.processing.processors_record import PipelineProcessors, ProcessorCounts
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.waiting import now_ms
@@ -42,6 +43,7 @@ class PipelineTopics:
     :param application: under the id of the generation.
     :param backfill: the interval that the generation is for.
     :raises Refused: an input or an output doesn't exist.
+    :raises InvalidInput: what is declared under ``linear_hashing`` isn't true.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class PipelineTopics:
         topology = pipeline.topology
         self.declared = Declared(application.linear_hashing, topology.repartitions)
         self._external = external_counts(pipeline, admin, backfill)
+        require_linear_topics(application.linear_hashing, topology, application.moved_outputs, self._external)
         self._kept = {} if backfill is None else KEEP_ALL
         self.names = full_names(self.group, pipeline, [topic for part in self.parts for topic in part.sources])
         internal = {self.names[topic] for topic in topology.repartitions} | {
