@@ -117,3 +117,19 @@ def test_an_input_that_has_lost_its_end_is_not_taken_for_one_without_news(
     assert not is_idle(words, connection, "process/2", request), "its next record would be passed over in silence"
     with pytest.raises(AssertionError, match="an end of 15, and a committed offset of 16"):
         run_all(words, connection, "process/2")
+
+
+def test_offsets_of_which_the_state_is_gone_are_not_gone_on_from(
+    connection: KafkaConnection, words: PipelineApplication
+) -> None:
+    admin, changelog = ClusterAdmin(connection), f"{words.application_id}-counts-changelog"
+    write_words(connection, 0, 30)
+    run_all(words, connection, "process/1")
+    admin.delete_topics([changelog])
+    with pytest.raises(UnsafeState, match=f"{changelog}: found no such topics, and committed offsets"):
+        prepare(words, connection, "process/2")
+    assert changelog not in admin.list_topics(), "nothing was begun"
+
+    admin.delete_group(words.application_id)
+    run_all(words, connection, "process/2")
+    assert counted(connection) == {b"w0": 10, b"w1": 10, b"w2": 10}, "both are gone: it begins anew"
