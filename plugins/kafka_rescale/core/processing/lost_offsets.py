@@ -1,4 +1,4 @@
-"""Offsets that ought to be there, and the state that they stand for: what was processed before must not begin at its log start again.
+"""Offsets that ought to be there, with the state that they stand for: nothing begins at its log start again.
 
 Committed offsets expire (``offsets.retention.minutes``), or are deleted with their group or their topic. A task
 with state sees by its changelog that it has worked before. One without state has nothing but this record.
@@ -113,9 +113,9 @@ def require_changelogs(
             f"changelogs {', '.join(gone)}",
             found="no such topics, and committed offsets of what they were made from",
             expected="the state that the offsets stand for",
-            remedy="They were deleted. Nothing was begun: the pipeline would go on from its offsets without state. "
-            "To begin anew, delete the other changelogs and the consumer group as well; to go on without this "
-            "state, create them empty.",
+            remedy="They were deleted. Nothing was begun: the pipeline would go on without its state. To begin "
+            "anew, delete the other changelogs and the consumer group as well; to go on without this state, "
+            "create them empty.",
         )
 
 
