@@ -9,9 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.errors import InvalidInput, UnsafeState
 from kafka_rescale.core.partitioners import partitioner_named
-from kafka_rescale.core.pipeline.task import Emitted, Record
+from kafka_rescale.core.pipeline import LONG, STRING, StreamsBuilder
+from kafka_rescale.core.pipeline.task import Emitted, Record, SubTopology
 from kafka_rescale.core.processing.backfill import Backfill
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka.connection import KafkaConnection
@@ -207,3 +208,25 @@ def test_records_that_a_backfill_passes_over_hold_no_transaction_open(counted: C
     assert (done.records, done.emitted) == (1, 1)
     assert done.transactions >= 3, "what is behind the interval may be hours of reading"
     assert counted.committed()[counted.names["left"]][0] == counted.work(0).ends[counted.names["left"], 0]
+
+
+def picky() -> SubTopology:
+    builder = StreamsBuilder()
+    read = builder.stream("left", "right", key=STRING, value=LONG).map_values(lambda value: 60 // value)
+    read.group_by_key().count(store="counts").to_stream().to("out")
+    return builder.build().sub_topologies()[0]
+
+
+@pytest.mark.parametrize(("stray", "error"), [(LONG.encode(0), ZeroDivisionError), (b"no number", InvalidInput)])
+def test_what_came_before_a_record_that_the_pipeline_fails_with_is_committed(
+    broker: EmbeddedBroker, unique: str, tmp_path: Path, stray: bytes, error: type[Exception]
+) -> None:
+    counted = Counted(KafkaConnection(broker.client_config()), unique, tmp_path, partitions=1, made=picky)
+    counted.create()
+    numbers = [("left", 0, b"k%d" % (n % 3), LONG.encode(n), 10 * n) for n in range(1, 13)]
+    write(counted.connection, unique, [*numbers[:9], ("left", 0, b"k0", stray, 95), *numbers[9:]])
+    for _ in range(2):
+        with pytest.raises(error):
+            counted.run(TaskLimits())
+        assert counted.committed()[counted.names["left"]] == {0: 9}, "a person may go on behind it"
+        assert len(counted.left()["out-0"]) == 9

@@ -12,6 +12,7 @@ from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.linear_hashing import LinearHashing
 from kafka_rescale.core.partitioners import partitioner_named
+from kafka_rescale.core.pipeline.failure import culprit
 from kafka_rescale.core.pipeline.task import Emitted, Record, TaskProcessor
 from kafka_rescale.core.processing.backfill import Backfill
 from kafka_rescale.core.topology import is_internal
@@ -33,20 +34,27 @@ def wanted(batch: Sequence[Record], backfill: Backfill | None) -> Sequence[Recor
     return batch if backfill is None else [r for r in batch if r.timestamp_ms < backfill.end_ms]
 
 
-def placed(batch: Sequence[Record], work: TaskWork) -> tuple[Sequence[Record], UnsafeState | None]:
-    """Return the records before the first one of a grown topic that is not where its key belongs.
+def fitting(
+    batch: Sequence[Record], work: TaskWork, known: Exception | None
+) -> tuple[Sequence[Record], Exception | None]:
+    """Return the records before the first one that stops the task, and what is wrong with that one.
 
-    :returns: and what is wrong with that one, which stops the task; None if there is none.
+    It is one of a grown topic that is not where its key belongs, or one with which the pipeline has failed.
+
+    :param known: what it has failed with, in an attempt before this one.
     """
+    failed = culprit(known) if known is not None else None
+    number = next((at for at, record in enumerate(batch) if record == failed), None)
+    fit, wrong = (batch, None) if number is None else (batch[:number], known)
     try:
-        _check_places(batch, work)
+        _check_places(fit, work)
     except UnsafeState:
-        for number, record in enumerate(batch):
+        for at, record in enumerate(fit):
             try:
                 _check_places([record], work)
             except UnsafeState as error:
-                return batch[:number], error
-    return batch, None
+                return fit[:at], error
+    return fit, wrong
 
 
 def before(

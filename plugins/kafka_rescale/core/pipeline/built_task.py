@@ -47,10 +47,10 @@ class BuiltTask:
         :raises InvalidInput: its bytes aren't of the declared serde, or its timestamp is none.
         :raises Exception: what a function of the pipeline has raised, with a note of the record.
         """
-        source = self._source(record)
-        key, value = source.read(record)
-        self._advance(record)
         try:
+            source = self._source(record)
+            key, value = source.read(record)
+            self._advance(record)
             source.process(key, value, record.timestamp_ms, record.headers)
         except Exception as error:
             note(error, self._id, [record])

@@ -10,6 +10,7 @@ from kafka_rescale.core.errors import RescaleError
 from kafka_rescale.core.pipeline.task import Record
 
 _HEAD = "While a pipeline processed "
+_CULPRIT = "kafka_rescale_culprit"
 
 
 def note(error: Exception, task: str, records: Sequence[Record]) -> None:
@@ -22,6 +23,14 @@ def note(error: Exception, task: str, records: Sequence[Record]) -> None:
     """
     ends = dict.fromkeys(f"{r.topic}-{r.partition} at offset {r.offset}" for r in (records[0], records[-1]))
     error.add_note(f"{_HEAD}{'record' if len(ends) == 1 else 'records'} {' to '.join(ends)} in task {task}")
+    if len(records) == 1:
+        error.__dict__[_CULPRIT] = records[0]
+
+
+def culprit(error: Exception) -> Record | None:
+    """Return the record with which something has failed, if it is known to have been that one."""
+    found = error.__dict__.get(_CULPRIT)
+    return found if isinstance(found, Record) else None
 
 
 def told(error: Exception) -> RescaleError | None:
