@@ -16,6 +16,7 @@ from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.grown_ends import Holds
 from kafka_rescale.operations import processors
+from kafka_rescale.operations.new_offset import set_offset
 from kafka_rescale.spark import stream_task
 
 from tests.support.growing import Growing
@@ -27,6 +28,7 @@ HASHING = LinearHashing(2)
 KEY = next(
     k for k in (b"k%d" % n for n in range(99)) if (HASHING.partition(k, 2), HASHING.partition(k, 4)) == (0, 2)
 )
+KEPT = next(k for k in (b"k%d" % n for n in range(99)) if HASHING.partition(k, 4) == 0)
 
 
 @pytest.fixture
@@ -119,6 +121,20 @@ def test_what_the_sample_has_missed_stops_the_task_that_reads_it(
     with pytest.raises(AssertionError, match=f"UnsafeState: .*key 0x{key.hex()}: found in partition 2 of 3"):
         live.run()
     assert key not in live.outputs()
+
+
+def test_what_came_before_a_record_that_stops_its_task_is_not_passed_over_with_it(
+    live: Growing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processors, "_check_samples", lambda *_: None)
+    live.admin.grow_topic(live.topic, 3)
+    stray = next(k for k in (b"m%d" % n for n in range(99)) if HASHING.partition(k, 3) == 1)
+    write(live, [(0, KEPT, b"a", 600), (0, KEPT, b"b", 700), (0, stray, b"v", 800), (0, KEPT, b"c", 900)])
+    with pytest.raises(AssertionError, match=rf"partition 0 offset 3: key 0x{stray.hex()}.*offset behind it|such"):
+        live.run()
+    set_offset(live.application, live.connection, (live.topic, 0), "4")
+    live.run()
+    assert [value for value, *_ in live.outputs()[KEPT]] == folds(b"a", b"b", b"c")
 
 
 def test_an_input_that_grows_without_being_declared_is_refused(live: Growing) -> None:

@@ -20,7 +20,7 @@ from kafka_rescale.kafka.copy_marks import COMMITTED_SECONDS, copy_consumer
 from kafka_rescale.kafka.hand_over import HandOver
 from kafka_rescale.kafka.task_producer import TaskProducer
 from kafka_rescale.kafka.transactions import wait_until_complete
-from kafka_rescale.operations.processing import prepare
+from kafka_rescale.operations.processing import is_idle, prepare
 from kafka_rescale.operations.processors import expand_processors
 from kafka_rescale.spark.stream_task import run_task
 
@@ -98,6 +98,26 @@ def test_new_processors_warm_up_on_the_clients_of_those_that_they_are_split_from
     live.run()
     control.run()
     same_results(live, control, processors=4)
+
+
+def test_what_has_moved_is_deleted_by_a_later_run_if_the_one_that_switched_was_killed(
+    connection: KafkaConnection, unique: str, tmp_path: Path
+) -> None:
+    live, _ = live_and_control(connection, unique, tmp_path)
+    live.inline = True
+    write(connection, live.topic, 2, range(100))
+    live.run()
+    live.admin.grow_topic(live.topic, 4)
+    live.run()
+    expand_processors(live.application, connection, 4)
+    assert "in this run" in str(live.assign())
+    prepared = live.assign()
+    asked = requests(live.application, prepared.processing.running, 1)
+    assert not any(is_idle(live.application, connection, live.run_id, request) for request in asked)
+    live.run()
+    assert LinearHashing(INITIAL).partition_batch(list(live.state()[0]), 4) == [0] * len(live.state()[0])
+    live.assign()
+    assert all(is_idle(live.application, connection, live.run_id, request) for request in asked)
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka import TopicPartition as KafkaPartition
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.pipeline_application import PipelineApplication
 from kafka_rescale.core.processing.task_state import TaskMark
@@ -15,13 +16,14 @@ from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_marks import closing_consumer, read_committed
 from kafka_rescale.kafka.range_reader import read_ranges
+from kafka_rescale.kafka.task_producer import TaskProducer
 from kafka_rescale.operations.load import load_pipeline_application
 from kafka_rescale.operations.new_offset import set_offset
-from kafka_rescale.operations.processing import prepare
+from kafka_rescale.operations.processing import is_idle, prepare
 
 from tests.integration.test_stream_task import made
 from tests.support.counted import Counted, write
-from tests.support.inline_jobs import run_all
+from tests.support.inline_jobs import requests, run_all
 from tests.support.words_pipeline import write_pipeline
 
 pytestmark = pytest.mark.integration
@@ -99,3 +101,35 @@ def test_a_task_whose_changelog_was_emptied_by_retention_has_worked_before(
     application.admin.delete_group(unique)
     with pytest.raises(UnsafeState, match="no committed offset"):
         application.run()
+
+
+def test_an_input_that_has_lost_its_end_is_not_taken_for_one_without_news(
+    connection: KafkaConnection, words: PipelineApplication
+) -> None:
+    write_words(connection, 0, 30)
+    run_all(words, connection, "process/1")
+    producer = TaskProducer(connection, f"{words.application_id}-0_0")
+    with closing_consumer(connection, words.application_id) as consumer:
+        (_, mark) = read_committed(consumer, [("lines", 0)])["lines", 0]
+        producer.commit([KafkaPartition("lines", 0, 16, metadata=mark)], consumer)
+    running = prepare(words, connection, "process/2").processing.running
+    (request,) = requests(words, running, 1)
+    assert not is_idle(words, connection, "process/2", request), "its next record would be passed over in silence"
+    with pytest.raises(AssertionError, match="an end of 15, and a committed offset of 16"):
+        run_all(words, connection, "process/2")
+
+
+def test_offsets_of_which_the_state_is_gone_are_not_gone_on_from(
+    connection: KafkaConnection, words: PipelineApplication
+) -> None:
+    admin, changelog = ClusterAdmin(connection), f"{words.application_id}-counts-changelog"
+    write_words(connection, 0, 30)
+    run_all(words, connection, "process/1")
+    admin.delete_topics([changelog])
+    with pytest.raises(UnsafeState, match=f"{changelog}: found no such topics, and committed offsets"):
+        prepare(words, connection, "process/2")
+    assert changelog not in admin.list_topics(), "nothing was begun"
+
+    admin.delete_group(words.application_id)
+    run_all(words, connection, "process/2")
+    assert counted(connection) == {b"w0": 10, b"w1": 10, b"w2": 10}, "both are gone: it begins anew"

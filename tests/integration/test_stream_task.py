@@ -9,12 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.errors import InvalidInput, UnsafeState
 from kafka_rescale.core.partitioners import partitioner_named
-from kafka_rescale.core.pipeline.task import Emitted, Record
+from kafka_rescale.core.pipeline import LONG, STRING, StreamsBuilder
+from kafka_rescale.core.pipeline.task import Emitted, Record, SubTopology
+from kafka_rescale.core.processing.backfill import Backfill
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.task_producer import TaskProducer
+from kafka_rescale.spark.stream_task import run_task
 from kafka_rescale.spark.task_work import TaskLimits
 
 from tests.support.counted import SMALL, T0, Counted, write
@@ -131,6 +134,20 @@ def test_state_that_is_missing_or_damaged_comes_from_the_changelog(
     assert max(counts_in(counted, 0)) == 8
 
 
+def test_a_place_for_state_that_can_not_be_read_costs_only_time(
+    counted: Counted, caplog: pytest.LogCaptureFixture
+) -> None:
+    write(counted.connection, counted.name, made(0, 20))
+    counted.run()
+    place = counted.state_dir / counted.name / "0_0" / "counts"
+    shutil.rmtree(place)
+    place.write_text("no directory")
+    write(counted.connection, counted.name, made(20, 20))
+    assert [d.full_restores for d in counted.run()] == [1, 0]
+    assert max(counts_in(counted, 0)) == 4
+    assert "can't be read" in caplog.text
+
+
 def test_state_of_a_changelog_that_was_made_anew_is_not_used(counted: Counted) -> None:
     write(counted.connection, counted.name, made(0, 40))
     counted.run()
@@ -182,3 +199,34 @@ def test_transactions_end_by_time_however_long_a_record_takes(
     done = counted.run(TaskLimits(seconds=0.1))
     assert [d.records for d in done] == [50, 50]
     assert all(d.transactions >= 5 for d in done)
+
+
+def test_records_that_a_backfill_passes_over_hold_no_transaction_open(counted: Counted) -> None:
+    write(counted.connection, counted.name, made(0, 100))
+    interval = Backfill(start_ms=T0, end_ms=T0 + 20, outputs={})
+    done = run_task(counted.connection, replace(counted.work(0), backfill=interval), counted.part)
+    assert (done.records, done.emitted) == (1, 1)
+    assert done.transactions >= 3, "what is behind the interval may be hours of reading"
+    assert counted.committed()[counted.names["left"]][0] == counted.work(0).ends[counted.names["left"], 0]
+
+
+def picky() -> SubTopology:
+    builder = StreamsBuilder()
+    read = builder.stream("left", "right", key=STRING, value=LONG).map_values(lambda value: 60 // value)
+    read.group_by_key().count(store="counts").to_stream().to("out")
+    return builder.build().sub_topologies()[0]
+
+
+@pytest.mark.parametrize(("stray", "error"), [(LONG.encode(0), ZeroDivisionError), (b"no number", InvalidInput)])
+def test_what_came_before_a_record_that_the_pipeline_fails_with_is_committed(
+    broker: EmbeddedBroker, unique: str, tmp_path: Path, stray: bytes, error: type[Exception]
+) -> None:
+    counted = Counted(KafkaConnection(broker.client_config()), unique, tmp_path, partitions=1, made=picky)
+    counted.create()
+    numbers = [("left", 0, b"k%d" % (n % 3), LONG.encode(n), 10 * n) for n in range(1, 13)]
+    write(counted.connection, unique, [*numbers[:9], ("left", 0, b"k0", stray, 95), *numbers[9:]])
+    for _ in range(2):
+        with pytest.raises(error):
+            counted.run(TaskLimits())
+        assert counted.committed()[counted.names["left"]] == {0: 9}, "a person may go on behind it"
+        assert len(counted.left()["out-0"]) == 9

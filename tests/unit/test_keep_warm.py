@@ -6,12 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kafka_rescale.core.assignment.tasks import TaskId, Tasks
 from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.processing.record import ClientRecord, MovementRecord, Processing
 from kafka_rescale.core.processing.replicas import is_due, lag_of
 from kafka_rescale.core.processing.task_state import Changelog, SavedState
+from kafka_rescale.kafka.changelogs import KnownState
 from kafka_rescale.operations import keep_warm
 from kafka_rescale.operations.load import load_pipeline_application
+from kafka_rescale.operations.members import members_of
 from kafka_rescale.spark.standby_task import works_due
 from kafka_rescale.spark.state_files import StateFiles
 from kafka_rescale.spark.state_store import TaskStore
@@ -62,6 +65,19 @@ def test_a_standby_is_due_when_there_is_more_to_read_or_its_state_grows_old(
 
 def test_an_empty_changelog_is_never_due() -> None:
     assert not is_due([], Changelog("t", "id", 0, 7, 7, DAY_MS), 0)
+
+
+def test_a_client_whose_state_can_not_be_read_is_absent_and_stops_nobody(tmp_path: Path) -> None:
+    places = {name: tmp_path / name for name in ("east", "west")}
+    clients = [{"client.id": name, "state.dir": str(place)} for name, place in places.items()]
+    file = write_pipeline(tmp_path, clients=clients, **{"state.dir": None, "num.stream.threads": None})
+    (places["west"] / "words" / "1_0").mkdir(parents=True)
+    (places["west"] / "words" / "1_0" / "counts").write_text("no directory")
+    known = KnownState(Tasks({}, frozenset()), {TaskId(1, 0): {"counts": LOG}}, {1: 1})
+    east, west = members_of(load_pipeline_application(file), None, known, 0)
+    assert (east.absent, east.lags) == ("", {})
+    assert west.absent.startswith(str(places["west"]))
+    assert west.lags == {}
 
 
 def test_nothing_is_made_where_a_client_is_absent(tmp_path: Path) -> None:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
+from kafka_rescale.cli.declared import validated
 from kafka_rescale.core.cluster import TopicDescription
-from kafka_rescale.core.errors import Refused
+from kafka_rescale.core.errors import InvalidInput, Refused
 from kafka_rescale.core.pipeline import Pipeline, StreamsBuilder
 from kafka_rescale.core.pipeline_application import PipelineApplication
 from kafka_rescale.core.processing.processors_record import PipelineProcessors
 from kafka_rescale.operations.pipeline_topics import PipelineTopics
+
+from tests.support.words_pipeline import write_pipeline
 
 
 class Cluster:
@@ -68,3 +72,20 @@ def test_one_input_may_have_grown_before_the_other_where_both_are_placed_by_line
     first = record(joined(), {"orders": 2, "prices": 2}, linear)
     grown = record(joined(), {"orders": 4, "prices": 2}, linear, first)
     assert grown.topics["orders"].partitions == 4
+
+
+def test_a_topic_that_is_declared_by_another_name_is_not_passed_over(tmp_path: Path) -> None:
+    counts = {"orders": 4, "prices": 4}
+    with pytest.raises(InvalidInput, match=r"linear_hashing: found price; expected .*: orders, out, prices"):
+        record(joined(), counts, {"orders": 2, "price": 2})
+    file = write_pipeline(tmp_path, linear_hashing={"line": 2})
+    with pytest.raises(InvalidInput, match=r"found line; expected .*: counted, lines"):
+        validated(file)
+    assert validated(write_pipeline(tmp_path, linear_hashing={"lines": 2, "counted": 2}))
+    again = {"outputs": {"counted": "counted-again"}}
+    assert validated(write_pipeline(tmp_path, linear_hashing={"counted-again": 2}, backfill=again))
+
+
+def test_an_output_that_can_not_be_written_as_declared_is_not_written_otherwise() -> None:
+    with pytest.raises(InvalidInput, match="linear_hashing of out: found 2, and a topic of 1 partitions"):
+        record(joined(), {"orders": 4, "prices": 4}, {"orders": 4, "prices": 4, "out": 2})

@@ -40,6 +40,7 @@ def test_a_store_over_any_number_of_runs(tmp_path: Path, steps: list[tuple], exa
     store, saved, written = TaskStore(lambda *record: logged.append(record)), None, []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(task_state, "LEAST_ROWS", 3)
+        patch.setattr(task_state, "MOST_DELTAS", 2)
         for step in steps:
             if step[0] == "put":
                 _, key, value, at = step
@@ -91,6 +92,24 @@ def saved_runs(files: StateFiles, count: int) -> Iterator[SavedState]:
 def test_runs_that_change_little_write_little(files: StateFiles) -> None:
     *_, last = saved_runs(files, 4)
     assert [file.rows for file in last.files] == [100, 1, 1, 1]
+
+
+def test_runs_that_change_little_do_not_leave_a_file_each(
+    files: StateFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(task_state, "MOST_DELTAS", 3)
+    *_, before = saved_runs(files, 4)
+    store = TaskStore(nothing)
+    assert files.load(before, store) == ""
+    store.put(b"003", None, 5)
+    store.put(b"new", b"9", 5)
+    saved = files.save(store, before, state_at(4))
+    assert [file.rows for file in saved.files] == [100, 4]
+    again = TaskStore(nothing)
+    assert files.load(saved, again) == ""
+    assert [again.get(key) for key in (b"001", b"003", b"new")] == [Entry(b"1", 2), None, Entry(b"9", 5)]
+    assert sum(1 for _ in (Path(files.location) / files.owner).glob("delta-*")) == 4, "three of the one before"
+    assert max(len(state.files) for state in saved_runs(files, 40)) == 4
 
 
 def test_only_what_the_two_newest_manifests_name_is_kept(

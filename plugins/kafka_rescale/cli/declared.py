@@ -16,6 +16,7 @@ from kafka_rescale.core.needed_acls import needed_acls, retirement_acls
 from kafka_rescale.core.pipeline_acls import pipeline_acls
 from kafka_rescale.core.pipeline_application import PipelineApplication
 from kafka_rescale.core.pipelines import pipeline_named
+from kafka_rescale.core.processing.linear_topics import require_linear_topics
 from kafka_rescale.core.runtimes import SPARK
 from kafka_rescale.operations.load import load_application, load_pipeline_application, runtime_of, topology_of
 from kafka_rescale.operations.overreach import overreach
@@ -28,7 +29,9 @@ def validated(file: Path) -> Document:
     """
     if runtime_of(file) == SPARK:
         declared = load_pipeline_application(file)
-        return pipeline_view(declared, pipeline_named(declared.pipeline))
+        pipeline = pipeline_named(declared.pipeline)
+        require_linear_topics(declared.linear_hashing, pipeline.topology, declared.moved_outputs)
+        return pipeline_view(declared, pipeline)
     application = load_application(file)
     return application_view(application, topology_of(application))
 

@@ -110,6 +110,11 @@ class PipelineApplication(Strict):
         return self.clients or (DeclaredClient.model_validate(alone),)
 
     @property
+    def moved_outputs(self) -> tuple[str, ...]:
+        """Where backfills write."""
+        return () if self.backfill is None else tuple(self.backfill.outputs.values())
+
+    @property
     def assignment_configs(self) -> AssignmentConfigs:
         """What decides an assignment."""
         return AssignmentConfigs(

@@ -48,14 +48,21 @@ class TaskProgress:
         )
         return Snapshot(partitions, self._as_of_ms, time.monotonic() - self._began)
 
-    def is_idle(self, since_ms: int) -> bool:
+    def is_idle(self, since_ms: int, processors: Mapping[TopicPartition, int]) -> bool:
         """Whether everything has been processed, and was committed after a moment.
 
+        An offset beyond the end is no such thing: the topic has lost its end, which stops the task that reads it.
+
         :param since_ms: wall clock.
+        :param processors: as of how many the state has to be, by partitions of which that is not the beginning.
         """
         found = read_committed(self._consumer, self._ends)
+        marks = {source: TaskMark.of(text) for source, (_, text) in found.items()}
         return all(
-            source in found and found[source][0] >= end and TaskMark.of(found[source][1]).at_ms >= since_ms
+            source in found
+            and found[source][0] == end
+            and marks[source].at_ms >= since_ms
+            and marks[source].processors >= processors.get(source, 0)
             for source, end in self._ends.items()
         )
 

@@ -39,13 +39,19 @@ def _member(
     known: KnownState,
     now_ms: int,
 ) -> Member:
+    lags: Mapping[TaskId, int] = {}
     absent = _absence(application.application_id, client, before)
+    if not absent:
+        try:
+            lags = lags_of(application.application_id, client.state_dir, known.logs, now_ms)
+        except OSError as error:
+            absent = f"{client.state_dir}: {error}"[:300]
     return Member(
         client.client_id,
         application.threads_of(client),
         client.state_dir,
         client.client_tags,
-        {} if absent else lags_of(application.application_id, client.state_dir, known.logs, now_ms),
+        lags,
         absent,
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.errors import Refused
 from kafka_rescale.core.partition_counts import partition_counts
 from kafka_rescale.core.pipeline.builder import Pipeline
@@ -12,6 +13,8 @@ from kafka_rescale.core.pipeline_application import PipelineApplication
 from kafka_rescale.core.processing.backfill import Backfill, topics_of
 from kafka_rescale.core.processing.growth import Declared, observed, require_copartitioned
 from kafka_rescale.core.processing.internal_topics import KEEP_ALL, internal_topics
+from kafka_rescale.core.processing.linear_topics import require_linear_topics
+from kafka_rescale.core.processing.lost_offsets import require_changelogs
 from kafka_rescale.core.processing.processors_record import PipelineProcessors, ProcessorCounts
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.waiting import now_ms
@@ -42,6 +45,7 @@ class PipelineTopics:
     :param application: under the id of the generation.
     :param backfill: the interval that the generation is for.
     :raises Refused: an input or an output doesn't exist.
+    :raises InvalidInput: what is declared under ``linear_hashing`` isn't true.
     """
 
     def __init__(
@@ -56,6 +60,7 @@ class PipelineTopics:
         topology = pipeline.topology
         self.declared = Declared(application.linear_hashing, topology.repartitions)
         self._external = external_counts(pipeline, admin, backfill)
+        require_linear_topics(application.linear_hashing, topology, application.moved_outputs, self._external)
         self._kept = {} if backfill is None else KEEP_ALL
         self.names = full_names(self.group, pipeline, [topic for part in self.parts for topic in part.sources])
         internal = {self.names[topic] for topic in topology.repartitions} | {
@@ -76,8 +81,23 @@ class PipelineTopics:
         found = observed(known, self.parts, counts, self.declared, anew, self._at_ms)
         require_copartitioned(self.pipeline, found, counts, self.declared)
         # Whoever deletes all changelogs begins the pipeline anew, also what of it has no state.
-        every = [name for part in self.parts for name in self._changelogs(part)]
+        every = tuple(sorted(self.changelogs))
+        found = found.model_copy(update={"changelogs": every})
         return found if not every or self._existing.keys() & set(every) else found.forgotten(self._at_ms)
+
+    @property
+    def changelogs(self) -> dict[str, list[str]]:
+        """What the tasks read that fill a changelog, by its name; all by full names."""
+        return {
+            name: [self.names[t] for t in part.sources] for part in self.parts for name in self._changelogs(part)
+        }
+
+    def require_changelogs(self, known: PipelineProcessors, committed: Collection[TopicPartition]) -> None:
+        """Refuse to go on from offsets of which the state is gone.
+
+        :raises UnsafeState: a changelog of the run before is.
+        """
+        require_changelogs(known, self.changelogs, self._existing, committed)
 
     def counts(self, known: PipelineProcessors, anew: Collection[int]) -> dict[str, int]:
         """Return the partitions of every source topic: as they are, or as they shall be."""

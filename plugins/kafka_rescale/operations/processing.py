@@ -180,8 +180,6 @@ def is_idle(
     tasks = processing.tasks_of(request.thread, levels(pipeline.topology)[request.level - 1])
     if processing.tasks != processors.tasks:
         return False  # the job itself refuses it
-    if any(processors.sub_topologies[task.subtopology].switched_in == run for task in tasks):
-        return False  # what moved has to be deleted where it was
     try:
         works = works_of(
             ClusterAdmin(connection), pipeline, name, tasks, request.state_dir, processors, request.backfill
@@ -189,8 +187,10 @@ def is_idle(
     except Outage:
         return False  # a transaction of a killed attempt is open: the job ends it
     ends = {source: end for work in works for source, end in work.ends.items()}
+    # What moved to new processors has to be deleted where it was, in whichever run that comes to be done.
+    as_of = {source: work.processors for work in works for source in work.ends if work.processors > work.initial}
     progress = TaskProgress(connection, name, ends, 0)
     try:
-        return progress.is_idle(now_ms() - RENEW_MS)
+        return progress.is_idle(now_ms() - RENEW_MS, as_of)
     finally:
         progress.close()

@@ -91,7 +91,7 @@ def remember(
     :raises Refused: a topic doesn't exist, or has changed in a way that would tear keys from their state; or what
         the interval needs is gone.
     :raises UnsafeState: keys are not where linear hashing puts them, an internal topic has another count, or
-        offsets are gone.
+        offsets are gone, or the state that they stand for.
     """
     admin = ClusterAdmin(connection)
     now = PipelineTopics(application, pipeline, admin, backfill)
@@ -102,6 +102,7 @@ def remember(
         live = ControlTopic(connection, backfill.application(application.application_id)).read().processors
         require_order(live, found, now.parts, now.declared)
     committed = _committed(connection, now, found)
+    now.require_changelogs(before.processors, committed)
     said = positions_of(before.results.values())
     begins = {} if backfill is not None else admin.begin_offsets(now.names[topic] for topic in found.topics)
     require_offsets(with_begun(found, now.names, committed, said), now.names, committed, begins, said)

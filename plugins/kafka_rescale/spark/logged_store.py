@@ -102,7 +102,12 @@ class LoggedStore:
         self._as_of_ms = before_ms
 
     def _loaded(self, now_ms: int) -> SavedState | None:
-        for saved in newest(self._files.found(), self._changelog, now_ms):
+        try:
+            found = self._files.found()
+        except OSError as error:
+            log.warning("%s can't be read: %s", self._files.owner, error)
+            return None
+        for saved in newest(found, self._changelog, now_ms):
             wrong = self._files.load(saved, self.store)
             if not wrong:
                 return saved

@@ -85,7 +85,7 @@ class StateFiles:
         return ""
 
     def save(self, store: TaskStore, before: SavedState | None, state: SavedState) -> SavedState:
-        """Save what has changed, or everything once the deltas have outgrown their base.
+        """Save what has changed, or everything once the deltas have outgrown their base; many deltas become one.
 
         :param before: what the store was begun with; None saves everything.
         :param state: the manifest, of which the files are filled in.
@@ -94,6 +94,8 @@ class StateFiles:
         changed = store.unsaved()
         if before is None or before.needs_base(changed.num_rows):
             files: tuple[SavedFile, ...] = (self._write("base", state.position, store.all_rows()),)
+        elif changed.num_rows and before.is_scattered:
+            files = (before.files[0], self._write("delta", state.position, store.changed()))
         elif changed.num_rows:
             files = (*before.files, self._write("delta", state.position, changed))
         else:

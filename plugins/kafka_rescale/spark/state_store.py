@@ -108,6 +108,10 @@ class TaskStore:
         """Return the rows that have changed since the last save, sorted."""
         return _rows({key: self._changed[key] for key in self._unsaved})
 
+    def changed(self) -> Any:
+        """Return the rows that differ from the base, sorted."""
+        return _rows(self._changed)
+
     def all_rows(self) -> Any:
         """Return all live rows, sorted, without those that are gone by their time."""
         rows = self._live_rows()

@@ -18,6 +18,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 
 from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.errors import Outage
+from kafka_rescale.core.pipeline.failure import culprit
 from kafka_rescale.core.pipeline.task import StoreView, SubTopology, TaskProcessor
 from kafka_rescale.core.processing.expiry import Expiry
 from kafka_rescale.core.processing.task_state import TaskMark
@@ -34,7 +35,7 @@ from kafka_rescale.spark.moved_keys import has_to_let_go, moved_keys
 from kafka_rescale.spark.state_files import StateFiles
 from kafka_rescale.spark.state_store import TaskStore
 from kafka_rescale.spark.task_beginning import beginning
-from kafka_rescale.spark.task_records import check_places, processed, records_of, write
+from kafka_rescale.spark.task_records import before, fitting, processed, records_of, wanted, write
 from kafka_rescale.spark.task_work import TaskDone, TaskWork
 
 REWINDS = 5
@@ -51,18 +52,26 @@ def run_task(
     :raises InvalidInput: a record that the pipeline can't read.
     """
     began, rewinds = time.monotonic(), 0
+    failure: Exception | None = None
     logged = [work.changelog(store) for store in subtopology.stores if store.is_logged]
     producer = TaskProducer(connection, work.transactional_id, logged)
     while True:
         consumer = copy_consumer(connection, work.application_id, **{"fetch.wait.max.ms": 20})
         try:
-            task = StreamTask(connection, work, subtopology, producer, consumer, clock)
+            task = StreamTask(connection, work, subtopology, producer, consumer, clock, failure)
             task.process()
             return task.done(time.monotonic() - began)
         except Rewound as rewound:
             rewinds += 1
             if rewinds > REWINDS or not isinstance(rewound.reason, Outage):
                 raise rewound.reason from None
+            producer.forget()
+        except Exception as error:
+            if failure is not None or culprit(error) is None:
+                raise
+            # Once more, up to that record: whoever goes on behind it must not pass over what came before.
+            failure = error
+            producer.abort()
             producer.forget()
         finally:
             producer.abort()
@@ -74,6 +83,7 @@ class StreamTask:
 
     :param producer: has fenced every older attempt.
     :param consumer: of the application's group.
+    :param known: with what an attempt before this one has failed, and at which record: it goes no further.
     """
 
     def __init__(
@@ -84,9 +94,10 @@ class StreamTask:
         producer: TaskProducer,
         consumer: Consumer,
         clock: Callable[[], int],
+        known: Exception | None = None,
     ) -> None:
         self._connection, self._work, self._subtopology = connection, work, subtopology
-        self._producer, self._consumer, self._clock = producer, consumer, clock
+        self._producer, self._consumer, self._clock, self._known = producer, consumer, clock, known
         self._begun = beginning(connection, work, subtopology, consumer)
         self._positions: Mapping[TopicPartition, int] = self._begun.positions
         self._mark = self._begun.mark.model_dump_json()
@@ -137,7 +148,8 @@ class StreamTask:
     def _processor(self) -> TaskProcessor:
         self._restored = [store.restore() for store in self._stores.values()]
         views: dict[str, StoreView] = {name: store.store for name, store in self._stores.items()}
-        views |= {s.name: TaskStore(_unlogged) for s in self._subtopology.stores if not s.is_logged}
+        # Without a changelog nothing of a store outlives the run.
+        views |= {s.name: TaskStore(lambda *_: None) for s in self._subtopology.stores if not s.is_logged}
         processor = self._subtopology.processor(views, self._work.task.partition)
         processor.restore(self._begun.mark.checkpoint)
         return processor
@@ -150,15 +162,19 @@ class StreamTask:
         records = records_of(source.records(), self._work)
         size = BatchSize(limits.batch_records, limits.seconds)
         while batch := batch_of(records, size.now, limits.seconds):
-            handed = time.monotonic()
-            check_places(batch, self._work)
+            handed, asked = time.monotonic(), wanted(batch, self._work.backfill)
+            fit, wrong = fitting(asked, self._work, self._known)
             with self._producer.transaction():
-                emitted = processed(processor, batch, self._work.backfill)
+                emitted = processed(processor, fit, self._work.backfill)
                 write(self._producer, emitted, self._work)
             size.took(len(batch), time.monotonic() - handed)
             self._emitted += len(emitted)
             pending += len(batch)
-            self._records += len(batch)
+            self._records += len(fit)
+            if wrong is not None:
+                left = before(asked[len(fit) :], source.positions(), self._work)
+                self._commit(left, processor.checkpoint())
+                raise wrong
             if pending >= limits.records or time.monotonic() - began >= limits.seconds:
                 self._commit(source.positions(), processor.checkpoint())
                 pending, began = 0, time.monotonic()
@@ -197,7 +213,3 @@ class StreamTask:
     def _is_renewal_due(self) -> bool:
         age_ms = self._clock() - self._begun.mark.at_ms
         return not self._begun.is_committed or age_ms >= self._work.limits.renew_ms
-
-
-def _unlogged(*_: object) -> None:
-    """Without a changelog nothing of a store outlives the run."""

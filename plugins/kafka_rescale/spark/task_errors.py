@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from kafka_rescale.core import errors
 from kafka_rescale.core.errors import RescaleError
+from kafka_rescale.core.pipeline.failure import told
 
 _MARK = "kafka-rescale-error "
 
@@ -18,13 +19,16 @@ class TaskFailure(Exception):
 
 @contextmanager
 def as_text() -> Iterator[None]:
-    """Turn typed errors into text that ``from_text`` understands."""
+    """Turn typed errors, and those of a pipeline's own functions, into text that ``from_text`` understands."""
     try:
         yield
     except RescaleError as error:
-        kind = next(c.__name__ for c in type(error).__mro__ if getattr(errors, c.__name__, None) is c)
-        fields = {"what": error.what, "found": error.found, "expected": error.expected, "remedy": error.remedy}
-        raise TaskFailure(_MARK + json.dumps({"kind": kind, **fields})) from None
+        raise TaskFailure(_text(error)) from error.__cause__
+    except Exception as error:
+        typed = told(error)
+        if typed is None:
+            raise
+        raise TaskFailure(_text(typed)) from error
 
 
 def from_text(failure: Exception) -> Exception:
@@ -36,3 +40,9 @@ def from_text(failure: Exception) -> Exception:
     fields = json.JSONDecoder().raw_decode(text, at + len(_MARK))[0]
     kind: type[RescaleError] = getattr(errors, fields.pop("kind"))
     return kind(**fields)
+
+
+def _text(error: RescaleError) -> str:
+    kind = next(c.__name__ for c in type(error).__mro__ if getattr(errors, c.__name__, None) is c)
+    fields = {"what": error.what, "found": error.found, "expected": error.expected, "remedy": error.remedy}
+    return _MARK + json.dumps({"kind": kind, **fields})

@@ -8,8 +8,11 @@ from typing import Any
 
 from confluent_kafka import Message
 
+from kafka_rescale.core.cluster import TopicPartition
+from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.linear_hashing import LinearHashing
 from kafka_rescale.core.partitioners import partitioner_named
+from kafka_rescale.core.pipeline.failure import culprit
 from kafka_rescale.core.pipeline.task import Emitted, Record, TaskProcessor
 from kafka_rescale.core.processing.backfill import Backfill
 from kafka_rescale.core.topology import is_internal
@@ -20,19 +23,54 @@ PARTITIONER = partitioner_named("murmur2")
 
 
 def records_of(messages: Iterable[Message], work: TaskWork) -> Iterator[Record]:
-    """Yield what there is to process, under the pipeline's own names of topics."""
-    own_names, backfill = work.own_names, work.backfill
+    """Yield what is read, under the pipeline's own names of topics."""
+    own_names = work.own_names
     for message in messages:
-        record = _record(message, own_names)
-        if backfill is None or record.timestamp_ms < backfill.end_ms:
-            yield record
+        yield _record(message, own_names)
 
 
-def check_places(batch: Sequence[Record], work: TaskWork) -> None:
-    """Refuse records of a grown topic that are not where their keys belong.
+def wanted(batch: Sequence[Record], backfill: Backfill | None) -> Sequence[Record]:
+    """Return what there is to process; only a backfill passes over what it reads, which is what is behind it."""
+    return batch if backfill is None else [r for r in batch if r.timestamp_ms < backfill.end_ms]
 
-    :raises UnsafeState: one is elsewhere; it is named.
+
+def fitting(
+    batch: Sequence[Record], work: TaskWork, known: Exception | None
+) -> tuple[Sequence[Record], Exception | None]:
+    """Return the records before the first one that stops the task, and what is wrong with that one.
+
+    It is one of a grown topic that is not where its key belongs, or one with which the pipeline has failed.
+
+    :param known: what it has failed with, in an attempt before this one.
     """
+    failed = culprit(known) if known is not None else None
+    number = next((at for at, record in enumerate(batch) if record == failed), None)
+    fit, wrong = (batch, None) if number is None else (batch[:number], known)
+    try:
+        _check_places(fit, work)
+    except UnsafeState:
+        for at, record in enumerate(fit):
+            try:
+                _check_places([record], work)
+            except UnsafeState as error:
+                return fit[:at], error
+    return fit, wrong
+
+
+def before(
+    left: Sequence[Record], positions: Mapping[TopicPartition, int], work: TaskWork
+) -> dict[TopicPartition, int]:
+    """Return the next offsets to read if records that were read are left to the next run.
+
+    :param positions: behind everything that was read.
+    """
+    first: dict[TopicPartition, int] = {}
+    for record in left:
+        first.setdefault((work.names[record.topic], record.partition), record.offset)
+    return {**positions, **first}
+
+
+def _check_places(batch: Sequence[Record], work: TaskWork) -> None:
     own_names = work.own_names
     for full, topic in work.grown.items():
         topic.check((r.partition, r.offset, r.key) for r in batch if r.topic == own_names[full])

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 
 from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.pipeline.failure import note
 from kafka_rescale.core.pipeline.nodes import Node
 from kafka_rescale.core.pipeline.processor import Mark, Processor, TaskContext, forward_to
 from kafka_rescale.core.pipeline.stateless import Columnar, Source
@@ -44,18 +45,27 @@ class BuiltTask:
         """Process one record to its end and return what it makes the sinks write, in order.
 
         :raises InvalidInput: its bytes aren't of the declared serde, or its timestamp is none.
+        :raises Exception: what a function of the pipeline has raised, with a note of the record.
         """
-        source = self._source(record)
-        key, value = source.read(record)
-        self._advance(record)
-        source.process(key, value, record.timestamp_ms, record.headers)
+        try:
+            source = self._source(record)
+            key, value = source.read(record)
+            self._advance(record)
+            source.process(key, value, record.timestamp_ms, record.headers)
+        except Exception as error:
+            note(error, self._id, [record])
+            raise
         return self._take()
 
     def process_batch(self, records: Sequence[Record]) -> list[Emitted]:
         """Return what ``process`` returns for each of them, in order; vectorised functions see many at once."""
         if not self._chains:
             return [emitted for record in records for emitted in self.process(record)]
-        prepared = self._through_chains(records)
+        try:
+            prepared = self._through_chains(records)
+        except Exception as error:
+            note(error, self._id, self._culprit(records))
+            raise
         emitted: list[Emitted] = []
         for place, record in enumerate(records):
             chain = self._chains.get(record.topic)
@@ -65,7 +75,12 @@ class BuiltTask:
             self._advance(record)
             if place in prepared:
                 batch, row = prepared[place]
-                chain[-1].forward(batch.keys[row], batch.values[row], batch.timestamps[row], batch.headers[row])
+                key, value = batch.keys[row], batch.values[row]
+                try:
+                    chain[-1].forward(key, value, batch.timestamps[row], batch.headers[row])
+                except Exception as error:
+                    note(error, self._id, [record])
+                    raise
                 emitted += self._take()
         return emitted
 
@@ -121,6 +136,15 @@ class BuiltTask:
             for operation in self._chains[topic]:
                 operation.apply(batch)
         return {place: (batch, row) for batch in batches.values() for row, place in enumerate(batch.places)}
+
+    def _culprit(self, records: Sequence[Record]) -> Sequence[Record]:
+        """Return the first record with which vectorised functions fail alone; without one, all that they got."""
+        for record in records:
+            try:
+                self._through_chains([record])
+            except Exception:
+                return [record]
+        return [record for record in records if record.topic in self._chains]
 
     def _source(self, record: Record) -> Source:
         source = self._sources.get(record.topic)

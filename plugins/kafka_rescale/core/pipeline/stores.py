@@ -45,8 +45,21 @@ class StoreSerdes(NamedTuple):
         )
 
     def decode(self, data: bytes) -> Any:
-        """Return the value of bytes that were put."""
-        return data if self.value is None else self.value.decode(data)
+        """Return the value of bytes that were put.
+
+        :raises InvalidInput: they were put by another serde.
+        """
+        if self.value is None:
+            return data
+        try:
+            return self.value.decode(data)
+        except Exception as error:
+            raise InvalidInput(
+                f"value in store {self.name!r}",
+                found=f"bytes that its serde can't read: {error}"[:200],
+                expected="the serde with which the store was filled",
+                remedy="Name that serde again; or give the store another name, by which it begins without state.",
+            ) from error
 
     def decode_key(self, data: bytes) -> Any:
         """Return the key of bytes that were put."""

@@ -1,4 +1,4 @@
-"""Offsets that ought to be there: what was processed before must not begin at its log start again.
+"""Offsets that ought to be there, with the state that they stand for: nothing begins at its log start again.
 
 Committed offsets expire (``offsets.retention.minutes``), or are deleted with their group or their topic. A task
 with state sees by its changelog that it has worked before. One without state has nothing but this record.
@@ -6,7 +6,7 @@ with state sees by its changelog that it has worked before. One without state ha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.control_records import JobResult
@@ -86,6 +86,37 @@ def require_offsets(
                 remedy="They were deleted before they were processed: raise the topic's retention, and run more "
                 "often. To go on without them: `set-offset FILE --topic TOPIC --partition N --to earliest`.",
             )
+
+
+def require_changelogs(
+    known: PipelineProcessors,
+    needed: Mapping[str, Collection[str]],
+    existing: Collection[str],
+    committed: Iterable[TopicPartition],
+) -> None:
+    """Refuse to go on where state is gone: aggregates would begin again in the middle of their input.
+
+    :param known: the record of the run before.
+    :param needed: the full names of the topics that a changelog's tasks read, by its own full name.
+    :param existing: changelogs that are there.
+    :param committed: source partitions that have an offset now.
+    :raises UnsafeState: a changelog that was there before is not, and its tasks have offsets.
+    """
+    processed = {topic for topic, _ in committed}
+    gone = [
+        name
+        for name, sources in sorted(needed.items())
+        if name in known.changelogs and name not in existing and processed & set(sources)
+    ]
+    if gone:
+        raise UnsafeState(
+            f"changelogs {', '.join(gone)}",
+            found="no such topics, and committed offsets of what they were made from",
+            expected="the state that the offsets stand for",
+            remedy="They were deleted. Nothing was begun: the pipeline would go on without its state. To begin "
+            "anew, delete the other changelogs and the consumer group as well; to go on without this state, "
+            "create them empty.",
+        )
 
 
 def _begun(record: PipelineProcessors, names: Mapping[str, str]) -> Iterator[TopicPartition]:

@@ -80,11 +80,13 @@ class PipelineProcessors(Value):
     :param sub_topologies: by their number.
     :param topics: every source topic, by the pipeline's own names.
     :param linear: inputs and outputs whose keys are placed by linear hashing, with their initial counts.
+    :param changelogs: full names of those that are there since.
     """
 
     sub_topologies: dict[int, ProcessorCounts] = Field(default_factory=dict)
     topics: dict[str, SourceTopic] = Field(default_factory=dict)
     linear: dict[str, int] = Field(default_factory=dict)
+    changelogs: tuple[str, ...] = ()
 
     @property
     def tasks(self) -> dict[int, int]:

@@ -16,6 +16,8 @@ from kafka_rescale.core.values import Value
 FORMAT = 1
 LEAST_ROWS = 10_000
 """Deltas of fewer rows are no reason to write a new base."""
+MOST_DELTAS = 20
+"""More are written anew as one: each is a file of its own to be read, however few rows it has."""
 
 
 class SavedFile(Value):
@@ -54,6 +56,11 @@ class SavedState(Value):
         if not self.files:
             return True
         return sum(file.rows for file in self.files[1:]) + rows > max(LEAST_ROWS, self.files[0].rows // 2)
+
+    @property
+    def is_scattered(self) -> bool:
+        """Whether another delta would be one too many."""
+        return len(self.files) > MOST_DELTAS
 
 
 MARKER = 1

@@ -1,0 +1,41 @@
+"""Whether the topics that a file declares under ``linear_hashing`` can be read and written so."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
+
+from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.topology import Topology
+
+
+def require_linear_topics(
+    linear: Mapping[str, int],
+    topology: Topology,
+    moved: Collection[str] = (),
+    counts: Mapping[str, int] = MappingProxyType({}),
+) -> None:
+    """Refuse what would be passed over in silence: another topic's name, an output with fewer partitions.
+
+    :param linear: by topic, the count that it was created with.
+    :param moved: outputs of backfills.
+    :param counts: partitions of topics now, as far as they are known.
+    :raises InvalidInput: no topic of the pipeline is meant, or no count that an output ever had.
+    """
+    outputs = {*topology.outputs, *moved}
+    known = {*topology.inputs, *outputs, *topology.repartitions}
+    if unknown := sorted(linear.keys() - known):
+        raise InvalidInput(
+            "linear_hashing",
+            found=", ".join(unknown),
+            expected=f"inputs and outputs of the pipeline: {', '.join(sorted(known - topology.repartitions))}",
+            remedy="Correct the name: of a topic that isn't named here, keys count as placed in another way.",
+        )
+    for topic in sorted(linear.keys() & outputs & counts.keys()):
+        if counts[topic] < linear[topic]:
+            raise InvalidInput(
+                f"linear_hashing of {topic}",
+                found=f"{linear[topic]}, and a topic of {counts[topic]} partitions",
+                expected="the count that it was created with",
+                remedy="Correct the count: a topic never has fewer partitions than at the beginning.",
+            )
