@@ -53,9 +53,14 @@ public final class StoresApplication {
 
     private final StreamsBuilder builder = new StreamsBuilder();
     private final int partitions;
+    private final String renamed;
 
-    private StoresApplication(final int partitions) {
+    /**
+     * @param renamed what the names of a later version of {@code suppress-window} begin with
+     */
+    private StoresApplication(final int partitions, final String renamed) {
         this.partitions = partitions;
+        this.renamed = renamed;
     }
 
     public static void main(final String[] arguments) throws InterruptedException {
@@ -65,7 +70,9 @@ public final class StoresApplication {
         }
         final String store = options.get("store");
         final int partitions = Integer.parseInt(options.getOrDefault("partitions", "0"));
-        final Topology topology = new StoresApplication(partitions).topology(store, options.getOrDefault("output", "out"));
+        final String renamed = options.getOrDefault("renamed", "");
+        final Topology topology =
+            new StoresApplication(partitions, renamed).topology(store, options.getOrDefault("output", "out"));
         if (options.containsKey("describe")) {
             System.out.print(topology.describe());
             return;
@@ -105,8 +112,9 @@ public final class StoresApplication {
                     .mapValues(count -> Long.toString(count));
             case "suppress-window":
                 return grouped().windowedBy(TimeWindows.ofSizeAndGrace(WINDOW, GRACE))
-                    .count(Materialized.as("counts"))
-                    .suppress(Suppressed.untilWindowCloses(Suppressed.BufferConfig.unbounded()).withName("suppressed"))
+                    .count(Materialized.as(renamed + "counts"))
+                    .suppress(Suppressed.untilWindowCloses(Suppressed.BufferConfig.unbounded())
+                        .withName(renamed + "suppressed"))
                     .toStream((key, count) -> key.key() + "@" + key.window().start())
                     .mapValues(count -> Long.toString(count));
             case "suppress-session":
@@ -147,7 +155,7 @@ public final class StoresApplication {
         final KStream<String, String> input =
             builder.stream(topic, Consumed.with(STRING, STRING).withName(topic + "-source"));
         return partitions == 0 ? input : input.repartition(
-            Repartitioned.with(STRING, STRING).withName("by-" + topic).withNumberOfPartitions(partitions));
+            Repartitioned.with(STRING, STRING).withName(renamed + "by-" + topic).withNumberOfPartitions(partitions));
     }
 
     private <S extends org.apache.kafka.streams.processor.StateStore> KTable<String, String> table(
@@ -273,6 +281,9 @@ public final class StoresApplication {
             // The join reads the right table through its cache. A row that is there and deleted within one commit interval
             // is joined, and its deletion never handed on: a stale result, in an application that nobody rescales, too.
             config.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, 0L);
+        }
+        if (options.containsKey("internal-prefix")) {
+            config.put(StreamsConfig.InternalConfig.TOPIC_PREFIX_ALTERNATIVE, options.get("internal-prefix"));
         }
         if ("headers".equals(options.get("store"))) {
             config.put(StreamsConfig.DSL_STORE_FORMAT_CONFIG, StreamsConfig.DSL_STORE_FORMAT_HEADERS);

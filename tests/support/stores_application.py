@@ -6,7 +6,7 @@ import os
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
@@ -157,10 +157,17 @@ class StoresApplication:
         """Return the end of an instance's log."""
         return (self.directory / f"{application_id}.log").read_text(errors="replace")[-4000:]
 
-    def await_processed(self, application_id: str, seconds: float = 180) -> None:
-        """Return when nothing is left in the topics that an application reads."""
+    def await_processed(
+        self, application_id: str, seconds: float = 180, repartitions: Sequence[str] | None = None
+    ) -> None:
+        """Return when nothing is left in the topics that an application reads.
+
+        :param repartitions: the full names of its repartition topics, if they have another prefix.
+        """
         admin, topology = ClusterAdmin(self.connection), parse_describe(self.describe())
-        topics = [*topology.inputs, *(internal_topic(application_id, t) for t in topology.repartitions)]
+        if repartitions is None:
+            repartitions = [internal_topic(application_id, t) for t in topology.repartitions]
+        topics = [*topology.inputs, *repartitions]
 
         def done() -> bool:
             ends, committed = admin.end_offsets(topics), admin.committed(application_id)
@@ -186,23 +193,24 @@ def _extractor(kind: str) -> dict[str, str]:
 
 
 class StoresLifecycle:
-    """Starts and stops what ``environment_of`` describes."""
+    """Starts and stops what ```environment_of``` describes."""
 
     def start(self, instance: Instance) -> None:
         """Start it unless it runs."""
         if not self.is_running(instance):
-            _application().start(instance.application_id, instance.partitions)
+            running_application().start(instance.application_id, instance.partitions)
 
     def stop(self, instance: Instance) -> None:
         """Stop it cleanly."""
-        _application().stop(instance.application_id)
+        running_application().stop(instance.application_id)
 
     def is_running(self, instance: Instance) -> bool:
         """Return whether its process runs."""
-        return _application().runs(instance.application_id)
+        return running_application().runs(instance.application_id)
 
 
-def _application() -> StoresApplication:
+def running_application() -> StoresApplication:
+    """Return the one that ``environment_of`` describes."""
     store, directory, *rest = os.environ["STORES_APPLICATION"].split(";")
     return StoresApplication(store, Path(directory), *rest)
 
