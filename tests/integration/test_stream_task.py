@@ -17,7 +17,7 @@ from kafka_rescale.core.processing.backfill import Backfill
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.task_producer import TaskProducer
-from kafka_rescale.spark.stream_task import run_task
+from kafka_rescale.spark.task_run import run_task
 from kafka_rescale.spark.task_work import TaskLimits
 
 from tests.support.counted import SMALL, T0, Counted, write

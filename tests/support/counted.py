@@ -14,7 +14,7 @@ from kafka_rescale.core.processing.internal_topics import changelog_configs
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.range_reader import read_ranges
-from kafka_rescale.spark.stream_task import run_task
+from kafka_rescale.spark.task_run import run_task
 from kafka_rescale.spark.task_work import TaskDone, TaskLimits, TaskWork
 
 from tests.support.counting_pipeline import SINK, SOURCES, STORE, Counting

@@ -27,7 +27,7 @@ from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.kafka.range_reader import read_ranges
 from kafka_rescale.operations.processing import prepare
 from kafka_rescale.spark.process_work import works_of
-from kafka_rescale.spark.stream_task import run_task
+from kafka_rescale.spark.task_run import run_task
 from kafka_rescale.spark.task_work import TaskDone
 
 from tests.support.flight_programs import INPUTS, OUTPUTS, built

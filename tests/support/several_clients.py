@@ -25,7 +25,7 @@ from kafka_rescale.operations.load import load_pipeline_application
 from kafka_rescale.operations.processing import Prepared, prepare
 from kafka_rescale.spark.process_work import works_of
 from kafka_rescale.spark.standby_task import Warmed, run_standby, works_due
-from kafka_rescale.spark.stream_task import run_task
+from kafka_rescale.spark.task_run import run_task
 from kafka_rescale.spark.task_work import TaskDone
 
 from tests.support.saved_state import saved_rows

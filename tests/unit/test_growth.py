@@ -13,7 +13,8 @@ from kafka_rescale.core.partitioners import Murmur2
 from kafka_rescale.core.pipeline.task import StoreDefinition
 from kafka_rescale.core.processing.expansion import expanded
 from kafka_rescale.core.processing.grown_topic import GrownTopic
-from kafka_rescale.core.processing.growth import Declared, observed, require_order
+from kafka_rescale.core.processing.growth import Declared, observed
+from kafka_rescale.core.processing.growth_checks import require_order
 from kafka_rescale.core.processing.processors_record import PipelineProcessors
 from kafka_rescale.core.processing.state_copies import NewTask, new_tasks
 

@@ -2,90 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from kafka_rescale.core.changelog_formats import FORMATS, ChangelogFormat
+from kafka_rescale.core.changelog_formats import FORMATS
 from kafka_rescale.core.declared_topics import InputPolicy
-from kafka_rescale.core.earlier_counts import earlier_counts
 from kafka_rescale.core.errors import Finding, UnsafeState
 from kafka_rescale.core.foreign_key_joins import key_topic_of, partitioner_of_topic
 from kafka_rescale.core.partitioners import Partitioner, known_partitioners, partitioner_named
+from kafka_rescale.core.placed_keys import Placed
 from kafka_rescale.core.record_shapes import fits
 from kafka_rescale.core.samples import Sample, at, shown
 from kafka_rescale.core.situation import Situation, counted
-
-
-@dataclass(frozen=True)
-class _Placed:
-    """A sampled topic and how its keys ought to decide the partition.
-
-    :param form: how the keys are written; topics other than changelogs have whole keys.
-    :param processed: committed offset per partition, for inputs.
-    :param remembered: counts that an input had before expansions grew it; what lies by them is processed.
-    :param earlier: counts by which records may lie as well: of an input that is repartitioned after it was grown
-        by hand, the one before; of a topic that was grown in place, those of what was left behind.
-    """
-
-    topic: str
-    partitions: int
-    partitioner: Partitioner
-    samples: Sequence[Sample]
-    form: ChangelogFormat = FORMATS["key-value"]
-    is_changelog: bool = False
-    processed: Mapping[tuple[str, int], int] = field(default_factory=dict)
-    earlier: tuple[int, ...] = ()
-    remembered: tuple[int, ...] = ()
-
-    def wrong(self, partitioner: Partitioner, partitions: int) -> list[tuple[Sample, int]]:
-        """Return the samples that are elsewhere, each with the partition where it belongs."""
-        keyed = [s for s in self.samples if s.key is not None]
-        keys = self.form.partitioning_keys([s.key or b"" for s in keyed])
-        homes = partitioner.partition_batch(keys, partitions)
-        before = [partitioner.partition_batch(keys, count) for count in self.earlier]
-        return [
-            (s, home)
-            for s, home, *old in zip(keyed, homes, *before, strict=True)
-            if s.partition not in {home, *old}
-        ]
-
-    def earlier_counts(self) -> tuple[int, ...]:
-        """Return the smaller counts by which every misplaced sample lies: the topic was grown since."""
-        keyed = [s for s in self.samples if s.key is not None]
-        keys = self.form.partitioning_keys([s.key or b"" for s in keyed])
-        homes = {self.partitions: self.partitioner.partition_batch(keys, self.partitions)}
-        for count in range(self.partitioner.fewest_partitions, self.partitions):
-            with suppress(UnsafeState):  # a user's function that knows nothing of so few partitions
-                homes[count] = self.partitioner.partition_batch(keys, count)
-        known = {*self.remembered, *self.earlier}
-        return earlier_counts(keyed, homes, known, most_guessed=2 if self.processed else 1)
-
-    def fits(self, partitioner: Partitioner, partitions: int) -> bool:
-        """Whether every sample is where a partitioner puts it."""
-        try:
-            return not self.wrong(partitioner, partitions)
-        except UnsafeState:
-            return False  # a user's function that knows nothing of so few partitions
-
-    def in_two_partitions(self) -> tuple[Sample, Sample] | None:
-        """Return two samples of one key in different partitions, if there are any."""
-        first: dict[bytes, Sample] = {}
-        for sample in self.samples:
-            if sample.key is not None:
-                other = first.setdefault(self.form.partitioning_key(sample.key), sample)
-                if other.partition != sample.partition:
-                    return other, sample
-        return None
-
-    def is_history(self) -> bool:
-        """Whether what is misplaced was placed before the topic was grown, and has been processed.
-
-        An input that an expansion has grown looks like this for as long as its retention lasts.
-        """
-        misplaced = [s for s, _ in self.wrong(self.partitioner, self.partitions)]
-        done = all(s.offset < self.processed.get((s.topic, s.partition), 0) for s in misplaced)
-        return bool(misplaced) and done and bool(self.earlier_counts())
 
 
 def null_keys(situation: Situation) -> Iterator[Finding]:
@@ -149,7 +77,7 @@ def history_messages(situation: Situation) -> Iterator[str]:
             yield f"{placed.topic}: what it had before it grew from {earlier} partitions is processed (sampled)."
 
 
-def _placed_topics(situation: Situation) -> Iterator[_Placed]:
+def _placed_topics(situation: Situation) -> Iterator[Placed]:
     application = situation.application
     for declared in situation.keyed_inputs():
         partitioner = partitioner_named(declared.partitioner, declared.topic)
@@ -170,14 +98,14 @@ def _placed_topics(situation: Situation) -> Iterator[_Placed]:
                 yield replace(placed, form=store.format, is_changelog=True)
 
 
-def _placed(situation: Situation, topic: str, partitioner: Partitioner) -> Iterator[_Placed]:
+def _placed(situation: Situation, topic: str, partitioner: Partitioner) -> Iterator[Placed]:
     if topic in situation.cluster.topics:
         count = situation.cluster.topics[topic].partitions
         left_behind = situation.grown_from.get(topic, ())
-        yield _Placed(topic, count, partitioner, situation.samples_of(topic), earlier=left_behind)
+        yield Placed(topic, count, partitioner, situation.samples_of(topic), earlier=left_behind)
 
 
-def _remedy(placed: _Placed) -> str:
+def _remedy(placed: Placed) -> str:
     for other in known_partitioners(placed.partitions):
         if placed.fits(other, placed.partitions):
             hint = ", the default of librdkafka producers" if other.name == "crc32" else ""
@@ -206,7 +134,7 @@ def _remedy(placed: _Placed) -> str:
     return "No known partitioner fits: the producer sets partitions itself, or the state has another key."
 
 
-def _types_in_place(placed: _Placed) -> list[str]:
+def _types_in_place(placed: Placed) -> list[str]:
     """Return the other store types whose keys these could be, and which would put all of them where they are."""
     others = [f for f in FORMATS.values() if placed.is_changelog and f.layout != placed.form.layout]
     fitting = [f for f in others if all(fits(f, s) for s in placed.samples)]

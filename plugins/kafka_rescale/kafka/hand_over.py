@@ -19,8 +19,9 @@ from kafka_rescale.core.processing.task_state import TaskMark
 from kafka_rescale.core.processors import NewProcessor
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_marks import AT_ONCE, closing_consumer, read_committed
+from kafka_rescale.kafka.copy_positions import positions
 from kafka_rescale.kafka.copy_start import log_range
-from kafka_rescale.kafka.state_copy import StateCopy, positions
+from kafka_rescale.kafka.state_copy import StateCopy
 from kafka_rescale.kafka.task_producer import TaskProducer
 from kafka_rescale.kafka.waiting import now_ms
 

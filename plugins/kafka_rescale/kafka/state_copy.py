@@ -12,18 +12,18 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from confluent_kafka import Consumer, Message
+from confluent_kafka import Message
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.pipeline.task import StoreDefinition
-from kafka_rescale.core.processing.state_copies import NO_POSITION, CopyMark, NewTask, Restored
-from kafka_rescale.core.processing.task_state import SavedState, objection
+from kafka_rescale.core.processing.state_copies import CopyMark, NewTask, Restored
 from kafka_rescale.kafka.batches import batch_of
 from kafka_rescale.kafka.changelogs import changelog_as_seen
 from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.copy_marks import copy_consumer, read_committed
+from kafka_rescale.kafka.copy_marks import copy_consumer
+from kafka_rescale.kafka.copy_positions import positions
 from kafka_rescale.kafka.copy_settings import COMMIT_SECONDS
 from kafka_rescale.kafka.copy_start import log_range
 from kafka_rescale.kafka.range_reader import read_ranges
@@ -186,29 +186,3 @@ class StateCopy:
 
     def _topic_id(self, found: Restored) -> str:
         return self._task.topics[found.source[0]].topic_id
-
-
-def positions(consumer: Consumer, task: NewTask, now: int) -> dict[str, Restored]:
-    """Return T2 and the present ends by store.
-
-    :param consumer: of the new processor's group.
-    :param now: wall clock in ms.
-    :raises Outage: the brokers don't answer.
-    """
-    sources = {store.name: (task.changelog(store), task.parent.partition) for store in task.stores}
-    known = read_committed(consumer, sources.values())
-    return {name: _position(consumer, task, source, known.get(source), now) for name, source in sources.items()}
-
-
-def _position(
-    consumer: Consumer, task: NewTask, source: TopicPartition, known: tuple[int, str | None] | None, now: int
-) -> Restored:
-    log = changelog_as_seen(consumer, source, task.topics[source[0]])
-    if known is None:
-        own = log_range(consumer, (source[0], task.task.partition))
-        return Restored(source, log.begin, log.end, CopyMark(), NO_POSITION if own.end > 0 else "")
-    offset, mark = known[0], CopyMark.of(known[1])
-    saved = SavedState(
-        topic=source[0], topic_id=mark.topic_id, partition=source[1], position=offset, as_of_ms=mark.as_of_ms
-    )
-    return Restored(source, max(offset, log.begin), log.end, mark, objection(saved, log, now))

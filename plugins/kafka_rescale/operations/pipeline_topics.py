@@ -11,7 +11,8 @@ from kafka_rescale.core.pipeline.builder import Pipeline
 from kafka_rescale.core.pipeline.task import SubTopology
 from kafka_rescale.core.pipeline_application import PipelineApplication
 from kafka_rescale.core.processing.backfill import Backfill, topics_of
-from kafka_rescale.core.processing.growth import Declared, observed, require_copartitioned
+from kafka_rescale.core.processing.growth import Declared, observed
+from kafka_rescale.core.processing.growth_checks import require_copartitioned
 from kafka_rescale.core.processing.internal_topics import KEEP_ALL, internal_topics
 from kafka_rescale.core.processing.linear_topics import require_linear_topics
 from kafka_rescale.core.processing.lost_offsets import require_changelogs

@@ -12,7 +12,8 @@ from kafka_rescale.core.pipeline_application import PipelineApplication
 from kafka_rescale.core.pipelines import pipeline_named
 from kafka_rescale.core.processing.backfill import Backfill
 from kafka_rescale.core.processing.expansion import expanded
-from kafka_rescale.core.processing.growth import grown_topics, require_order
+from kafka_rescale.core.processing.growth import grown_topics
+from kafka_rescale.core.processing.growth_checks import require_order
 from kafka_rescale.core.processing.lost_offsets import positions_of, require_offsets, with_begun
 from kafka_rescale.core.processing.processors_record import PipelineProcessors
 from kafka_rescale.kafka.admin import ClusterAdmin

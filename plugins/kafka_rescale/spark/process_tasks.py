@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from kafka_rescale.core.pipelines import pipeline_named
 from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.spark.stream_task import run_task
 from kafka_rescale.spark.task_errors import as_text
+from kafka_rescale.spark.task_run import run_task
 from kafka_rescale.spark.task_work import TaskDone, TaskWork
 from kafka_rescale.spark.watchdog import exit_with_parent
 

@@ -17,19 +17,14 @@ from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from kafka_rescale.core.cluster import TopicPartition
-from kafka_rescale.core.errors import Outage
-from kafka_rescale.core.pipeline.failure import culprit
 from kafka_rescale.core.pipeline.task import StoreView, SubTopology, TaskProcessor
 from kafka_rescale.core.processing.expiry import Expiry
 from kafka_rescale.core.processing.task_state import TaskMark
 from kafka_rescale.kafka.batches import BatchSize, batch_of
 from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.copy_marks import copy_consumer
-from kafka_rescale.kafka.copy_producer import Rewound
 from kafka_rescale.kafka.grown_ends import holds
 from kafka_rescale.kafka.task_input import TaskInput
 from kafka_rescale.kafka.task_producer import TaskProducer
-from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.spark.logged_store import LoggedStore, Restored
 from kafka_rescale.spark.moved_keys import has_to_let_go, moved_keys
 from kafka_rescale.spark.state_files import StateFiles
@@ -37,45 +32,6 @@ from kafka_rescale.spark.state_store import TaskStore
 from kafka_rescale.spark.task_beginning import beginning
 from kafka_rescale.spark.task_records import before, fitting, processed, records_of, wanted, write
 from kafka_rescale.spark.task_work import TaskDone, TaskWork
-
-REWINDS = 5
-"""So often may the brokers abort a run's transactions before that is a failure."""
-
-
-def run_task(
-    connection: KafkaConnection, work: TaskWork, subtopology: SubTopology, clock: Callable[[], int] = now_ms
-) -> TaskDone:
-    """Process what a task has to read, and return what that was.
-
-    :raises Fenced: a newer attempt at the task has begun; nothing was written since.
-    :raises UnsafeState: offsets and topics contradict each other.
-    :raises InvalidInput: a record that the pipeline can't read.
-    """
-    began, rewinds = time.monotonic(), 0
-    failure: Exception | None = None
-    logged = [work.changelog(store) for store in subtopology.stores if store.is_logged]
-    producer = TaskProducer(connection, work.transactional_id, logged)
-    while True:
-        consumer = copy_consumer(connection, work.application_id, **{"fetch.wait.max.ms": 20})
-        try:
-            task = StreamTask(connection, work, subtopology, producer, consumer, clock, failure)
-            task.process()
-            return task.done(time.monotonic() - began)
-        except Rewound as rewound:
-            rewinds += 1
-            if rewinds > REWINDS or not isinstance(rewound.reason, Outage):
-                raise rewound.reason from None
-            producer.forget()
-        except Exception as error:
-            if failure is not None or culprit(error) is None:
-                raise
-            # Once more, up to that record: whoever goes on behind it must not pass over what came before.
-            failure = error
-            producer.abort()
-            producer.forget()
-        finally:
-            producer.abort()
-            consumer.close()
 
 
 class StreamTask:

@@ -1,0 +1,58 @@
+"""What counts that have changed make impossible: joins that would not meet, a backfill without an order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from kafka_rescale.core.errors import Refused
+from kafka_rescale.core.pipeline.builder import Pipeline
+from kafka_rescale.core.pipeline.task import SubTopology
+from kafka_rescale.core.processing.growth import Declared
+from kafka_rescale.core.processing.processors_record import PipelineProcessors
+
+
+def require_copartitioned(
+    pipeline: Pipeline, record: PipelineProcessors, counts: Mapping[str, int], declared: Declared
+) -> None:
+    """Refuse joins of topics whose keys were placed over different counts: what belongs together would not meet.
+
+    What is placed by linear hashing may have grown, one topic before the other: its initial count is what counts.
+
+    :param counts: partitions of every source topic, by the pipeline's own names.
+    :raises Refused: joined topics have different counts.
+    """
+    read = {topic: part for part in pipeline.sub_topologies() for topic in part.sources}
+
+    def placed_over(topic: str) -> int:
+        if topic not in declared.repartitions:
+            return declared.linear.get(topic, counts[topic])
+        # Tasks write it by linear hashing over this, unless it has fewer partitions.
+        return min(record.sub_topologies[read[topic].id].initial, counts[topic])
+
+    pipeline.check_copartitioned({topic: placed_over(topic) for topic in read})
+
+
+def require_order(
+    live: PipelineProcessors, found: PipelineProcessors, parts: Iterable[SubTopology], declared: Declared
+) -> None:
+    """Refuse a backfill of which the keys have moved, and nobody can tell in which order to read their partitions.
+
+    :param live: the record of the generation at work.
+    :param found: that of the backfill, as it would begin.
+    :raises Refused: an input of a sub-topology with state has grown, and isn't placed by linear hashing.
+    """
+    for part in parts:
+        counts = found.sub_topologies[part.id]
+        external = set(part.sources) & live.topics.keys() - set(declared.repartitions)
+        for topic in sorted(external) if part.stores else ():
+            before, now = live.topics[topic], found.topics[topic]
+            has_grown = bool(before.grown_at_ms) or before.partitions < now.partitions
+            is_ordered = now.grown_at_ms and declared.fits(topic, counts.initial)
+            if has_grown and not is_ordered:
+                raise Refused(
+                    f"backfill of input {topic!r}",
+                    found=f"{now.partitions} partitions, more than there were, and no declared linear hashing",
+                    expected="linear hashing, by which it is known where keys have been before",
+                    remedy="If its producers use it, declare under `linear_hashing` with how many partitions the "
+                    "topic was created. Otherwise nobody knows any more which of a key's records came first.",
+                )

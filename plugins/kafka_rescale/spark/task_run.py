@@ -1,0 +1,56 @@
+"""One run of one task, also where the brokers abort it on the way, or a record stops it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from kafka_rescale.core.errors import Outage
+from kafka_rescale.core.pipeline.failure import culprit
+from kafka_rescale.core.pipeline.task import SubTopology
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.copy_marks import copy_consumer
+from kafka_rescale.kafka.copy_producer import Rewound
+from kafka_rescale.kafka.task_producer import TaskProducer
+from kafka_rescale.kafka.waiting import now_ms
+from kafka_rescale.spark.stream_task import StreamTask
+from kafka_rescale.spark.task_work import TaskDone, TaskWork
+
+REWINDS = 5
+"""So often may the brokers abort a run's transactions before that is a failure."""
+
+
+def run_task(
+    connection: KafkaConnection, work: TaskWork, subtopology: SubTopology, clock: Callable[[], int] = now_ms
+) -> TaskDone:
+    """Process what a task has to read, and return what that was.
+
+    :raises Fenced: a newer attempt at the task has begun; nothing was written since.
+    :raises UnsafeState: offsets and topics contradict each other.
+    :raises InvalidInput: a record that the pipeline can't read.
+    """
+    began, rewinds = time.monotonic(), 0
+    failure: Exception | None = None
+    logged = [work.changelog(store) for store in subtopology.stores if store.is_logged]
+    producer = TaskProducer(connection, work.transactional_id, logged)
+    while True:
+        consumer = copy_consumer(connection, work.application_id, **{"fetch.wait.max.ms": 20})
+        try:
+            task = StreamTask(connection, work, subtopology, producer, consumer, clock, failure)
+            task.process()
+            return task.done(time.monotonic() - began)
+        except Rewound as rewound:
+            rewinds += 1
+            if rewinds > REWINDS or not isinstance(rewound.reason, Outage):
+                raise rewound.reason from None
+            producer.forget()
+        except Exception as error:
+            if failure is not None or culprit(error) is None:
+                raise
+            # Once more, up to that record: whoever goes on behind it must not pass over what came before.
+            failure = error
+            producer.abort()
+            producer.forget()
+        finally:
+            producer.abort()
+            consumer.close()
