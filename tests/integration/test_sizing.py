@@ -89,6 +89,13 @@ def test_tasks_that_keep_up_stay_as_they_are(shop: Shop, capsys: pytest.CaptureF
     assert f"Heaviest keys of {shop.name}-customers" in out
 
 
+def test_an_application_that_stands_still_is_not_measured(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    shop.processed = 0.0
+    assert main(shop.plan()) != PASSED
+    told = capsys.readouterr()
+    assert "none committed as processed within" in told.out + told.err
+
+
 def test_a_recommendation_leaves_no_trace(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sizing.time, "sleep", lambda _: None)
     before = picture(shop.client)

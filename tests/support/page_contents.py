@@ -234,11 +234,14 @@ class MadeSource:
         """Return all names."""
         return [*self.worlds, *self.broken]
 
-    def summary(self, application_id: str) -> Summary:
-        """Return a line."""
-        if application_id in self.broken:
-            return unknown(application_id, "the broker does not answer")
-        return self.worlds[application_id].page().summary
+    def summaries(self, application_ids: Sequence[str]) -> list[Summary]:
+        """Return the lines."""
+        return [
+            unknown(each, "the broker does not answer")
+            if each in self.broken
+            else self.worlds[each].page().summary
+            for each in application_ids
+        ]
 
     def page(self, application_id: str) -> ApplicationPage:
         """Return everything but the report."""

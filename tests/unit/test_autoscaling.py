@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from kafka_rescale.core.autoscaling import Decision, Outcome, RunState
 from kafka_rescale.core.autoscaling_record import FOLLOW_UP_MS, Autoscaling
 from kafka_rescale.core.errors import Refused
-from kafka_rescale.core.parallelism import Observed
+from kafka_rescale.core.parallelism import Observed, Parallelism
 
 from tests.support.autoscaling_watch import GROWN, IN_LINE, MINUTE, OVER, TIMEOUT, Watch, declared, growing
 from tests.support.small_application import application
@@ -78,6 +80,16 @@ class TestOn:
         trigger = Watch().look(both).trigger
         assert trigger is not None
         assert trigger.target == 12
+
+    def test_what_would_shrink_something_else_is_left_to_a_person(self) -> None:
+        larger = replace(GROWN, parallelism=(Parallelism(0, 4, 8), Parallelism(1, 16, 8)))
+        watch = Watch()
+        decision = watch.look(larger)
+        assert (decision.outcome, decision.trigger) == (Outcome.ERROR, None)
+        for part in ("would shrink sub-topology 1 from 16", "Trigger expand_shop with target 16"):
+            assert part in str(decision.error)
+        assert watch.look(larger).error is None
+        assert watch.look().trigger is not None
 
     def test_a_look_that_was_killed_asks_for_the_same_run_again_and_nothing_has_failed(self) -> None:
         watch = Watch()

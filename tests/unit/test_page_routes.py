@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
+from kafka_rescale.web import app
 from kafka_rescale.web.app import ASSETS
 from kafka_rescale.web.plugin import PREFIX
 from starlette.routing import BaseRoute, Mount
@@ -119,6 +120,30 @@ def test_a_person_who_is_not_signed_in_is_shown_where_to(url: str) -> None:
     answer = get(url + "/", accept="text/html")
     assert answer.status == 401
     assert "/auth/login?next=" in answer.text
+
+
+def test_where_to_sign_in_is_never_markup(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An auth manager may hand on the address as the server has decoded it."""
+
+    class HandsOn:
+        def get_url_login(self, next_url: str) -> str:
+            return f"/login?next={next_url}"
+
+    monkeypatch.setattr(app, "get_auth_manager", HandsOn)
+    answer = get(url + "/static/%22%3E%3Cimg%20src=x%3E", accept="text/html")
+    assert answer.status == 401
+    assert "<img" not in answer.text
+    assert "&quot;&gt;&lt;img" in answer.text
+
+
+def test_files_that_can_not_be_found_are_said_to_be_so(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lost(_: MadeSource) -> list[str]:
+        raise LookupError("The application files can't be found.")
+
+    monkeypatch.setattr(MadeSource, "applications", lost)
+    for path in ("", f"/{SHOWN}"):
+        answer = as_user("ada", f"{url}/api/applications{path}")
+        assert (answer.status, answer.json()) == (503, {"detail": "The application files can't be found."})
 
 
 def test_the_page_needs_nothing_from_elsewhere(url: str) -> None:

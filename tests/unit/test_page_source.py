@@ -12,7 +12,8 @@ import pytest
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.errors import Outage
 from kafka_rescale.web import kafka_source
-from kafka_rescale.web.kafka_source import KafkaSource, Kept
+from kafka_rescale.web.kafka_source import KafkaSource
+from kafka_rescale.web.kept import Kept
 
 from tests.support.small_application import application
 
@@ -85,3 +86,69 @@ def test_at_the_very_first_look_the_others_are_told_that_it_is_being_read(
     broker.answers.set()
     with pytest.raises(LookupError, match="the brokers"):
         first.result(SOON)
+
+
+def test_one_application_whose_brokers_hang_does_not_keep_the_list_of_the_others(
+    pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {name: application(name) for name in ("first", "second", "third")}
+    monkeypatch.setattr(kafka_source, "_files", lambda: files)
+    monkeypatch.setattr(kafka_source, "LIST_SECONDS", 0.5)
+    broker = Broker(hangs_at=1)
+
+    def refused(found: Application) -> Any:
+        if found.application_id == "first":
+            broker.read()
+        raise Outage(found.application_id, found="no answer", expected="one", remedy="Wait.")
+
+    monkeypatch.setattr(kafka_source, "topology_of", refused)
+    source = KafkaSource(lambda _: pytest.fail("nothing is connected to"))
+    try:
+        lines = pool.submit(source.summaries, list(files)).result(SOON)
+        assert [line.application for line in lines] == list(files)
+        assert [line.health.reason.split()[0] for line in lines] == ["It", "second:", "third:"]
+    finally:
+        broker.answers.set()
+
+
+def test_who_was_read_longest_ago_is_read_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else those at the end of a long list whose beginning hangs would never be read."""
+    files = {name: application(name) for name in ("first", "second")}
+    monkeypatch.setattr(kafka_source, "_files", lambda: files)
+    monkeypatch.setattr(kafka_source, "READERS", 1)
+    monkeypatch.setattr(kafka_source, "FRESH_SECONDS", 0.0)
+    read: list[str] = []
+
+    def refused(found: Application) -> Any:
+        read.append(found.application_id)
+        raise Outage("the brokers", found="no answer", expected="one", remedy="Wait.")
+
+    monkeypatch.setattr(kafka_source, "topology_of", refused)
+    source = KafkaSource(lambda _: pytest.fail("nothing is connected to"))
+    source.summary("first")
+    source.summaries(list(files))
+    assert read == ["first", "second", "first"]
+
+
+def test_an_error_that_nobody_has_foreseen_leaves_the_others_alone_and_its_text_to_the_log(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    files: dict[str, Any] = {"shop": application("shop"), "lost": "no such file"}
+    monkeypatch.setattr(kafka_source, "_files", lambda: files)
+
+    def fails(_: str) -> Any:
+        raise RuntimeError("the backend of secrets says: hunter2")
+
+    source = KafkaSource(fails)
+    shop, lost = source.summaries(source.applications())
+    assert ("RuntimeError" in shop.health.reason, "hunter2" in shop.health.reason) == (True, False)
+    assert lost.health.reason == "no such file"
+    with pytest.raises(LookupError, match="API server's log"):
+        source.page("shop")
+
+
+def test_a_directory_that_is_not_there_is_one_clear_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KAFKA_RESCALE_APPLICATIONS", "/no/such/directory")
+    source = KafkaSource(lambda _: pytest.fail("nothing is connected to"))
+    with pytest.raises(LookupError, match="can't be found: see the API server's log"):
+        source.applications()

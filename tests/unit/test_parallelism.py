@@ -9,7 +9,7 @@ import pytest
 from kafka_rescale.core.journal import Phase
 from kafka_rescale.core.parallelism import Observed, Parallelism, observe
 
-from tests.support.situations import INPUTS, SET_BY_PROGRAM, journal, situation, with_counts
+from tests.support.situations import INPUTS, SET_BY_PROGRAM, journal, situation, unjoined, with_counts
 
 UNKEYED = [INPUTS[0], {**INPUTS[1], "policy": "unkeyed"}]
 CHANGELOGS = ["customers", "totals", "hourly", "visits"]
@@ -69,6 +69,15 @@ def test_a_count_that_the_program_sets_is_its_own() -> None:
     counts = {"by_customer_repartition": 6, "customers": 6, **{f"{s}_changelog": 6 for s in CHANGELOGS}}
     given = situation(topics=with_counts(**counts), repartitions=SET_BY_PROGRAM)
     assert (observe(given).too_few, observe(given).too_many) == ((), ())
+
+
+def test_a_growth_behind_a_larger_count_would_shrink_that() -> None:
+    """The target is the grown input's count; what the program sets, and topics with successors, go by it."""
+    inputs = [INPUTS[0], {**INPUTS[1], "policy": "repartitioned"}]
+    counts = with_counts(customers=8, by_customer_repartition=16)
+    given = unjoined(situation(inputs=inputs, topics=counts, repartitions=SET_BY_PROGRAM))
+    assert observe(given).shrinking == (Parallelism(1, 16, 8),)
+    assert seen(customers=8).shrinking == ()
 
 
 def test_a_missing_topic_leaves_nothing_to_compare() -> None:

@@ -23,6 +23,12 @@ def advice(measured: list[TaskLoad], rates: dict[bytes, float] | None = None, th
     return recommend("orders", measured, MANY if rates is None else rates, MURMUR2, threads=threads)
 
 
+def test_what_a_task_that_stands_still_can_process_is_not_known() -> None:
+    """Else it would be nothing, and no count would help any key."""
+    assert advice(loads(1000, 0, lag=5000)).capacity is None
+    assert advice([*loads(1000, 0, lag=5000, count=3), TaskLoad(3, 1000, 400, 5000)]).capacity == 400
+
+
 def test_tasks_that_keep_up_need_no_more() -> None:
     found = advice(loads(1000, 1000))
     assert found.then.partitions == 4

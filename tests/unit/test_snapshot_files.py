@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import io
+import json
 import struct
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from uuid import UUID
 
 import pandas as pd
 import pytest
+from fastavro import parse_schema, schemaless_writer
 from kafka_rescale.core.errors import InvalidInput, UnsafeState
 from kafka_rescale.core.snapshot_day import SnapshotDay
 from kafka_rescale.core.snapshot_manifest import Manifest, PartitionSnapshot, base_for
@@ -127,6 +131,21 @@ class TestRows:
         assert decoded(table_of(ENTRIES, 3, plain), STORE)["decoded_value"].to_pylist() == [2, 1]
         assert plain.same_rows(STORE)
         assert not plain.same_rows(STORE.model_copy(update={"store_type": "window"}))
+
+    def test_logical_types_are_read_where_avro_means_them(self) -> None:
+        """UUIDs are texts, at any depth; on another type a logical type is to be ignored."""
+        fields = [
+            {"name": "ids", "type": {"type": "array", "items": {"type": "string", "logicalType": "uuid"}}},
+            {"name": "day", "type": {"type": "string", "logicalType": "date"}},
+            {"name": "raw", "type": {"type": "fixed", "name": "F", "size": 16, "logicalType": "uuid"}},
+        ]
+        schema = {"type": "record", "name": "Order", "fields": fields}
+        store = StoreRequest(name="s", store_type="key-value", value=f"avro:{json.dumps(schema)}")
+        uuid, raw = "0f6ec9c1-46a2-4d34-9b1a-4d9c7e0c2d11", bytes(range(16))
+        stream = io.BytesIO()
+        schemaless_writer(stream, parse_schema(schema), {"ids": [UUID(uuid)], "day": "monday", "raw": raw})
+        table = table_of([Entry(b"k", stream.getvalue(), AT_MS, 0)], 0, store)
+        assert table["decoded_value"].to_pylist() == [{"ids": [uuid], "day": "monday", "raw": raw}]
 
     def test_a_window_size_that_is_declared_later_closes_earlier_windows_too(self) -> None:
         plain = StoreRequest(name="w", store_type="timestamped-window")

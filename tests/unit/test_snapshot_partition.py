@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,7 @@ from kafka_rescale.core.snapshot_manifest import Manifest
 from kafka_rescale.core.snapshot_request import StoreRequest
 from kafka_rescale.core.snapshot_rows import Entry, SnapshotRule
 from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.spark import snapshot_partition
 from kafka_rescale.spark.snapshot_files import StoreDirectory
 from kafka_rescale.spark.snapshot_partition import PartitionBuild, PartitionResult, StoreWork
 
@@ -42,7 +43,9 @@ class CleanedMeanwhile(PartitionBuild):
         return len(self.log)
 
 
-def build(tmp_path: Path, log: Sequence[Entry], newest: int) -> tuple[set[bytes] | None, int]:
+def build(
+    tmp_path: Path, log: Sequence[Entry], newest: int, lagging: Callable[[int], int] | None = None
+) -> tuple[set[bytes] | None, int]:
     """Return the keys of the day, None if it is refused, and how many records were read."""
     directory = StoreDirectory(str(tmp_path), "app", STORE.name)
     work = StoreWork(
@@ -54,6 +57,7 @@ def build(tmp_path: Path, log: Sequence[Entry], newest: int) -> tuple[set[bytes]
         rule=SnapshotRule(DAY.end_ms),
         begins={0: 0},
         ends={0: len(log)},
+        lagging=lagging,
     )
     partition = CleanedMeanwhile(KafkaConnection({"bootstrap.servers": "none"}), work, 0)
     partition.log, partition.newest = log, newest
@@ -98,3 +102,15 @@ def test_a_day_before_the_newest_segment_is_written_from_what_was_read_once(tmp_
     keys, read = build(tmp_path, entries, newest=4)
     assert keys == {b"old", b"k", b"n"}
     assert read == 5, "the record of the next day ends it"
+
+
+@pytest.mark.parametrize("looked_at", [-5, 40])
+def test_how_far_a_declared_lag_lets_cleaning_come_is_asked_when_the_log_is_judged(
+    tmp_path: Path, looked_at: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job takes its time, and cleaning goes on; when the job began, `k` was too young for it."""
+    monkeypatch.setattr(snapshot_partition, "now_ms", lambda: DAY.end_ms + looked_at)
+    entries = log(("old", -30), ("old", -20), ("k", -10), ("k", 10), ("z", 20))
+    del entries[0]
+    keys, _ = build(tmp_path, entries, newest=4, lagging=lambda now: now)
+    assert (keys is None) is (looked_at > 0)

@@ -17,6 +17,7 @@ from kafka_rescale.core.autoscaling_messages import (
     out_of_bounds,
     over_partitioned,
     switched_off,
+    would_shrink,
 )
 from kafka_rescale.core.autoscaling_record import Autoscaling
 from kafka_rescale.core.errors import Refused
@@ -126,6 +127,8 @@ class Look:
             return self._said_once(record.settled(), switched_off(self.application, observed))
         if not observed.grown:
             return Decision(Outcome.WAITING, not_told(observed), record)
+        if observed.shrinking:
+            return self._said_once(record.settled(), would_shrink(self.application, observed))
         return self._expand(record.aimed_at(observed.target, observed.partitions))
 
     def _ended(self, record: Autoscaling) -> Autoscaling:

@@ -50,6 +50,19 @@ def out_of_bounds(application: Application, observed: Observed) -> Refused:
     )
 
 
+def would_shrink(application: Application, observed: Observed) -> Refused:
+    """Return the error of a target that is too little for what did not grow: nobody has asked for less of that."""
+    name, most = application.application_id, max(p.current for p in observed.shrinking)
+    fewer = ", ".join(f"sub-topology {p.subtopology} from {p.current}" for p in observed.shrinking)
+    return Refused(
+        f"application {observed.running}",
+        found=f"{described(observed)}; the target of {observed.target} would shrink {fewer}",
+        expected="growth that leaves no sub-topology with fewer tasks",
+        remedy=f"Trigger expand_{name} with target {most}, or with {observed.target} if that shall shrink. "
+        "This is said once.",
+    )
+
+
 def not_told(observed: Observed) -> str:
     """Say why nothing is done although something doesn't follow."""
     found = ", ".join(map(str, observed.too_few))

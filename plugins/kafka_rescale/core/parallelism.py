@@ -66,6 +66,11 @@ class Observed:
         """The partitions to come to: those of the input that has grown furthest."""
         return max((present for _, present in self.grown.values()), default=0)
 
+    @property
+    def shrinking(self) -> tuple[Parallelism, ...]:
+        """Sub-topologies that the target would leave with fewer tasks."""
+        return tuple(p for p in self.parallelism if p.expected < p.current) if self.target else ()
+
 
 def observe(situation: Situation) -> Observed:
     """Return what there is, from the description of the running generation alone.

@@ -36,8 +36,11 @@ class TaskLoad:
 
     @property
     def is_saturated(self) -> bool:
-        """Whether it has more to do than it can: it was behind all the time, and more came in than it did."""
-        return self.lag > 0 and self.arrived > self.processed
+        """Whether it has more to do than it can: it was behind all the time, and more came in than it did.
+
+        One that has done nothing tells nothing of what it can.
+        """
+        return self.lag > 0 and self.arrived > self.processed > 0
 
 
 @dataclass(frozen=True)

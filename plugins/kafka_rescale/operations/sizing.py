@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.cluster import ClusterDescription
@@ -51,15 +51,26 @@ def advise(
             remedy="Correct `application_id` or the connection; an application without state needs no advice: any "
             "count will do.",
         )
+    loads = {name: tuple(_loads(before, after, name, elapsed)) for name in present.values()}
+    _assert_at_work(situation.blue, [load for each in loads.values() for load in each], seconds)
     sampled = sample(connection, admin.begin_offsets(present.values()), admin.end_offsets(present.values()))
     advice = []
     for topic, name in present.items():
-        loads = tuple(_loads(before, after, name, elapsed))
         keys = ((s.partition, s.key) for s in sampled.samples if s.topic == name and s.key is not None)
         declared = partitioner_named(_partitioner(application, topology, topic), topic)
         wanted = threads or len(after.group.members)
-        advice.append(recommend(name, loads, weights(keys, loads), declared, threads=wanted))
+        advice.append(recommend(name, loads[name], weights(keys, loads[name]), declared, threads=wanted))
     return tuple(advice)
+
+
+def _assert_at_work(blue: str, loads: Sequence[TaskLoad], seconds: float) -> None:
+    if any(load.arrived and load.lag for load in loads) and not any(load.processed for load in loads):
+        raise InvalidInput(
+            f"application {blue!r}",
+            found=f"records that have come in, and none committed as processed within {seconds:.0f} s",
+            expected="an application at work: what a task can process is measured",
+            remedy="Start it, or measure for longer than its `commit.interval.ms` (`--seconds`).",
+        )
 
 
 def _keyed(topology: Topology) -> dict[str, None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 import pyarrow as pa
 
@@ -19,15 +20,25 @@ _PRIMITIVES: dict[str, Any] = {
     "fixed": pa.binary(),
 }
 _LOGICAL: dict[str, Any] = {
-    "date": pa.date32(),
-    "time-millis": pa.time32("ms"),
-    "time-micros": pa.time64("us"),
-    "timestamp-millis": pa.timestamp("ms", tz="UTC"),
-    "timestamp-micros": pa.timestamp("us", tz="UTC"),
-    "local-timestamp-millis": pa.timestamp("ms"),
-    "local-timestamp-micros": pa.timestamp("us"),
-    "uuid": pa.string(),
+    "int-date": pa.date32(),
+    "int-time-millis": pa.time32("ms"),
+    "long-time-micros": pa.time64("us"),
+    "long-timestamp-millis": pa.timestamp("ms", tz="UTC"),
+    "long-timestamp-micros": pa.timestamp("us", tz="UTC"),
+    "long-local-timestamp-millis": pa.timestamp("ms"),
+    "long-local-timestamp-micros": pa.timestamp("us"),
+    "string-uuid": pa.string(),
 }
+"""By what they annotate, as fastavro has them; on any other type a logical type is to be ignored."""
+
+
+def arrow_value(value: Any) -> Any:
+    """Return what fastavro has decoded as Arrow takes it: UUIDs as texts."""
+    if isinstance(value, UUID):
+        return str(value)
+    if isinstance(value, dict):
+        return {name: arrow_value(inner) for name, inner in value.items()}
+    return [arrow_value(inner) for inner in value] if isinstance(value, list) else value
 
 
 def arrow_type(schema: Any) -> Any:
@@ -53,9 +64,10 @@ def _type(schema: Any, named: dict[str, Any]) -> Any:
 
 
 def _logical(schema: Any) -> Any | None:
-    if schema.get("logicalType") == "decimal":
+    annotated = f"{schema['type']}-{schema.get('logicalType', '')}"
+    if annotated in {"bytes-decimal", "fixed-decimal"}:
         return pa.decimal128(schema["precision"], schema.get("scale", 0))
-    return _LOGICAL.get(schema.get("logicalType", ""))
+    return _LOGICAL.get(annotated)
 
 
 def _complex(schema: Any, named: dict[str, Any]) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -17,7 +18,6 @@ from kafka_rescale.core.snapshot_rows import SnapshotRule, rule_of
 from kafka_rescale.core.snapshot_source import SnapshotSource
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.processed import await_processed, left_over
-from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.spark.job import Job, say
 from kafka_rescale.spark.snapshot_files import StoreDirectory
 from kafka_rescale.spark.snapshot_partition import PartitionResult, StoreWork, Unit
@@ -122,7 +122,7 @@ class SnapshotBuild:
             rule=rule,
             begins=begins,
             ends={**ends, **({p.partition: p.end for p in pinned.partitions} if pinned else {})},
-            lagging_ms=request.lagging_ms(topic, now_ms()),
+            lagging=partial(request.lagging_ms, topic),
             origins=self.source.begins.get(topic.name, {}),
             base=None if request.from_scratch else self._base(directory, store, topic, rule, pinned),
         )

@@ -14,7 +14,7 @@ from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.serdes import JSON, LONG, NONE, STRING, Serde, serde_named
 from kafka_rescale.core.snapshot_request import StoreRequest
 from kafka_rescale.core.snapshot_rows import Entry, SnapshotRule, Tail, retained, survivors
-from kafka_rescale.spark.avro_types import arrow_type
+from kafka_rescale.spark.avro_types import arrow_type, arrow_value
 
 _TIME = pa.timestamp("ms", tz="UTC")
 _HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -128,7 +128,7 @@ def _decoded_column(data: Sequence[bytes | None], serde: str, raw: Any, store: s
 
 def _decode(serde: Serde, item: bytes, store: str, raw: Any, index: int) -> Any:
     try:
-        return serde.decode(item)
+        return arrow_value(serde.decode(item))
     except ValueError as error:
         raise UnsafeState(
             f"store {store}, partition {raw['partition'][index]}, offset {raw['offset'][index]}",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +15,7 @@ from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.log_batches import END_OF_LOG, log_batches
 from kafka_rescale.kafka.range_reader import read_ranges
+from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.spark.snapshot_columns import decoded, state_after
 from kafka_rescale.spark.snapshot_files import StoreDirectory
 
@@ -27,7 +28,8 @@ class StoreWork:
     """One store, ready to be read.
 
     :param draft: where the files go.
-    :param lagging_ms: records from then on have always been too young for log cleaning; None if nobody says so.
+    :param lagging: from the wall clock to since when records have always been too young for log cleaning; None if
+        nobody says so.
     :param origins: where its changelog began to be.
     :param begins: log starts now.
     :param ends: exclusive; where reading stops if the day doesn't end before.
@@ -42,7 +44,7 @@ class StoreWork:
     rule: SnapshotRule
     begins: Mapping[int, int]
     ends: Mapping[int, int]
-    lagging_ms: int | None = None
+    lagging: Callable[[int], int | None] | None = None
     origins: Mapping[int, int] = field(default_factory=dict)
     base: Manifest | None = None
 
@@ -98,7 +100,9 @@ class PartitionBuild:
         first = next(self._entries(self._origin, end), None)
         coverage = self._coverage(self._origin, end, up_to=END_OF_LOG)
         first_ms = None if first is None else first.timestamp_ms
-        return exact_from_ms(coverage, first_ms, self.work.rule, self.work.lagging_ms)
+        # Log cleaning goes on while the job runs: how far it may be is asked once its traces were looked at.
+        lagging_ms = self.work.lagging(now_ms()) if self.work.lagging else None
+        return exact_from_ms(coverage, first_ms, self.work.rule, lagging_ms)
 
     def _exact_tail(self, start: int) -> Tail | None:
         """Return what the log has from an offset on, or None if something of it was removed."""

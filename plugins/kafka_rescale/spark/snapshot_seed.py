@@ -12,7 +12,7 @@ from kafka_rescale.core.cluster import TopicDescription, TopicPartition
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.plan import Move
 from kafka_rescale.core.snapshot_exactness import coverage_of
-from kafka_rescale.core.snapshot_manifest import Manifest
+from kafka_rescale.core.snapshot_manifest import FORMAT, Manifest
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.log_batches import log_batches
@@ -109,11 +109,16 @@ def candidates_for(
 
 
 def _fitting(directory: StoreDirectory, topic: TopicDescription, move: Move) -> list[Manifest]:
-    """Return the newest days of this very topic: one that was made anew, or of another generation, is another."""
+    """Return the newest days of this very topic: one that was made anew, or of another generation, is another.
+
+    Days of an older format may lack keys, and so do those that were taken while the topic still deleted by age.
+    """
     found: list[Manifest] = []
     for day in directory.days():
         manifest = directory.manifest(day)
         if manifest is None or (manifest.topic, manifest.topic_id) != (topic.name, topic.topic_id):
+            continue
+        if manifest.format != FORMAT or manifest.kept_ms is not None:
             continue
         if manifest.store.store_type == move.store_type and len(manifest.partitions) == topic.partitions:
             found.append(manifest)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from html import escape
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -33,10 +34,13 @@ class Source(Protocol):
     """Where the page gets its contents from; each call may block."""
 
     def applications(self) -> list[str]:
-        """Return the names of all applications."""
+        """Return the names of all applications.
 
-    def summary(self, application_id: str) -> Summary:
-        """Return an application's line; never an error of its cluster."""
+        :raises LookupError: they can't be had; the text says why.
+        """
+
+    def summaries(self, application_ids: Sequence[str]) -> list[Summary]:
+        """Return the applications' lines, in some seconds; never an error of their clusters."""
 
     def page(self, application_id: str) -> ApplicationPage:
         """Return everything about an application.
@@ -81,7 +85,7 @@ def _add_page(app: FastAPI) -> None:
 def _add_api(app: FastAPI, source: Source) -> None:
     @app.get("/api/applications")
     def applications(user: GetUserDep) -> list[Summary]:
-        return [source.summary(each) for each in permitted(user, source.applications())]
+        return source.summaries(permitted(user, _found(source.applications)))
 
     @app.get("/api/applications/{application_id}")
     def application(application_id: PermittedApplication) -> ApplicationPage:
@@ -95,7 +99,7 @@ def _add_api(app: FastAPI, source: Source) -> None:
 
 
 def _assert_known(source: Source, application_id: str) -> None:
-    if application_id not in source.applications():
+    if application_id not in _found(source.applications):
         raise not_found(application_id)
 
 
@@ -116,5 +120,5 @@ async def _refused(request: Request, error: AnyHTTPException) -> Response:
     """Show a person who is not signed in where to do so; a program gets the plain answer."""
     if error.status_code == 401 and "text/html" in request.headers.get("accept", ""):
         login = get_auth_manager().get_url_login(next_url=str(request.url))
-        return HTMLResponse(SIGN_IN.format(login=login), status_code=401)
+        return HTMLResponse(SIGN_IN.format(login=escape(login)), status_code=401)
     return await http_exception_handler(request, error)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
-import time
+import logging
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from kafka_rescale.core.acls import Role
 from kafka_rescale.core.application import Application
@@ -31,11 +31,16 @@ from kafka_rescale.operations.load import (
     refuse_namesakes,
     topology_of,
 )
+from kafka_rescale.web.kept import Kept
 
-T = TypeVar("T")
 FRESH_SECONDS = 2.0
 FILES_SECONDS = 10.0
 CHECK_SECONDS = 4.0
+LIST_SECONDS = CHECK_SECONDS + 1.0
+READERS = 16
+"""Of the list: applications whose brokers hang must not keep the others from being read."""
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -49,40 +54,6 @@ class Seen:
     error: str = ""
 
 
-class Kept(Generic[T]):
-    """A value that is made anew when it is older than so many seconds; who comes meanwhile gets the last one.
-
-    Airflow's server has some 40 threads for all of its pages: one per application may wait for brokers that hang.
-
-    :param first: stands for the value while the very first one is made; without it, who comes then waits.
-    """
-
-    def __init__(
-        self,
-        make: Callable[[], T],
-        seconds: float,
-        *,
-        first: T | None = None,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._make, self._seconds, self._clock = make, seconds, clock
-        self._lock = Lock()
-        self._value: tuple[float, T] | None = None if first is None else (-math.inf, first)
-
-    def get(self) -> T:
-        """Return the value."""
-        last = self._value
-        if not self._lock.acquire(blocking=last is None) and last is not None:
-            return last[1]
-        try:
-            if self._value is None or self._clock() - self._value[0] > self._seconds:
-                made = self._make()
-                self._value = (self._clock(), made)
-            return self._value[1]
-        finally:
-            self._lock.release()
-
-
 class KafkaSource:
     """Reads each application at most every two seconds, however many people look.
 
@@ -94,15 +65,32 @@ class KafkaSource:
         self._files = Kept(_files, FILES_SECONDS)
         self._seen: dict[str, Kept[Seen]] = {}
         self._lock = Lock()
+        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="kafka-rescale-list")
 
     def applications(self) -> list[str]:
-        """Return the names of all applications; of a file that can't be read, what its DAG is called after."""
-        return list(self._files.get())
+        """Return the names of all applications; of a file that can't be read, what its DAG is called after.
+
+        :raises LookupError: there are no files to be read.
+        """
+        try:
+            return list(self._files.get())
+        except RescaleError as error:
+            log.warning("the application files: %s", error)
+            raise LookupError("The application files can't be found: see the API server's log.") from None
+
+    def summaries(self, application_ids: Sequence[str]) -> list[Summary]:
+        """Return the lines of a list: of who hasn't answered in time, what was read last."""
+        kept = {each: self._kept(each) for each in application_ids}
+        oldest_first = sorted(kept.items(), key=lambda item: item[1].last.at_ms if item[1].last else 0)
+        looks = [self._readers.submit(each.get) for _, each in oldest_first]
+        wait(looks, timeout=LIST_SECONDS)
+        for look in looks:
+            look.cancel()
+        return [_line(each, kept[each].last) for each in application_ids]
 
     def summary(self, application_id: str) -> Summary:
         """Return an application's line."""
-        seen = self._look(application_id)
-        return seen.page.summary if seen.page else unknown(application_id, seen.error)
+        return _line(application_id, self._look(application_id))
 
     def page(self, application_id: str) -> ApplicationPage:
         """Return everything about an application."""
@@ -119,15 +107,17 @@ class KafkaSource:
         return seen.report
 
     def _look(self, application_id: str) -> Seen:
+        return self._kept(application_id).get()
+
+    def _kept(self, application_id: str) -> Kept[Seen]:
         with self._lock:
-            first = Seen(now_ms(), error="It is being read for the first time.")
+            first = Seen(0, error="It is being read for the first time.")
             kept = Kept(lambda: self._read(application_id), FRESH_SECONDS, first=first)
-            known = self._seen.setdefault(application_id, kept)
-        return known.get()
+            return self._seen.setdefault(application_id, kept)
 
     def _read(self, application_id: str) -> Seen:
-        found = self._files.get().get(application_id)
         try:
+            found = self._files.get().get(application_id)
             if not isinstance(found, Application):
                 return Seen(now_ms(), error=found or f"There is no application {application_id!r} any more.")
             topology = topology_of(found)
@@ -136,12 +126,22 @@ class KafkaSource:
             return Seen(page.as_of_ms, control, dict(control.report), page)
         except RescaleError as error:
             return Seen(now_ms(), error=str(error))
+        except Exception as error:
+            # Whatever is wrong with one application, the list goes on; the text may be of a secrets backend.
+            log.exception("reading %s for the page", application_id)
+            return Seen(now_ms(), error=f"It can't be read ({type(error).__name__}): see the API server's log.")
 
     def _ask(self, application: Application, topology: Topology) -> tuple[ControlState, ClusterDescription]:
         connection = self._connect(application.kafka_conn_id_of(Role.PLAN))
         connection.check(CHECK_SECONDS)
         control = with_live_bridge(connection, ControlTopic(connection, application.application_id).read())
         return control, describe(ClusterAdmin(connection), application, topology, control.generations)
+
+
+def _line(application_id: str, seen: Seen | None) -> Summary:
+    if seen is None or seen.page is None:
+        return unknown(application_id, seen.error if seen else "")
+    return seen.page.summary
 
 
 def _files() -> dict[str, Application | str]:
