@@ -12,6 +12,10 @@ from kafka_rescale.lifecycle.instance import Instance
 
 log = logging.getLogger(__name__)
 _POLL_SECONDS = 0.5
+LINGERS = (
+    "A classic group shows it only when session.timeout.ms is over, 45 s by default, unless the program closes "
+    "with CloseOptions that leave the group"
+)
 
 
 class Person:
@@ -38,7 +42,7 @@ class Person:
     def stop(self, instance: Instance) -> None:
         """Ask for a stop and wait until the group has no members."""
         what = f"STOP every instance of {instance.application_id}"
-        self._ask(what, self._spec.instructions, instance, running=False)
+        self._ask(what, f"{self._spec.instructions} ({LINGERS})".strip(), instance, running=False)
 
     def is_running(self, instance: Instance) -> bool:
         """Return whether the group has members; a person is not asked."""

@@ -1,0 +1,86 @@
+"""A live application that a person stops and starts, as the log of the task asks."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from kafka_rescale.embedded.broker import EmbeddedBroker
+from kafka_rescale.embedded.expansion import Expansion
+
+from tests.integration.test_stores_control_run import BLUE, CONTROL, GREEN, TOTAL, assert_equal, await_state, fed
+from tests.support.stores_application import StoresApplication, environment_of
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+
+STORE, BEFORE, AFTER, SLOW_SECONDS = "suppress-window", 3, 6, 2.0
+ASKED = re.compile(
+    r"PLEASE (?P<what>START|STOP every instance of) (?P<application>\S+)(?P<how>.*) NOW\. the dashboard"
+)
+
+
+class Person(logging.Handler):
+    """Does what a log asks for, some seconds later.
+
+    :param app: whose instances it starts and stops.
+    """
+
+    def __init__(self, app: StoresApplication) -> None:
+        super().__init__(logging.WARNING)
+        self.app, self.done = app, list[str]()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Begin to do it; who has asked waits."""
+        if found := ASKED.search(record.getMessage()):
+            Thread(target=self._do, args=(found,), daemon=True).start()
+
+    def _do(self, asked: re.Match[str]) -> None:
+        time.sleep(SLOW_SECONDS)
+        if asked["what"] == "START":
+            assert asked["how"] == f" for {AFTER} partitions"
+            self.app.start(asked["application"], AFTER)
+        else:
+            self.app.stop(asked["application"])
+        self.done.append(f"{asked['what'].split()[0]} {asked['application']}")
+
+
+@contextmanager
+def reading_the_log(app: StoresApplication) -> Iterator[Person]:
+    """A person who looks at the log all the time."""
+    person, logger = Person(app), logging.getLogger("kafka_rescale")
+    logger.addHandler(person)
+    try:
+        yield person
+    finally:
+        logger.removeHandler(person)
+
+
+def test_it_ends_as_one_that_was_never_rescaled(tmp_path: Path) -> None:
+    with EmbeddedBroker(tmp_path / "broker", heap="512m") as broker:
+        app = StoresApplication(STORE, tmp_path, broker.bootstrap_servers, "exactly_once_v2")
+        feeder = fed(app)
+        with environment_of(app), reading_the_log(app) as person:
+            try:
+                app.start(BLUE, BEFORE)
+                await_state(app, BLUE)
+                file = app.write_file(AFTER, lifecycle={"type": "manual", "instructions": "the dashboard"})
+                timings = Expansion.of_file(file, broker.bootstrap_servers, tmp_path / "run").run()
+                assert person.done == [f"STOP {BLUE}", f"START {GREEN}"]
+                assert feeder.sent < TOTAL, "the application must have been live all the time"
+                app.start(CONTROL, BEFORE, "--output", "control")
+                feeder.finish()
+                for flush in (feeder.flush_windows, lambda: None):
+                    for name in (GREEN, CONTROL):
+                        app.await_processed(name)
+                    flush()
+                assert_equal(app, GREEN, BEFORE, AFTER)
+            finally:
+                for name in (BLUE, GREEN, CONTROL):
+                    app.stop(name)
+        print(f"by a person: {timings}")
