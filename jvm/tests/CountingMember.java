@@ -11,8 +11,8 @@ import org.apache.kafka.streams.state.KeyValueStore;
 
 /**
  * A stateful instance as small as can be: counts the records of a topic per key. With the setting
- * {@code counts.logging=false} its store has no changelog; with {@code pattern} it reads every topic whose name matches it, instead of
- * the input.
+ * {@code counts.logging=false} its store has no changelog; with {@code pattern} it reads every topic whose name
+ * matches it, instead of the input.
  */
 public final class CountingMember {
     private CountingMember() {

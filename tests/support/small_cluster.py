@@ -84,7 +84,8 @@ def picture(client: Mapping[str, str]) -> dict[str, Any]:
     connection = KafkaConnection(dict(client))
     admin = ClusterAdmin(connection)
     topics = {t for t in admin.list_topics() if not t.startswith("__")}
-    groups = sorted(g.group_id for g in AdminClient(dict(client)).list_consumer_groups().result().valid)
+    asked = AdminClient(dict(client))  # kept alive: the future of one that is collected never ends
+    groups = sorted(g.group_id for g in asked.list_consumer_groups().result().valid)
     return {
         "topics": admin.describe_topics(topics),
         "begins": admin.begin_offsets(topics),

@@ -45,8 +45,7 @@ class PipelinePatterns:
     @property
     def outputs(self) -> tuple[str, ...]:
         """What is written, by backfills as well."""
-        backfill = self.application.backfill
-        return tuple(dict.fromkeys([*self.topology.outputs, *(backfill.outputs.values() if backfill else ())]))
+        return tuple(dict.fromkeys([*self.topology.outputs, *self.application.moved_outputs]))
 
     @property
     def topics(self) -> list[str]:
