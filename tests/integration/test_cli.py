@@ -80,7 +80,7 @@ def test_describe(client: Client, config: str, tmp_path: Path, unique: str, caps
 def test_plan_and_its_refusals(client: Client, config: str, tmp_path: Path, unique: str, capsys: Captured) -> None:
     make(client, unique)
     file = str(write(tmp_path, unique))
-    before = picture(client)
+    before = picture(client, unique)
     assert main(["plan", file, "--target", "6", "--config", config]) == PASSED
     out = capsys.readouterr().out
     assert f"{unique} -> {unique}-g2, 6 partitions" in out
@@ -94,7 +94,7 @@ def test_plan_and_its_refusals(client: Client, config: str, tmp_path: Path, uniq
         f"- input topic '{unique}-orders'",
         f"- input topic '{unique}-customers'",
     ]
-    assert picture(client) == before
+    assert picture(client, unique) == before
 
 
 def test_status_before_and_during_an_expansion(

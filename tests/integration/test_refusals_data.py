@@ -20,10 +20,10 @@ Client = Mapping[str, str]
 
 def refusal(client: Client, directory: Path, name: str, target: int = 8, **changes: Any) -> str:
     """The message of a refused preflight, which has left everything as it was."""
-    before = picture(client)
+    before = picture(client, name)
     with pytest.raises(PreflightRefused) as error:
         run_preflight(client, directory, name, target, **changes)
-    assert picture(client) == before
+    assert picture(client, name) == before
     return str(error.value)
 
 

@@ -73,7 +73,7 @@ def test_another_target_while_a_rescale_is_in_progress(client: Client, tmp_path:
 
 def test_wrong_commands_are_found_before_anything_is_touched(client: Client, tmp_path: Path, unique: str) -> None:
     make(client, unique)
-    before, shell, green = picture(client), declared(unique)["lifecycle"], f"{unique}-g2"
+    before, shell, green = picture(client, unique), declared(unique)["lifecycle"], f"{unique}-g2"
     for wrong, said in {
         "./absent.sh {application_id}": f"lifecycle command status of {unique}: found no program ./absent.sh",
         "sh -c 'exit 1' {application_id}": f"lifecycle status of {unique}: found exit code 1 ()",
@@ -82,7 +82,7 @@ def test_wrong_commands_are_found_before_anything_is_touched(client: Client, tmp
         lifecycle = {**shell, "status": wrong}
         message = refusal(lambda given=lifecycle: run_preflight(client, tmp_path, unique, lifecycle=given))
         assert message.startswith(f"- {said}; expected ")
-    assert picture(client) == before
+    assert picture(client, unique) == before
 
 
 def test_a_rescale_that_another_run_holds(client: Client, tmp_path: Path, unique: str) -> None:
@@ -109,13 +109,13 @@ def test_a_run_that_has_lost_the_lease_creates_nothing(client: Client, tmp_path:
     plan = planned(client, tmp_path, unique)
     lease = Lease(owner="expand/run-2", epoch=2, target=8, expires_at_ms=START_MS + 60_000)
     remember(client, unique, lease=lease, journal=Journal(plan=plan, owner="expand/run-2"))
-    before = picture(client)
+    before = picture(client, unique)
 
     def expand(owner: str) -> list[str]:
         return expand_stage(application, KafkaConnection(dict(client)), owner=owner, stage=1)
 
     assert "expected expand/run-1" in refusal(lambda: expand("expand/run-1"), Fenced)
-    assert picture(client) == before
+    assert picture(client, unique) == before
     assert expand("expand/run-2")
 
 
@@ -165,11 +165,11 @@ def test_a_refused_preflight_and_a_good_one_leave_the_cluster_as_it_was(
     client: Client, tmp_path: Path, unique: str
 ) -> None:
     make(client, unique)
-    before = picture(client)
+    before = picture(client, unique)
     refusal(lambda: run_preflight(client, tmp_path, unique, target=2))
     refusal(lambda: run_preflight(client, tmp_path, unique, expected=ExpectedState.RUNNING))
     planned(client, tmp_path, unique)
-    assert picture(client) == before
+    assert picture(client, unique) == before
 
 
 def test_no_broker(tmp_path: Path) -> None:

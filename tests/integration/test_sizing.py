@@ -98,6 +98,6 @@ def test_an_application_that_stands_still_is_not_measured(shop: Shop, capsys: py
 
 def test_a_recommendation_leaves_no_trace(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sizing.time, "sleep", lambda _: None)
-    before = picture(shop.client)
+    before = picture(shop.client, shop.name)
     assert main(shop.plan()) == PASSED
-    assert picture(shop.client) == before
+    assert picture(shop.client, shop.name) == before

@@ -111,9 +111,9 @@ def shop(client: Mapping[str, str], unique: str, tmp_path: Path) -> Shop:
 
 
 def test_counts_that_follow_from_the_inputs_are_left_alone(shop: Shop) -> None:
-    before = picture(shop.client)
+    before = picture(shop.client, shop.name)
     assert shop.outcome(**ON) is Outcome.IN_LINE
-    assert picture(shop.client) == before
+    assert picture(shop.client, shop.name) == before
     assert shop.remembered() is None
 
 

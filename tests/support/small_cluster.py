@@ -79,14 +79,22 @@ def run_preflight(
     )
 
 
-def picture(client: Mapping[str, str]) -> dict[str, Any]:
-    """Everything that can be seen on the cluster: topics with configs, offsets, groups with their offsets."""
+def picture(client: Mapping[str, str], name: str) -> dict[str, Any]:
+    """Everything that can be seen of an application: topics with configs, offsets, groups with their offsets.
+
+    Of the topics of other tests only their names: retention goes on deleting those, and their groups still empty.
+
+    :param name: what the names of the application's topics and groups contain.
+    """
     connection = KafkaConnection(dict(client))
     admin = ClusterAdmin(connection)
-    topics = {t for t in admin.list_topics() if not t.startswith("__")}
+    every = {t for t in admin.list_topics() if not t.startswith("__")}
+    topics = {t for t in every if name in t}
+    assert topics, f"no topic of {name}: an empty picture compares equal to any other"
     asked = AdminClient(dict(client))  # kept alive: the future of one that is collected never ends
-    groups = sorted(g.group_id for g in asked.list_consumer_groups().result().valid)
+    groups = sorted(g.group_id for g in asked.list_consumer_groups().result().valid if name in g.group_id)
     return {
+        "names": every,
         "topics": admin.describe_topics(topics),
         "begins": admin.begin_offsets(topics),
         "ends": admin.end_offsets(topics, read_committed=False),
