@@ -11,6 +11,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kafka_rescale.core.expected_state import ExpectedState
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.operations.load import load_application, topology_of
 from kafka_rescale.operations.preflight import Preflight, preflight
 
@@ -84,7 +85,7 @@ def picture(client: Mapping[str, str], name: str) -> dict[str, Any]:
 
     Of the topics of other tests only their names: retention goes on deleting those, and their groups still empty.
 
-    :param name: what the names of the application's topics and groups contain.
+    :param name: the application's; the names of its topics and groups contain it.
     """
     connection = KafkaConnection(dict(client))
     admin = ClusterAdmin(connection)
@@ -95,6 +96,7 @@ def picture(client: Mapping[str, str], name: str) -> dict[str, Any]:
     groups = sorted(g.group_id for g in asked.list_consumer_groups().result().valid if name in g.group_id)
     return {
         "names": every,
+        "remembered": ControlTopic(connection, name).read(),
         "topics": admin.describe_topics(topics),
         "begins": admin.begin_offsets(topics),
         "ends": admin.end_offsets(topics, read_committed=False),
