@@ -6,6 +6,7 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.Properties;
 import java.util.concurrent.CountDownLatch;
+import org.apache.kafka.clients.consumer.ConsumerConfig;
 import org.apache.kafka.common.serialization.Serde;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.common.utils.Bytes;
@@ -281,6 +282,10 @@ public final class StoresApplication {
             // The join reads the right table through its cache. A row that is there and deleted within one commit interval
             // is joined, and its deletion never handed on: a stale result, in an application that nobody rescales, too.
             config.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, 0L);
+        }
+        if (options.containsKey("session-timeout-ms")) {
+            final String timeout = StreamsConfig.consumerPrefix(ConsumerConfig.SESSION_TIMEOUT_MS_CONFIG);
+            config.put(timeout, options.get("session-timeout-ms"));
         }
         if (options.containsKey("internal-prefix")) {
             config.put(StreamsConfig.InternalConfig.TOPIC_PREFIX_ALTERNATIVE, options.get("internal-prefix"));

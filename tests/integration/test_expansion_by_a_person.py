@@ -1,4 +1,7 @@
-"""A live application that a person stops and starts, as the log of the task asks."""
+"""A live application that a person stops and starts, as the log of the task asks, and says that it has stopped.
+
+Its session timeout is longer than the test: whoever waited for it would never be done.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,8 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
+from kafka_rescale.cli.exit_codes import PASSED
+from kafka_rescale.cli.main import main
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.expansion import Expansion
 
@@ -20,6 +25,7 @@ from tests.support.stores_application import StoresApplication, environment_of
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 STORE, BEFORE, AFTER, SLOW_SECONDS = "suppress-window", 3, 6, 2.0
+PATIENT = ("--session-timeout-ms", "1800000")
 ASKED = re.compile(
     r"PLEASE (?P<what>START|STOP every instance of) (?P<application>\S+)(?P<how>.*) NOW\. the dashboard"
 )
@@ -33,7 +39,9 @@ class Person(logging.Handler):
 
     def __init__(self, app: StoresApplication) -> None:
         super().__init__(logging.WARNING)
-        self.app, self.done = app, list[str]()
+        self.app, self.done, self.said = app, list[str](), list[int]()
+        self.config = app.directory / "client.properties"
+        self.config.write_text(f"bootstrap.servers={app.bootstrap_servers}\n")
 
     def emit(self, record: logging.LogRecord) -> None:
         """Begin to do it; who has asked waits."""
@@ -42,12 +50,14 @@ class Person(logging.Handler):
 
     def _do(self, asked: re.Match[str]) -> None:
         time.sleep(SLOW_SECONDS)
+        self.done.append(f"{asked['what'].split()[0]} {asked['application']}")
         if asked["what"] == "START":
             assert asked["how"] == f" for {AFTER} partitions"
-            self.app.start(asked["application"], AFTER)
+            self.app.start(asked["application"], AFTER, *PATIENT)
         else:
             self.app.stop(asked["application"])
-        self.done.append(f"{asked['what'].split()[0]} {asked['application']}")
+            file = str(self.app.directory / "stores.yaml")
+            self.said.append(main(["stopped", file, "--config", str(self.config)]))
 
 
 @contextmanager
@@ -67,11 +77,12 @@ def test_it_ends_as_one_that_was_never_rescaled(tmp_path: Path) -> None:
         feeder = fed(app)
         with environment_of(app), reading_the_log(app) as person:
             try:
-                app.start(BLUE, BEFORE)
+                app.start(BLUE, BEFORE, *PATIENT)
                 await_state(app, BLUE)
                 file = app.write_file(AFTER, lifecycle={"type": "manual", "instructions": "the dashboard"})
                 timings = Expansion.of_file(file, broker.bootstrap_servers, tmp_path / "run").run()
                 assert person.done == [f"STOP {BLUE}", f"START {GREEN}"]
+                assert person.said == [PASSED]
                 assert feeder.sent < TOTAL, "the application must have been live all the time"
                 app.start(CONTROL, BEFORE, "--output", "control")
                 feeder.finish()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 import socket
 from functools import partial
@@ -12,11 +11,12 @@ from typing import Annotated
 import typer
 
 from kafka_rescale.cli.advice import with_advice
-from kafka_rescale.cli.connections import connection_for, connections_of_others
+from kafka_rescale.cli.connections import connections_of_others, opened
 from kafka_rescale.cli.declared import described_pipeline, permissions, validated
 from kafka_rescale.cli.exit_codes import FINDINGS
 from kafka_rescale.cli.options import AsJson, Config, File, OfRole, Principal
 from kafka_rescale.cli.output import Document, show
+from kafka_rescale.cli.people import people
 from kafka_rescale.cli.pipeline_commands import pipelines
 from kafka_rescale.cli.pipelines import pipeline_status
 from kafka_rescale.cli.views import cluster_view, plan_view, status_view
@@ -35,8 +35,7 @@ from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.kafka.describe import describe as describe_cluster
 from kafka_rescale.kafka.waiting import now_ms
-from kafka_rescale.operations.accept import accept as accept_findings
-from kafka_rescale.operations.load import load_application, runtime_of, topology_of
+from kafka_rescale.operations.load import runtime_of, topology_of
 from kafka_rescale.operations.overreach import overreach
 from kafka_rescale.operations.preflight import preflight
 from kafka_rescale.operations.sizing import advise
@@ -44,12 +43,13 @@ from kafka_rescale.operations.stages import lags
 
 app = typer.Typer(
     help="Look at applications and change nothing; only verify and accept leave something in the control topic, "
-    "and add-stream-thread, remove-stream-thread, remove-client, start-client, expand-processors and set-offset "
-    "change a pipeline.",
+    "stopped removes members from a group, add-stream-thread, remove-stream-thread, remove-client, start-client, "
+    "expand-processors and set-offset change a pipeline.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.add_typer(people)
 app.add_typer(pipelines)
 
 
@@ -87,7 +87,7 @@ def describe(file: File, config: Config = None, as_json: AsJson = False) -> None
     if runtime_of(file) == SPARK:
         show(described_pipeline(file), as_json)
         return
-    application, connection = _opened(file, config)
+    application, connection = opened(file, config)
     control = ControlTopic(connection, application.application_id).read()
     running = control.generations.running if control.generations else application.application_id
     topology = topology_of(application)
@@ -115,7 +115,7 @@ def plan(
     as_json: AsJson = False,
 ) -> None:
     """Check everything and show what an expansion would do."""
-    application, connection = _opened(file, config)
+    application, connection = opened(file, config)
     configs = {Role.COPY: config_copy, Role.ADMIN: config_admin, Role.VERIFY: config_verify}
     others, unchecked = connections_of_others(application, config, configs)
     topology = topology_of(application)
@@ -165,7 +165,7 @@ def status(
     if runtime_of(file) == SPARK:
         show(pipeline_status(file, config, picture), as_json)
         return
-    application, connection = _opened(file, config)
+    application, connection = opened(file, config)
     control = with_live_bridge(connection, ControlTopic(connection, application.application_id).read())
     journal = control.journal
     copying = journal is not None and journal.phase is Phase.WARMING and not journal.plan.is_in_place
@@ -183,43 +183,8 @@ def verify(
     """Compare the new generation with the one before over the whole state, by a Spark job."""
     from kafka_rescale.cli.spark import run_verify
 
-    application, connection = _opened(file, config, Role.VERIFY)
+    application, connection = opened(file, config, Role.VERIFY)
     report = run_verify(application, connection, master)
     show(Document(data=report.model_dump(mode="json"), text=render(report)), as_json)
     if not report.passed:
         raise typer.Exit(FINDINGS)
-
-
-@app.command()
-def accept(
-    file: File,
-    finding: Annotated[
-        list[str], typer.Option(help="As verify or callback reports it; more than once for several.")
-    ],
-    reason: Annotated[str, typer.Option(help="Why it may be accepted; kept in the report.")],
-    config: Config = None,
-    as_json: AsJson = False,
-) -> None:
-    """Accept findings of verify, exactly as they are: they are reported from then on, and fail nothing."""
-    application, connection = _opened(file, config, Role.ADMIN)
-    accepted = accept_findings(application, connection, findings=finding, by=_person(), reason=reason)
-    data = {"accepted": [each.model_dump(mode="json") for each in accepted]}
-    show(
-        Document(data, "\n".join(map(str, accepted)), closing="Clear the task that failed, verify or callback."),
-        as_json,
-    )
-
-
-def _opened(file: Path, config: Path | None, role: Role = Role.PLAN) -> tuple[Application, KafkaConnection]:
-    """The file is checked before anything is connected to."""
-    application = load_application(file)
-    connection = connection_for(application, config, role)
-    connection.check()
-    return application, connection
-
-
-def _person() -> str:
-    try:
-        return f"{getpass.getuser()}@{socket.gethostname()}"
-    except (KeyError, OSError):  # In a container the user may have a number only.
-        return f"user {os.getuid()}@{socket.gethostname()}"

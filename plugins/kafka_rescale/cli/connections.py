@@ -13,6 +13,7 @@ from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.pipeline_application import PipelineApplication
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.settings_files import CONFIG_FILE_VARIABLE, CONFIG_VARIABLE, reason_of
+from kafka_rescale.operations.load import load_application
 
 
 def connection_for(
@@ -119,3 +120,11 @@ def _from_airflow(conn_id: str, variable: str) -> Mapping[str, str]:
             expected="librdkafka settings such as bootstrap.servers",
             remedy=f"Use --config FILE, set {CONFIG_FILE_VARIABLE} or {variable}, or correct `kafka_conn_id`.",
         ) from None
+
+
+def opened(file: Path, config: Path | None, role: Role = Role.PLAN) -> tuple[Application, KafkaConnection]:
+    """The file is checked before anything is connected to."""
+    application = load_application(file)
+    connection = connection_for(application, config, role)
+    connection.check()
+    return application, connection

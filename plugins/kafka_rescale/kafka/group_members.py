@@ -23,6 +23,8 @@ from kafka_rescale.kafka.waiting import poll_until
 STREAMS = "streams"
 REASON = "kafka-rescale: the instance has been stopped"
 TIMEOUT_MS = 10_000
+REJOIN_SECONDS = 6.0
+"""A member that was removed comes back with its next heartbeat: of the classic protocol after 3 s, else 5 s."""
 
 T = TypeVar("T")
 

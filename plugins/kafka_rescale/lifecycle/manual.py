@@ -13,8 +13,8 @@ from kafka_rescale.lifecycle.instance import Instance
 log = logging.getLogger(__name__)
 _POLL_SECONDS = 0.5
 LINGERS = (
-    "A classic group shows it only when session.timeout.ms is over, 45 s by default, unless the program closes "
-    "with CloseOptions that leave the group"
+    "When all have ended, say so: python -m kafka_rescale stopped FILE. Else a classic group shows it only when "
+    "session.timeout.ms is over, 45 s by default, unless the program closes with CloseOptions that leave the group"
 )
 
 

@@ -9,6 +9,7 @@ from kafka_rescale.core.errors import RescaleError
 from kafka_rescale.core.journal import Journal, PartitionOffsets, Phase
 from kafka_rescale.core.offset_metadata import start_metadata
 from kafka_rescale.core.plan import Plan
+from kafka_rescale.kafka.group_members import REJOIN_SECONDS
 from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.operations import producers
 from kafka_rescale.operations.first_output import outputs_now, watch_first_output
@@ -17,9 +18,6 @@ from kafka_rescale.operations.growing import assert_ours
 from kafka_rescale.operations.rescale import Rescale, green
 from kafka_rescale.operations.survivors import assert_alone
 from kafka_rescale.operations.timings import Timings
-
-REJOIN_SECONDS = 6.0
-"""A member that was removed comes back with its next heartbeat: of the classic protocol after 3 s, else 5 s."""
 
 
 def start_green(rescale: Rescale, journal: Journal, timings: Timings) -> Journal:

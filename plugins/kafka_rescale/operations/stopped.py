@@ -1,0 +1,74 @@
+"""A person says that a program has been stopped: its group needn't find out by itself."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from kafka_rescale.core.application import Application
+from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.declared_lifecycles import ManualLifecycle
+from kafka_rescale.core.errors import InvalidInput, Refused, UnsafeState
+from kafka_rescale.core.journal import Phase
+from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.kafka.group_members import REJOIN_SECONDS
+
+log = logging.getLogger(__name__)
+_POLL_SECONDS = 0.5
+
+
+def say_stopped(application: Application, connection: KafkaConnection) -> tuple[str, int]:
+    """Remove the members of the instance set that a person was asked to stop, and see that none comes back.
+
+    Members of a classic Kafka Streams group stay in it when they close, until ``session.timeout.ms`` is over; the
+    task that waits for an empty group would wait for that with them. One that lives after all comes back with its
+    next heartbeat, after a rebalance.
+
+    :returns: the group, and how many members were removed: none if it was empty already.
+    :raises InvalidInput: stops of this application are not a person's.
+    :raises Refused: an expansion is in progress, and no stop has been asked for.
+    :raises UnsafeState: an instance is alive.
+    """
+    if not isinstance(application.lifecycle, ManualLifecycle):
+        raise InvalidInput(
+            f"lifecycle of {application.application_id}",
+            found=f"type {application.lifecycle.type}",
+            expected="type manual, whose stops are a person's",
+            remedy="Nothing is to be said: the members are removed as soon as `stop` has returned.",
+        )
+    group = _asked_to_stop(application, ControlTopic(connection, application.application_id).read())
+    admin = ClusterAdmin(connection)
+    members = admin.describe_group(group).members
+    left = admin.remove_members(group) if members else ()
+    deadline = time.monotonic() + REJOIN_SECONDS
+    while members and not left and time.monotonic() < deadline:
+        time.sleep(_POLL_SECONDS)
+        left = admin.describe_group(group).members
+    if left:
+        raise UnsafeState(
+            f"group {group}",
+            found=f"{len(left)} of its members again after they were removed ({', '.join(left[:3])})",
+            expected="none: every instance has ended",
+            remedy="An instance is alive. Stop it, see that nothing starts it again, and say so once more.",
+        )
+    log.info("group %s: %s members removed, and none has come back", group, len(members))
+    return group, len(members)
+
+
+def _asked_to_stop(application: Application, state: ControlState) -> str:
+    """Return the group of the instance set that a step waits for, or that is held as another one's producer."""
+    journal = state.journal
+    if journal is None or not journal.in_progress:
+        return state.generations.running if state.generations else application.application_id
+    if journal.phase is Phase.QUIESCING and journal.stop_asked:
+        return journal.plan.blue
+    if journal.gate_ends or journal.phase in {Phase.ROLLING_BACK, Phase.PROMOTED}:
+        return journal.plan.green
+    raise Refused(
+        f"application {application.application_id!r}",
+        found=f"an expansion in phase {journal.told}, which has asked for no stop",
+        expected="one whose log says PLEASE STOP",
+        remedy="Let the program run until the log asks for it; if it is down, start it.",
+    )

@@ -1,0 +1,157 @@
+"""``stopped``: a person's word that a program has ended, and what becomes of it when it is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, KafkaException
+from kafka_rescale.cli.exit_codes import PASSED
+from kafka_rescale.cli.main import main
+from kafka_rescale.core.control_records import Concern, Generations
+from kafka_rescale.core.journal import Journal, Phase
+from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.kafka.waiting import wait_until
+
+from tests.support.small_application import write
+from tests.support.small_cluster import make, run_preflight
+
+pytestmark = pytest.mark.integration
+MANUAL = {"type": "manual", "instructions": "the dashboard"}
+HALF_AN_HOUR_MS = 1_800_000
+
+
+class Shop:
+    """An application that a person starts and stops, and what may be in its groups."""
+
+    def __init__(self, client: Mapping[str, str], name: str, directory: Path) -> None:
+        self.client, self.name, self.directory = client, name, directory
+        self.admin = ClusterAdmin(KafkaConnection(dict(client)))
+        make(client, name)
+        self.file = write(directory, name, lifecycle=MANUAL)
+        self.config = directory / "client.properties"
+        self.config.write_text("".join(f"{k} = {v}\n" for k, v in client.items()))
+
+    def say(self, *more: str) -> int:
+        """Say that it has been stopped."""
+        return main(["stopped", str(self.file), "--config", str(self.config), *more])
+
+    def remember(self, phase: Phase, **fields: Any) -> Journal:
+        """Write an expansion in this phase."""
+        plan = run_preflight(self.client, self.directory, self.name, lifecycle=MANUAL).plan
+        assert plan is not None
+        journal = Journal(plan=plan, phase=phase, **fields)
+        ControlTopic(KafkaConnection(dict(self.client)), self.name).update(lambda _: {Concern.JOURNAL: journal})
+        return journal
+
+    def members(self, group: str) -> tuple[str, ...]:
+        """Who is in a group."""
+        return self.admin.describe_group(group).members
+
+    def join(self, group: str, **settings: Any) -> Consumer:
+        """A consumer that has joined a group."""
+        patient = {name: HALF_AN_HOUR_MS for name in ("session.timeout.ms", "max.poll.interval.ms")}
+        consumer = Consumer({**self.client, "group.id": group, **patient, **settings})
+        consumer.subscribe([f"{self.name}-orders"])
+
+        def joined() -> bool:
+            consumer.poll(0.1)
+            return bool(consumer.assignment())
+
+        wait_until(joined, seconds=60, what="a member to join", remedy="See the broker.")
+        return consumer
+
+    def leave_behind(self, group: str) -> None:
+        """Join, and end without leaving, as Kafka Streams does."""
+        self.join(group, **{"group.instance.id": f"{group}-1"}).close()
+        assert self.members(group)
+
+
+@pytest.fixture
+def shop(client: Mapping[str, str], unique: str, tmp_path: Path) -> Shop:
+    """One without an expansion."""
+    return Shop(client, unique, tmp_path)
+
+
+def test_of_a_stopped_blue_nothing_is_left(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    shop.remember(Phase.QUIESCING, stop_asked=True)
+    shop.leave_behind(shop.name)
+    assert shop.say() == PASSED
+    assert f"group {shop.name}: 1 members removed, and none has come back" in capsys.readouterr().out
+    assert not shop.members(shop.name)
+    assert shop.say() == PASSED
+    assert f"group {shop.name}: it has no members" in capsys.readouterr().out
+
+
+def test_one_that_lives_is_found(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    shop.remember(Phase.QUIESCING, stop_asked=True)
+    alive, over = shop.join(shop.name, **{"heartbeat.interval.ms": 3000}), Event()
+
+    def live() -> None:
+        while not over.is_set():
+            with suppress(KafkaException):
+                alive.poll(0.1)
+
+    thread = Thread(target=live)
+    thread.start()
+    try:
+        assert shop.say() != PASSED
+    finally:
+        over.set()
+        thread.join(30)
+        alive.close()
+    assert f"group {shop.name}: found 1 of its members again after they were removed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("phase", "fields"),
+    [
+        (Phase.WARMING, {"gate_ends": {"any": {0: 1}}}),
+        (Phase.ROLLING_BACK, {}),
+        (Phase.PROMOTED, {}),
+    ],
+)
+def test_which_stop_was_asked_for(shop: Shop, phase: Phase, fields: dict[str, Any]) -> None:
+    plan = shop.remember(phase, **fields).plan
+    for group in (plan.blue, plan.green):
+        shop.leave_behind(group)
+    assert shop.say() == PASSED
+    assert shop.members(plan.blue)
+    assert not shop.members(plan.green)
+
+
+@pytest.mark.parametrize(
+    ("phase", "fields"), [(Phase.WARMING, {}), (Phase.QUIESCING, {"stop_asked": False}), (Phase.STARTED, {})]
+)
+def test_nobody_has_asked(
+    shop: Shop, phase: Phase, fields: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = shop.remember(phase, **fields).plan
+    for group in (plan.blue, plan.green):
+        shop.leave_behind(group)
+    assert shop.say() != PASSED
+    assert f"found an expansion in phase {phase}, which has asked for no stop" in capsys.readouterr().err
+    assert shop.members(plan.blue)
+    assert shop.members(plan.green)
+
+
+def test_held_as_the_producer_of_another_one(shop: Shop) -> None:
+    generations = Generations(running=f"{shop.name}-g2", generation=2, partitions=8)
+    ControlTopic(shop.admin.connection, shop.name).update(lambda _: {Concern.GENERATIONS: generations})
+    shop.leave_behind(f"{shop.name}-g2")
+    assert shop.say() == PASSED
+    assert not shop.members(f"{shop.name}-g2")
+
+
+def test_stops_that_are_not_a_persons(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    write(shop.directory, shop.name)
+    shop.leave_behind(shop.name)
+    assert shop.say() != PASSED
+    assert "found type shell; expected type manual, whose stops are a person's" in capsys.readouterr().err
+    assert shop.members(shop.name)
