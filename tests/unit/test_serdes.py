@@ -107,3 +107,57 @@ def test_a_record_becomes_a_struct_that_holds_what_was_decoded() -> None:
 def test_a_schema_without_one_type_is_told(schema: Any) -> None:
     with pytest.raises(ValueError, match=r"column can't hold|refers to itself"):
         arrow_type(parse_schema(schema))
+
+
+OLD = {
+    "type": "record",
+    "name": "Total",
+    "fields": [{"name": "net", "type": "long"}, {"name": "gross", "type": "long"}],
+}
+NEW = {
+    "type": "record",
+    "name": "Total",
+    "fields": [
+        {"name": "gross", "type": "long"},
+        {"name": "net", "type": "long"},
+        {"name": "currency", "type": "string", "default": "CHF"},
+    ],
+}
+
+
+def framed(number: int, value: Any, schema: Any) -> bytes:
+    return b"\x00" + number.to_bytes(4, "big") + avro(value, schema)
+
+
+class TestSeveralSchemasOfARegistry:
+    SERDE = serde_named(f"avro-confluent:17={json.dumps(OLD)}, 23={json.dumps(NEW)}")
+
+    def test_each_value_is_read_by_the_schema_that_wrote_it(self) -> None:
+        assert self.SERDE.decode(framed(17, {"net": 1, "gross": 2}, OLD)) == {
+            "gross": 2,
+            "net": 1,
+            "currency": "CHF",
+        }
+        new = {"gross": 2, "net": 1, "currency": "EUR"}
+        assert self.SERDE.decode(framed(23, new, NEW)) == new
+        assert self.SERDE.decode(self.SERDE.encode(new)) == new
+
+    def test_read_by_the_newest_alone_it_would_be_wrong(self) -> None:
+        swapped = {**NEW, "fields": NEW["fields"][:2]}
+        value = framed(17, {"net": 1, "gross": 2}, OLD)
+        assert serde_named(f"avro-confluent:{json.dumps(swapped)}").decode(value) == {"gross": 1, "net": 2}
+
+    def test_one_that_is_not_declared_is_an_error(self) -> None:
+        with pytest.raises(ValueError, match="schema id 31, of which no schema is declared"):
+            self.SERDE.decode(framed(31, {"net": 1, "gross": 2}, OLD))
+        with pytest.raises(ValueError, match="no frame"):
+            self.SERDE.decode(avro({"net": 1, "gross": 2}, OLD))
+
+    @pytest.mark.parametrize("text", ['17="long",17="int"', '17="long",', "17=", '17="long" 23="int"'])
+    def test_what_is_no_list_of_schemas_is_refused(self, text: str) -> None:
+        with pytest.raises(InvalidInput, match="each id once"):
+            serde_named(f"avro-confluent:{text}")
+
+    def test_each_schema_is_looked_at(self) -> None:
+        with pytest.raises(InvalidInput, match="an Avro schema in JSON"):
+            serde_named('avro-confluent:17="nothing",23="long"').check()

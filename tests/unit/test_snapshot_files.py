@@ -112,6 +112,19 @@ class TestRows:
             ("c", 10),
         ]
 
+    @pytest.mark.parametrize("column", ["key", "value"])
+    def test_two_schemas_of_a_registry_are_not_read_as_one(self, column: str) -> None:
+        def entry(key: bytes, schema: int, offset: int) -> Entry:
+            framed = b"\0" + schema.to_bytes(4, "big") + b"\x02" + key
+            return Entry(framed, b"v", AT_MS, offset) if column == "key" else Entry(key, framed, AT_MS, offset)
+
+        store = STORE.model_copy(update={"key": "", "value": "", column: 'avro-confluent:"string"'})
+        base, tail = table_of([entry(b"a", 17, 1), entry(b"b", 17, 2)], 3, store), Tail(self.RULE)
+        assert state_after(base, tail, 3, store).num_rows == 2
+        assert tail.add(entry(b"c", 23, 3))
+        with pytest.raises(UnsafeState, match=rf"found {column}s .* \(ids \[17, 23\]\); .*<id>=<schema file>"):
+            state_after(base, tail, 3, store)
+
     def test_a_file_does_not_tell_from_which_day_it_was_made(self, directory: StoreDirectory) -> None:
         whole, rest = Tail(self.RULE), Tail(self.RULE)
         for entry in ENTRIES:

@@ -11,6 +11,7 @@ from kafka_rescale.core.control_records import ControlState, Generations
 from kafka_rescale.core.errors import InvalidApplication, InvalidInput, Refused
 from kafka_rescale.core.generations import promoted_generations
 from kafka_rescale.core.journal import Captured, Journal, Phase
+from kafka_rescale.core.serdes import serde_named
 from kafka_rescale.core.snapshot_day import SnapshotDay
 from kafka_rescale.core.snapshot_request import SnapshotRequest, request_of
 from kafka_rescale.core.snapshot_source import source_at
@@ -127,6 +128,14 @@ class TestRequest:
         (tmp_path / "total.avsc").write_text('"long"')
         stores = [{"name": "per-region", "value": "avro:total.avsc"}]
         assert self.request(tmp_path, {"location": "/s", "stores": stores}).stores[1].value == 'avro:"long"'
+
+    def test_each_of_several_schemas_is_read_from_its_file(self, tmp_path: Path) -> None:
+        (tmp_path / "v1.avsc").write_text('"int"')
+        (tmp_path / "v2.avsc").write_text('"long"')
+        stores = [{"name": "per-region", "value": "avro-confluent:17=v1.avsc, 23=v2.avsc"}]
+        read = self.request(tmp_path, {"location": "/s", "stores": stores}).stores[1].value
+        assert serde_named(read).earlier == ((17, '"int"'),)
+        assert serde_named(read).registered_id == 23
 
     @staticmethod
     def request(directory: Path, snapshots: dict[str, Any]) -> SnapshotRequest:

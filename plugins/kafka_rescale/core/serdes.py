@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from kafka_rescale.core.avro_schemas import FRAME_BYTES, MAGIC, NUMBERED, numbered, parsed, schema_id
 from kafka_rescale.core.errors import InvalidInput
 
 NONE = ""
 STRING, LONG, JSON, AVRO, AVRO_CONFLUENT = "string", "long", "json", "avro", "avro-confluent"
 _PLAIN = (NONE, STRING, LONG, JSON)
-_MAGIC = b"\x00"
-_FRAME_BYTES = 5
 
 
 @dataclass(frozen=True)
@@ -28,12 +27,16 @@ class Serde:
 
     :param kind: its name without the schema.
     :param schema: of an Avro serde, as JSON text.
-    :param registered_id: of the schema in a registry, for the frame that is written.
+    :param registered_id: of the schema in a registry, for the frame that is written. If it is given, frames with
+        another id than those known are an error; else every frame is taken for one of ``schema``.
+    :param earlier: other schemas by their registered id, as JSON text; what they have written is read as
+        ``schema`` by Avro's rules of schema resolution.
     """
 
     kind: str
     schema: str = ""
     registered_id: int | None = None
+    earlier: tuple[tuple[int, str], ...] = ()
 
     def decode(self, data: bytes) -> Any:
         """Return what the bytes stand for: a text (also for JSON), a number, or what an Avro schema describes.
@@ -70,23 +73,27 @@ class Serde:
     @cached_property
     def parsed_schema(self) -> Any:
         """The Avro schema as fastavro has it, with its named types resolved."""
-        from fastavro import parse_schema
-        from fastavro.schema import SchemaParseException
+        return parsed(self.schema)
 
-        try:
-            return parse_schema(json.loads(self.schema))
-        except (ValueError, SchemaParseException) as error:
-            raise InvalidInput(
-                "Avro schema",
-                found=f"{type(error).__name__}: {error}"[:200],
-                expected="an Avro schema in JSON",
-                remedy="Name the .avsc file with which the application writes.",
-            ) from None
+    @cached_property
+    def _writers(self) -> dict[int, Any]:
+        """The known schemas by their registered id, parsed."""
+        known = {number: parsed(schema) for number, schema in self.earlier}
+        return known if self.registered_id is None else {**known, self.registered_id: self.parsed_schema}
+
+    def check(self) -> None:
+        """Parse every schema.
+
+        :raises InvalidInput: one that is none.
+        """
+        if self.schema:
+            self.parsed_schema  # noqa: B018
+            self._writers  # noqa: B018
 
     def _avro_encoder(self) -> Callable[[Any], bytes]:
         from fastavro import schemaless_writer
 
-        frame = b"" if self.registered_id is None else _MAGIC + self.registered_id.to_bytes(4, "big")
+        frame = b"" if self.registered_id is None else MAGIC + self.registered_id.to_bytes(4, "big")
 
         def encode(value: Any) -> bytes:
             stream = io.BytesIO()
@@ -102,15 +109,14 @@ class Serde:
     def _avro_decoder(self) -> Callable[[bytes], Any]:
         from fastavro import schemaless_reader
 
-        schema, skipped = self.parsed_schema, _FRAME_BYTES if self.kind == AVRO_CONFLUENT else 0
+        schema, skipped = self.parsed_schema, FRAME_BYTES if self.kind == AVRO_CONFLUENT else 0
 
         def decode(data: bytes) -> Any:
-            if skipped and (len(data) < skipped or data[:1] != _MAGIC):
-                raise ValueError("no frame of a schema registry")
+            writer = self._writer_of(data) if skipped else schema
             stream = io.BytesIO(data)
             stream.seek(skipped)
             try:
-                value = schemaless_reader(stream, schema, None)
+                value = schemaless_reader(stream, writer, None if writer is schema else schema)
             except Exception as error:
                 raise ValueError(f"not of the schema: {type(error).__name__}") from None
             if stream.tell() != len(data):
@@ -118,6 +124,14 @@ class Serde:
             return value
 
         return decode
+
+    def _writer_of(self, data: bytes) -> Any:
+        number = schema_id(data)
+        if not self._writers:
+            return self.parsed_schema
+        if number not in self._writers:
+            raise ValueError(f"schema id {number}, of which no schema is declared")
+        return self._writers[number]
 
 
 def serde_named(text: str) -> Serde:
@@ -129,12 +143,16 @@ def serde_named(text: str) -> Serde:
     kind, _, schema = text.partition(":")
     if text in _PLAIN:
         return Serde(text)
+    if kind == AVRO_CONFLUENT and NUMBERED.match(schema):
+        *earlier, (registered_id, last) = numbered(schema)
+        return Serde(kind, last, registered_id, tuple(earlier))
     if kind in {AVRO, AVRO_CONFLUENT} and schema.strip():
         return Serde(kind, schema)
     raise InvalidInput(
         "serde",
         found=repr(text[:60]),
-        expected="string, long, json, avro:<schema file> or avro-confluent:<schema file>",
+        expected="string, long, json, avro:<schema file>, avro-confluent:<schema file> or "
+        "avro-confluent:<id>=<schema file>,<id>=<schema file>",
         remedy="Leave it out to get the bytes only.",
     )
 

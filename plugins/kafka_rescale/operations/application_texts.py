@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from kafka_rescale.core.avro_schemas import NUMBERED
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.field_errors import shown
 from kafka_rescale.core.mistakes import Location, Mistake
@@ -84,12 +85,27 @@ def _resolve_schemas(fields: dict[str, Any], path: Path, mistakes: list[Mistake]
     for index, store in enumerate(resolved):
         for field in ("key", "value"):
             kind, separator, named = str(store.get(field, "")).partition(":")
-            if separator and kind in {AVRO, AVRO_CONFLUENT} and named.strip() and named.strip()[0] not in '{["':
+            if separator and kind in {AVRO, AVRO_CONFLUENT} and named.strip():
                 try:
-                    store[field] = f"{kind}:{_text_beside(path, named.strip(), 'Save the Avro schema there.')}"
+                    store[field] = f"{kind}:{_with_schemas(path, named)}"
                 except InvalidInput as error:
                     mistakes.append(_mistake(("snapshots", "stores", index, field), error, error.found))
     fields["snapshots"] = {**section, "stores": resolved}
+
+
+def _with_schemas(path: Path, named: str) -> str:
+    """Return a schema, or several with their ids, in the place of the names of their files."""
+    if not NUMBERED.match(named):
+        return _schema(path, named)
+    if any(mark in named for mark in '{["'):
+        return named
+    parts = [part.partition("=") for part in named.split(",")]
+    return ",".join(f"{number}={_schema(path, file)}" for number, _, file in parts)
+
+
+def _schema(path: Path, named: str) -> str:
+    given = named.strip()
+    return named if given[:1] in {*'{["'} else _text_beside(path, given, "Save the Avro schema there.")
 
 
 def _text_beside(path: Path, named: str, remedy: str) -> str:

@@ -8,10 +8,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from kafka_rescale.core.avro_schemas import schema_id
 from kafka_rescale.core.changelog_formats import ChangelogFormat, format_of
 from kafka_rescale.core.declaration_snapshots import has_window_start
 from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.core.serdes import JSON, LONG, NONE, STRING, Serde, serde_named
+from kafka_rescale.core.serdes import AVRO_CONFLUENT, JSON, LONG, NONE, STRING, Serde, serde_named
 from kafka_rescale.core.snapshot_request import StoreRequest
 from kafka_rescale.core.snapshot_rows import Entry, SnapshotRule, Tail, retained, survivors
 from kafka_rescale.spark.avro_types import arrow_type, arrow_value
@@ -100,6 +101,7 @@ def state_after(base: Any | None, tail: Tail, partition: int, store: StoreReques
     """Return the rows of a partition's state, by key and timestamp.
 
     :param base: rows of an earlier state, of this store's schema; None for a tail from the beginning of the log.
+    :raises UnsafeState: bytes that are not of the declared serde, or of several schemas where one is declared.
     """
     rows = table_of(tail.latest.values(), partition, store)
     if base is not None:
@@ -108,6 +110,7 @@ def state_after(base: Any | None, tail: Tail, partition: int, store: StoreReques
         rows = pa.concat_tables([kept, rows])
     rows = rows.sort_by(_ORDER)
     rows = rows.filter(pa.array(_retained(rows, tail.rule), pa.bool_()))
+    _assert_one_schema(rows, store)
     # Else the file would tell by its bytes from which day it was made: chunks, and the names within lists, differ.
     return rows.cast(schema_of(store)).combine_chunks()
 
@@ -124,6 +127,26 @@ def _decoded_column(data: Sequence[bytes | None], serde: str, raw: Any, store: s
     named = serde_named(serde)
     values = [None if item is None else _decode(named, item, store, raw, i) for i, item in enumerate(data)]
     return pa.array(values, column_type(serde))
+
+
+def _assert_one_schema(rows: Any, store: StoreRequest) -> None:
+    """Refuse what was written by several schemas, where one is declared: it might be read, and be wrong."""
+    fmt = format_of(store.store_type, store.partitioning_key)
+    for column, declared in (("key", store.key), ("value", store.value)):
+        serde = serde_named(declared)
+        if serde.kind != AVRO_CONFLUENT or serde.registered_id is not None:
+            continue
+        data = rows[column].to_pylist()
+        inner = fmt.partitioning_keys(data) if column == "key" else data
+        ids = sorted({schema_id(item) for item in inner if item is not None})
+        if len(ids) > 1:
+            raise UnsafeState(
+                f"store {store.name}",
+                found=f"{column}s that were written by several schemas of the registry (ids {ids[:5]})",
+                expected="one, as a single schema is declared",
+                remedy="Declare each in `snapshots.stores`, the newest last: "
+                "avro-confluent:<id>=<schema file>,<id>=<schema file>",
+            )
 
 
 def _decode(serde: Serde, item: bytes, store: str, raw: Any, index: int) -> Any:

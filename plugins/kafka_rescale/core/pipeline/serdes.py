@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import struct
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from kafka_rescale.core import serdes as declared
@@ -82,11 +83,13 @@ def column_kind(serde: Serde | None) -> str:
     return next((kind for known, kind in _COLUMNS if known == serde), "")
 
 
-def avro(schema: str, *, registered_id: int | None = None) -> Serde:
+def avro(schema: str, *, registered_id: int | None = None, earlier: Mapping[int, str] | None = None) -> Serde:
     """Return a serde of Avro's binary encoding.
 
     :param schema: as JSON text.
     :param registered_id: of the schema in a registry, whose frame is then written and expected in front.
+    :param earlier: other schemas that the registry has for the subject, by id; what they have written is read as
+        ``schema``. An id that is neither is an error.
     """
     kind = declared.AVRO if registered_id is None else declared.AVRO_CONFLUENT
-    return declared.Serde(kind, schema, registered_id)
+    return declared.Serde(kind, schema, registered_id, tuple((earlier or {}).items()))
