@@ -55,13 +55,16 @@ public final class StoresApplication {
     private final StreamsBuilder builder = new StreamsBuilder();
     private final int partitions;
     private final String renamed;
+    private final Map<String, String> options;
 
     /**
-     * @param renamed what the names of a later version of {@code suppress-window} begin with
+     * @param options {@code renamed}, what the names of a later version of {@code suppress-window} begin with;
+     *     {@code left} and {@code right}, the topics that are read in their place
      */
-    private StoresApplication(final int partitions, final String renamed) {
+    private StoresApplication(final int partitions, final Map<String, String> options) {
         this.partitions = partitions;
-        this.renamed = renamed;
+        this.renamed = options.getOrDefault("renamed", "");
+        this.options = options;
     }
 
     public static void main(final String[] arguments) throws InterruptedException {
@@ -71,9 +74,8 @@ public final class StoresApplication {
         }
         final String store = options.get("store");
         final int partitions = Integer.parseInt(options.getOrDefault("partitions", "0"));
-        final String renamed = options.getOrDefault("renamed", "");
         final Topology topology =
-            new StoresApplication(partitions, renamed).topology(store, options.getOrDefault("output", "out"));
+            new StoresApplication(partitions, options).topology(store, options.getOrDefault("output", "out"));
         if (options.containsKey("describe")) {
             System.out.print(topology.describe());
             return;
@@ -154,7 +156,7 @@ public final class StoresApplication {
     /** With {@code --partitions}, state lies behind a repartition topic, so that its count is free of the input's. */
     private KStream<String, String> stream(final String topic) {
         final KStream<String, String> input =
-            builder.stream(topic, Consumed.with(STRING, STRING).withName(topic + "-source"));
+            builder.stream(options.getOrDefault(topic, topic), Consumed.with(STRING, STRING).withName(topic + "-source"));
         return partitions == 0 ? input : input.repartition(
             Repartitioned.with(STRING, STRING).withName(renamed + "by-" + topic).withNumberOfPartitions(partitions));
     }
@@ -286,6 +288,10 @@ public final class StoresApplication {
         if (options.containsKey("session-timeout-ms")) {
             final String timeout = StreamsConfig.consumerPrefix(ConsumerConfig.SESSION_TIMEOUT_MS_CONFIG);
             config.put(timeout, options.get("session-timeout-ms"));
+        }
+        if (!options.get("guarantee").equals("exactly_once_v2")) {
+            final String isolation = StreamsConfig.consumerPrefix(ConsumerConfig.ISOLATION_LEVEL_CONFIG);
+            config.put(isolation, options.get("isolation-level"));
         }
         if (options.containsKey("internal-prefix")) {
             config.put(StreamsConfig.InternalConfig.TOPIC_PREFIX_ALTERNATIVE, options.get("internal-prefix"));

@@ -14,6 +14,7 @@ from typing import Any
 
 import yaml
 from confluent_kafka import Producer
+from kafka_rescale.core.partitioners import Murmur2
 from kafka_rescale.core.topology import internal_topic
 from kafka_rescale.core.topology_describe import parse_describe
 from kafka_rescale.embedded.jars import require_java
@@ -72,6 +73,7 @@ class StoresApplication:
 
     :param store: what the application keeps, a key of ``STORES``.
     :param directory: local state, process ids and logs.
+    :param isolation: with which it reads; exactly once it is ``read_committed`` whatever is asked for.
     """
 
     store: str
@@ -79,6 +81,7 @@ class StoresApplication:
     bootstrap_servers: str
     guarantee: str = "at_least_once"
     protocol: str = "classic"
+    isolation: str = "read_uncommitted"
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -99,6 +102,7 @@ class StoresApplication:
             "state-dir": str(self.directory / "state"),
             "guarantee": self.guarantee,
             "protocol": self.protocol,
+            "isolation-level": self.isolation,
             "partitions": str(partitions),
         }
         words = [word for name, value in options.items() for word in (f"--{name}", value)]
@@ -158,16 +162,21 @@ class StoresApplication:
         return (self.directory / f"{application_id}.log").read_text(errors="replace")[-4000:]
 
     def await_processed(
-        self, application_id: str, seconds: float = 180, repartitions: Sequence[str] | None = None
+        self,
+        application_id: str,
+        seconds: float = 180,
+        repartitions: Sequence[str] | None = None,
+        inputs: Sequence[str] | None = None,
     ) -> None:
         """Return when nothing is left in the topics that an application reads.
 
         :param repartitions: the full names of its repartition topics, if they have another prefix.
+        :param inputs: its input topics, if others have come in their place.
         """
         admin, topology = ClusterAdmin(self.connection), parse_describe(self.describe())
         if repartitions is None:
             repartitions = [internal_topic(application_id, t) for t in topology.repartitions]
-        topics = [*topology.inputs, *repartitions]
+        topics = [*(inputs or topology.inputs), *repartitions]
 
         def done() -> bool:
             ends, committed = admin.end_offsets(topics), admin.committed(application_id)
@@ -196,9 +205,10 @@ class StoresLifecycle:
     """Starts and stops what ```environment_of``` describes."""
 
     def start(self, instance: Instance) -> None:
-        """Start it unless it runs."""
+        """Start it unless it runs, on the topics that have come in the place of its inputs."""
         if not self.is_running(instance):
-            running_application().start(instance.application_id, instance.partitions)
+            inputs = [word for name, topic in instance.inputs.items() for word in (f"--{name}", topic)]
+            running_application().start(instance.application_id, instance.partitions, *inputs)
 
     def stop(self, instance: Instance) -> None:
         """Stop it cleanly."""
@@ -229,6 +239,8 @@ def environment_of(application: StoresApplication) -> Iterator[None]:
 class Feeder:
     """Sends a fixed sequence of records: some at once, some slowly while others look on, the rest when told.
 
+    It never learns of partitions that are added: a key's records stay in one, and in order.
+
     :param total: records in all, alternating between the inputs.
     :param since: timestamp of the first record, ms.
     """
@@ -243,7 +255,7 @@ class Feeder:
 
     def begin(self, preload: int, rate: float) -> None:
         """Send ``preload`` records, then go on in the background with ``rate`` records per second."""
-        self._producer = Producer({**self.client, "partitioner": "murmur2_random", "linger.ms": 5})
+        self._producer = Producer({**self.client, "linger.ms": 5})
         self._send(preload)
         self._thread = threading.Thread(target=self._go_on, args=(rate,), name="feeder", daemon=True)
         self._thread.start()
@@ -280,7 +292,10 @@ class Feeder:
 
     def _produce(self, topic: str, key: str, value: str, timestamp: int, number: int) -> None:
         headers = [("trace", b"%d" % number), ("c", b"mine"), ("empty", None)]
-        self._producer.produce(topic, value.encode(), key.encode(), timestamp=timestamp, headers=headers)
+        partition = Murmur2().partition(key.encode(), INPUT_PARTITIONS)
+        self._producer.produce(
+            topic, value.encode(), key.encode(), partition, timestamp=timestamp, headers=headers
+        )
         self._producer.poll(0)
 
     @staticmethod

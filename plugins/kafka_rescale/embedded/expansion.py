@@ -16,6 +16,7 @@ from typing import Any
 
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.control_records import ControlState, Lease
+from kafka_rescale.core.job_requests import as_argument
 from kafka_rescale.core.plan import Plan
 from kafka_rescale.core.snapshot_day import SnapshotDay
 from kafka_rescale.core.snapshot_request import request_of
@@ -151,7 +152,7 @@ class Expansion:
     def snapshot(self, day: SnapshotDay) -> None:
         """Write the state of every store as of the end of a day to where the application file says."""
         request = request_of(self.application, topology_of(self.application), day)
-        process = self.submit("snapshot", more=("--request", request.model_dump_json()))
+        process = self.submit("snapshot", more=("--request", as_argument(request)))
         assert process.wait(self.patience) == 0, self.log_of("snapshot")
 
     def submit(self, name: str, stage: int | None = None, more: Sequence[str] = ()) -> subprocess.Popen[bytes]:

@@ -6,6 +6,8 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kafka_rescale.core.job_requests import from_argument
+
 ACCEPTABLE_LAG = 10_000
 SILENT_SECONDS = 3_600
 
@@ -53,5 +55,7 @@ def parse(name: str, options: Sequence[str], arguments: Sequence[str] | None) ->
     if "snapshots" in options:
         parser.add_argument("--snapshots", default="", help="where there may be snapshots to begin with")
     if "request" in options:
-        parser.add_argument("--request", required=True, help="what is asked for, as JSON")
+        parser.add_argument(
+            "--request", type=from_argument, required=True, help="what is asked for, as JSON, or packed"
+        )
     return Arguments(**vars(parser.parse_args(arguments)))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import Context
 
 from kafka_rescale.airflow.operators.spark_submit import RescaleSparkSubmitOperator
+from kafka_rescale.core.job_requests import as_argument
 
 if TYPE_CHECKING:
     from kafka_rescale.core.pipeline_application import PipelineApplication
@@ -50,4 +51,4 @@ class ClientJobOperator(RescaleSparkSubmitOperator):
         """What the job is asked to do."""
 
     def _arguments(self, context: Context) -> list[str]:
-        return [*super()._arguments(context), "--request", self._request.model_dump_json()]
+        return [*super()._arguments(context), "--request", as_argument(self._request)]

@@ -20,6 +20,7 @@ from kafka_rescale.airflow.runs import owner_of
 from kafka_rescale.core.acls import Role
 from kafka_rescale.core.assignment.picture import svg
 from kafka_rescale.core.errors import Fenced, RescaleError, UnsafeState
+from kafka_rescale.core.job_requests import as_argument
 from kafka_rescale.core.stream_threads import client_of
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ class ProcessOperator(RescaleSparkSubmitOperator):
         )
 
     def _arguments(self, context: Context) -> list[str]:
-        return [*super()._arguments(context), "--request", self._request(context).model_dump_json()]
+        return [*super()._arguments(context), "--request", as_argument(self._request(context))]
 
 
 def alive(processing: Processing, thread: str, cause: Exception | None = None) -> str:

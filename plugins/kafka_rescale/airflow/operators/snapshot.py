@@ -8,6 +8,7 @@ from typing import Any
 from airflow.sdk import Context
 
 from kafka_rescale.airflow.operators.spark_submit import RescaleSparkSubmitOperator
+from kafka_rescale.core.job_requests import as_argument
 
 
 class SnapshotOperator(RescaleSparkSubmitOperator):
@@ -56,4 +57,4 @@ class SnapshotOperator(RescaleSparkSubmitOperator):
             SnapshotDay.of_interval(self.start, self.end),
             from_scratch=str(self.from_scratch).lower() == "true",
         )
-        return [*super()._arguments(context), "--request", request.model_dump_json()]
+        return [*super()._arguments(context), "--request", as_argument(request)]
