@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka import TopicPartition as KafkaPartition
-from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.errors import Refused, UnsafeState
 from kafka_rescale.core.pipeline_application import PipelineApplication
 from kafka_rescale.core.processing.task_state import TaskMark
 from kafka_rescale.embedded.broker import EmbeddedBroker
@@ -133,3 +133,36 @@ def test_offsets_of_which_the_state_is_gone_are_not_gone_on_from(
     admin.delete_group(words.application_id)
     run_all(words, connection, "process/2")
     assert counted(connection) == {b"w0": 10, b"w1": 10, b"w2": 10}, "both are gone: it begins anew"
+
+
+@pytest.mark.parametrize(
+    ("edited", "left"),
+    [
+        ("words_of_another_store", "counts-changelog"),
+        ("words_by_another_repartition", "by-word-repartition"),
+    ],
+)
+def test_an_edit_that_would_leave_topics_behind_is_refused(
+    edited: str, left: str, connection: KafkaConnection, words: PipelineApplication
+) -> None:
+    admin, topic = ClusterAdmin(connection), f"{words.application_id}-{left}"
+    write_words(connection, 0, 30)
+    run_all(words, connection, "process/1")
+    topics = admin.list_topics()
+    after = words.model_copy(update={"pipeline": f"tests.support.words_pipeline:{edited}"})
+    with pytest.raises(Refused, match=f"internal topics {topic}: found in the run before"):
+        prepare(after, connection, "process/2")
+    assert admin.list_topics() == topics, "nothing was begun"
+    run_all(words, connection, "process/2")
+
+
+def test_who_deletes_the_topics_of_a_store_has_said_that_it_is_not_wanted(
+    connection: KafkaConnection, words: PipelineApplication
+) -> None:
+    write_words(connection, 0, 30)
+    run_all(words, connection, "process/1")
+    ClusterAdmin(connection).delete_topics([f"{words.application_id}-counts-changelog"])
+    after = words.model_copy(update={"pipeline": "tests.support.words_pipeline:words_of_another_store"})
+    write_words(connection, 30, 30)
+    run_all(after, connection, "process/2")
+    assert counted(connection) == {b"w0": 10, b"w1": 10, b"w2": 10}, "the new one counts from now on"

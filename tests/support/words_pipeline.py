@@ -12,14 +12,24 @@ from kafka_rescale.core.pipeline import STRING, Pipeline, StreamsBuilder
 NOT_A_PIPELINE = "something else"
 
 
-def words() -> Pipeline:
+def words(name: str = "by-word", store: str = "counts") -> Pipeline:
     """Two levels: re-keyed by word, counted per word."""
     builder = StreamsBuilder()
     lines = builder.stream("lines", key=STRING, value=STRING)
     by_word = lines.select_key(lambda key, value: value, key=STRING)
-    counts = by_word.group_by_key(name="by-word").count(store="counts")
+    counts = by_word.group_by_key(name=name).count(store=store)
     counts.to_stream().to("counted")
     return builder.build()
+
+
+def words_of_another_store() -> Pipeline:
+    """The same after an edit."""
+    return words(store="totals")
+
+
+def words_by_another_repartition() -> Pipeline:
+    """The same after another edit."""
+    return words(name="by-term")
 
 
 def write_pipeline(directory: Path, **changes: Any) -> Path:

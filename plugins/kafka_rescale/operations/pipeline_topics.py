@@ -15,8 +15,9 @@ from kafka_rescale.core.processing.growth import Declared, observed
 from kafka_rescale.core.processing.growth_checks import require_copartitioned
 from kafka_rescale.core.processing.internal_topics import KEEP_ALL, internal_topics
 from kafka_rescale.core.processing.linear_topics import require_linear_topics
-from kafka_rescale.core.processing.lost_offsets import require_changelogs
+from kafka_rescale.core.processing.lost_offsets import require_changelogs, require_names
 from kafka_rescale.core.processing.processors_record import PipelineProcessors, ProcessorCounts
+from kafka_rescale.core.topology import REPARTITION_SUFFIX, internal_topic
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.spark.process_work import full_names
@@ -92,6 +93,16 @@ class PipelineTopics:
         return {
             name: [self.names[t] for t in part.sources] for part in self.parts for name in self._changelogs(part)
         }
+
+    def require_names(self, known: PipelineProcessors) -> None:
+        """Refuse a pipeline that has been edited so that topics of the run before would be left behind.
+
+        :raises Refused: some would.
+        """
+        repartitions = (t for t in known.topics if t.endswith(REPARTITION_SUFFIX))
+        before = {*known.changelogs, *(internal_topic(self.group, topic) for topic in repartitions)}
+        now = {*self.changelogs, *(self.names[topic] for topic in self.pipeline.topology.repartitions)}
+        require_names(self._admin.describe_topics(before - now))
 
     def require_changelogs(self, known: PipelineProcessors, committed: Collection[TopicPartition]) -> None:
         """Refuse to go on from offsets of which the state is gone.

@@ -97,6 +97,7 @@ def remember(
     admin = ClusterAdmin(connection)
     now = PipelineTopics(application, pipeline, admin, backfill)
     before = control.read()
+    now.require_names(before.processors)
     found = now.record(before.processors)
     if backfill is not None:
         require_interval(connection, pipeline.topology, backfill)

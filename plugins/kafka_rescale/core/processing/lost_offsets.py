@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.control_records import JobResult
-from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.errors import Refused, UnsafeState
 from kafka_rescale.core.journal import PartitionOffsets
 from kafka_rescale.core.processing.processors_record import PipelineProcessors
 
@@ -116,6 +116,23 @@ def require_changelogs(
             remedy="They were deleted. Nothing was begun: the pipeline would go on without its state. To begin "
             "anew, delete the other changelogs and the consumer group as well; to go on without this state, "
             "create them empty.",
+        )
+
+
+def require_names(left: Collection[str]) -> None:
+    """Refuse to leave internal topics behind: what they hold would be missing, and nothing would say so.
+
+    :param left: full names of those that the run before had, that are there, and that the pipeline names no more.
+    :raises Refused: there are some.
+    """
+    if left:
+        topics = ", ".join(sorted(left))
+        raise Refused(
+            f"internal topics {topics}",
+            found="in the run before, and on the cluster, but in the pipeline no more",
+            expected="every store and repartition topic by the name that it has had",
+            remedy="An operation that is put in or taken out changes generated names: give what keeps state or "
+            "repartitions its former name by `store=` and `name=`. Or delete these topics, if nobody wants them.",
         )
 
 
