@@ -13,14 +13,9 @@ from kafka_rescale.embedded.expansion import Expansion
 from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin import ClusterAdmin
 
+from tests.support.feeder import INPUT_PARTITIONS, Feeder
 from tests.support.store_contents import contents, differences, output, settled
-from tests.support.stores_application import (
-    INPUT_PARTITIONS,
-    STORES,
-    Feeder,
-    StoresApplication,
-    environment_of,
-)
+from tests.support.stores_application import STORES, StoresApplication, environment_of
 
 pytestmark = pytest.mark.integration
 

@@ -14,7 +14,8 @@ from kafka_rescale.embedded.expansion import Expansion
 from kafka_rescale.kafka.admin import ClusterAdmin
 
 from tests.integration.test_stores_control_run import BLUE, CONTROL, GREEN, TOTAL, assert_equal, await_state, fed
-from tests.support.stores_application import INPUT_PARTITIONS, StoresApplication, environment_of
+from tests.support.feeder import INPUT_PARTITIONS
+from tests.support.stores_application import StoresApplication, environment_of
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
