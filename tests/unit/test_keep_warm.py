@@ -104,7 +104,9 @@ def test_state_that_is_only_confirmed_is_not_written_anew(tmp_path: Path) -> Non
     [
         (0, 10**9, "", "Nothing warms up"),
         (2, 659_000, "", "2 tasks warm up; a rebalance is due in 1 s."),
-        (2, 660_000, "probing__60000", "600 s are over"),
+        (2, 660_000, "probing__660000", "600 s are over"),
+        (2, 1_259_000, "probing__660000", "600 s are over"),
+        pytest.param(2, 1_260_000, "probing__1260000", "600 s are over", id="the first one has failed"),
     ],
 )
 def test_a_rebalance_is_triggered_as_long_as_something_warms_up(

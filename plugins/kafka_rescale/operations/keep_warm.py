@@ -59,10 +59,12 @@ def probe(application: PipelineApplication, connection: KafkaConnection) -> Prob
     if processing is None or not processing.assignment.is_probing_rebalance_needed:
         return Probe("", "Nothing warms up: everything is where it should be.")
     interval = application.probing_rebalance_interval_ms
-    waits = interval - (now_ms() - processing.at_ms)
-    if waits > 0:
-        return Probe("", f"{len(processing.movements)} tasks warm up; a rebalance is due in {waits // 1000} s.")
+    elapsed = now_ms() - processing.at_ms
+    if elapsed < interval:
+        due = (interval - elapsed) // 1000
+        return Probe("", f"{len(processing.movements)} tasks warm up; a rebalance is due in {due} s.")
+    # A run of this name exists once: where it has failed before its rebalance, the next interval has another one.
     return Probe(
-        f"probing__{processing.at_ms}",
+        f"probing__{processing.at_ms + elapsed // interval * interval}",
         f"{len(processing.movements)} tasks warm up, and {interval // 1000} s are over since the last rebalance.",
     )
