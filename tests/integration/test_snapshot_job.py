@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import io
+import json
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from fastavro import parse_schema, schemaless_writer
 from kafka_rescale.core.control_records import Lease
 from kafka_rescale.kafka.control_topic import ControlTopic
 from pyspark.sql import SparkSession
@@ -34,6 +38,52 @@ def test_seven_days_as_spark_sql_reads_them(world: SnapshotWorld, spark: SparkSe
         rows = table.where(f"date = '{day}'").select("decoded_key", "decoded_value").collect()
         assert {row[0]: row[1] for row in rows} == world.expected(day)
     assert table.where("timestamp >= date_add(date, 1)").count() == 0
+
+
+BEFORE = {"type": "record", "name": "Total", "fields": [{"name": "total", "type": "int"}]}
+AFTER = {
+    **BEFORE,
+    "fields": [{"name": "currency", "type": "string", "default": "CHF"}, {"name": "total", "type": "long"}],
+}
+IN_A_STRUCT = "decoded_value.total"
+
+
+def _avro(value: dict[str, Any], schema: dict[str, Any]) -> bytes:
+    stream = io.BytesIO()
+    schemaless_writer(stream, parse_schema(schema), value)
+    return stream.getvalue()
+
+
+def _of_two_schemas(total: int, number: int) -> bytes:
+    if number % 2:
+        return b"\0\0\0\0\x11" + _avro({"total": total}, BEFORE)
+    return b"\0\0\0\0\x17" + _avro({"total": total, "currency": "EUR"}, AFTER)
+
+
+@pytest.mark.parametrize(
+    ("serde", "encode", "total"),
+    [
+        (
+            "json",
+            lambda total, _: json.dumps({"total": total}).encode(),
+            "get_json_object(decoded_value, '$.total')",
+        ),
+        (f"avro:{json.dumps(BEFORE)}", lambda total, _: _avro({"total": total}, BEFORE), IN_A_STRUCT),
+        (f"avro-confluent:17={json.dumps(BEFORE)},23={json.dumps(AFTER)}", _of_two_schemas, IN_A_STRUCT),
+    ],
+    ids=["json", "avro", "two schemas of a registry"],
+)
+def test_json_and_avro_as_spark_sql_reads_them(
+    serde: str, encode: Callable[[int, int], bytes], total: str, world: SnapshotWorld, spark: SparkSession
+) -> None:
+    world.serde, world.encode = serde, encode
+    world.create(orders_of_days(2))
+    for day in DAYS[:2]:
+        world.take(day, spark)
+    table = spark.read.parquet(f"{world.directory}/{world.application}/{STORE}")
+    for day in DAYS[:2]:
+        rows = table.where(f"date = '{day}'").selectExpr("decoded_key", f"cast({total} AS bigint)").collect()
+        assert {row[0]: row[1] for row in rows} == world.expected(day)
 
 
 def test_the_job_says_what_it_has_read_beside_a_run_that_holds_the_lease(

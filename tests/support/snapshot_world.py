@@ -76,17 +76,24 @@ def totals_as_of(orders: Iterable[Order], end_ms: int) -> dict[str, int]:
     return totals
 
 
-def changelog_of(orders: Iterable[Order]) -> list[Placed]:
-    """Return what the application logs: the new total, with the time of the order."""
+def _as_long(total: int, _: int) -> bytes:
+    return struct.pack(">q", total)
+
+
+def changelog_of(orders: Iterable[Order], encode: Callable[[int, int], bytes] = _as_long) -> list[Placed]:
+    """Return what the application logs: the new total, with the time of the order.
+
+    :param encode: given a total and the number of the order.
+    """
     totals: dict[str, int] = {}
     placed = []
-    for order in orders:
+    for number, order in enumerate(orders):
         key = order.customer.encode()
         if order.amount is None:
             totals.pop(order.customer, None)
         else:
             totals[order.customer] = totals.get(order.customer, 0) + order.amount
-        value = struct.pack(">q", totals[order.customer]) if order.customer in totals else None
+        value = encode(totals[order.customer], number) if order.customer in totals else None
         partition = partitioner_named("murmur2").partition(key, PARTITIONS)
         placed.append((partition, Record(key, value, order.timestamp, (("trace", b"%d" % order.timestamp),))))
     return placed
@@ -94,13 +101,18 @@ def changelog_of(orders: Iterable[Order]) -> list[Placed]:
 
 @dataclass
 class SnapshotWorld:
-    """The application's topics on a broker, and its snapshots in a directory."""
+    """The application's topics on a broker, and its snapshots in a directory.
+
+    :param serde: of the totals, with what their bytes are made by.
+    """
 
     client: Mapping[str, str]
     application: str
     directory: Path
     orders: list[Order] = field(default_factory=list)
     attempts: int = 0
+    serde: str = "long"
+    encode: Callable[[int, int], bytes] = _as_long
 
     @property
     def changelog(self) -> str:
@@ -120,7 +132,7 @@ class SnapshotWorld:
         # compacted then.
         keep = {"cleanup.policy": "compact", "min.compaction.lag.ms": str(2**62)}
         cleanup = {**keep, **{k.replace("_", "."): v for k, v in config.items()}}
-        records = changelog_of(orders)
+        records = changelog_of(orders, self.encode)
         write_log(self.client, self.changelog, PARTITIONS, records, transactional=transactional, config=cleanup)
         self.commit()
 
@@ -129,7 +141,7 @@ class SnapshotWorld:
         before = len(self.orders)
         self.orders = [*self.orders, *more]
         append(self.client, self.input, self._inputs(more))
-        append(self.client, self.changelog, changelog_of(self.orders)[before:])
+        append(self.client, self.changelog, changelog_of(self.orders, self.encode)[before:])
         self.commit()
 
     def commit(self, behind: int = 0) -> None:
@@ -142,7 +154,7 @@ class SnapshotWorld:
 
     def request(self, day: SnapshotDay, **changes: Any) -> SnapshotRequest:
         """Return the request for a day."""
-        store = StoreRequest(name=STORE, store_type="timestamped-key-value", key="string", value="long")
+        store = StoreRequest(name=STORE, store_type="timestamped-key-value", key="string", value=self.serde)
         fields = {
             "application": self.application,
             "date": str(day),
