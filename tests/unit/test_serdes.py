@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from fastavro import parse_schema, schemaless_writer
 from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.pipeline import avro as pipeline_avro
 from kafka_rescale.core.serdes import serde_named
 from kafka_rescale.spark.avro_types import arrow_type
 
@@ -157,6 +158,14 @@ class TestSeveralSchemasOfARegistry:
     def test_what_is_no_list_of_schemas_is_refused(self, text: str) -> None:
         with pytest.raises(InvalidInput, match="each id once"):
             serde_named(f"avro-confluent:{text}")
+
+    def test_a_pipeline_reads_what_earlier_schemas_have_written_and_nothing_else(self) -> None:
+        serde = pipeline_avro(json.dumps(NEW), registered_id=23, earlier={17: json.dumps(OLD)})
+        assert serde.decode(framed(17, {"net": 1, "gross": 2}, OLD))["gross"] == 2
+        with pytest.raises(ValueError, match="schema id 31"):
+            serde.decode(framed(31, {"net": 1, "gross": 2}, OLD))
+        with pytest.raises(InvalidInput, match="no registered_id"):
+            pipeline_avro(json.dumps(NEW), earlier={17: json.dumps(OLD)})
 
     def test_each_schema_is_looked_at(self) -> None:
         with pytest.raises(InvalidInput, match="an Avro schema in JSON"):

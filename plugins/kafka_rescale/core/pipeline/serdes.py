@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from kafka_rescale.core import serdes as declared
+from kafka_rescale.core.errors import InvalidInput
 
 
 class Serde(Protocol):
@@ -90,6 +91,14 @@ def avro(schema: str, *, registered_id: int | None = None, earlier: Mapping[int,
     :param registered_id: of the schema in a registry, whose frame is then written and expected in front.
     :param earlier: other schemas that the registry has for the subject, by id; what they have written is read as
         ``schema``. An id that is neither is an error.
+    :raises InvalidInput: earlier schemas, and no id: nothing would tell which of them wrote a value.
     """
+    if earlier and registered_id is None:
+        raise InvalidInput(
+            "avro(earlier=…)",
+            found="no registered_id",
+            expected="the id of the schema that is written",
+            remedy="Give it: only a frame tells by which schema a value was written.",
+        )
     kind = declared.AVRO if registered_id is None else declared.AVRO_CONFLUENT
     return declared.Serde(kind, schema, registered_id, tuple((earlier or {}).items()))
