@@ -47,4 +47,6 @@ class Load:
                 producer.produce(self.topic, word, None, number % PARTITIONS, timestamp=1_700_000_000_000 + number)
                 self.written[word] += 1
                 number += 1
+            # Else its queue is full after 100,000 records: what has arrived stays in it until somebody asks.
+            producer.poll(0)
         assert producer.flush(60) == 0
