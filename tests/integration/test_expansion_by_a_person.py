@@ -19,7 +19,14 @@ from kafka_rescale.cli.main import main
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.expansion import Expansion
 
-from tests.integration.test_stores_control_run import BLUE, CONTROL, GREEN, TOTAL, assert_equal, await_state, fed
+from tests.integration.test_stores_control_run import (
+    BLUE,
+    CONTROL,
+    GREEN,
+    assert_equals_live_control,
+    await_state,
+    fed,
+)
 from tests.support.stores_application import StoresApplication, environment_of
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -83,14 +90,7 @@ def test_it_ends_as_one_that_was_never_rescaled(tmp_path: Path) -> None:
                 timings = Expansion.of_file(file, broker.bootstrap_servers, tmp_path / "run").run()
                 assert person.done == [f"STOP {BLUE}", f"START {GREEN}"]
                 assert person.said == [PASSED]
-                assert feeder.sent < TOTAL, "the application must have been live all the time"
-                app.start(CONTROL, BEFORE, "--output", "control")
-                feeder.finish()
-                for flush in (feeder.flush_windows, lambda: None):
-                    for name in (GREEN, CONTROL):
-                        app.await_processed(name)
-                    flush()
-                assert_equal(app, GREEN, BEFORE, AFTER)
+                assert_equals_live_control(app, feeder, GREEN, BEFORE, AFTER)
             finally:
                 for name in (BLUE, GREEN, CONTROL):
                     app.stop(name)

@@ -13,7 +13,16 @@ from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.expansion import Expansion
 from kafka_rescale.kafka.admin import ClusterAdmin
 
-from tests.integration.test_stores_control_run import BLUE, CONTROL, GREEN, TOTAL, assert_equal, await_state, fed
+from tests.integration.test_stores_control_run import (
+    BLUE,
+    CONTROL,
+    GREEN,
+    TOTAL,
+    assert_equal,
+    assert_equals_live_control,
+    await_state,
+    fed,
+)
 from tests.support.feeder import INPUT_PARTITIONS
 from tests.support.stores_application import StoresApplication, environment_of
 
@@ -49,16 +58,9 @@ def test_behind_an_unkeyed_input_that_grows(store: str, protocol: str, guarantee
                     app.write_file(AFTER, inputs=inputs), broker.bootstrap_servers, tmp_path / "run"
                 )
                 timings = expansion.run()
-                assert feeder.sent < TOTAL, "the application must have been live all the time"
                 grown = ClusterAdmin(app.connection).describe_topics(app.inputs)
                 assert {topic.partitions for topic in grown.values()} == {AFTER}
-                app.start(CONTROL, BEFORE, "--output", "control")
-                feeder.finish()
-                for flush in (feeder.flush_windows, lambda: None):
-                    for name in (GREEN, CONTROL):
-                        app.await_processed(name)
-                    flush()
-                assert_equal(app, GREEN, BEFORE, AFTER)
+                assert_equals_live_control(app, feeder, GREEN, BEFORE, AFTER)
             finally:
                 for name in (BLUE, GREEN, CONTROL):
                     app.stop(name)

@@ -78,17 +78,19 @@ class Serde:
     @cached_property
     def _writers(self) -> dict[int, Any]:
         """The known schemas by their registered id, parsed."""
-        known = {number: parsed(schema) for number, schema in self.earlier}
-        return known if self.registered_id is None else {**known, self.registered_id: self.parsed_schema}
+        if self.registered_id is None:
+            return {}
+        return {number: parsed(schema) for number, schema in self.earlier} | {
+            self.registered_id: self.parsed_schema
+        }
 
     def check(self) -> None:
         """Parse every schema.
 
         :raises InvalidInput: one that is none.
         """
-        if self.schema:
-            self.parsed_schema  # noqa: B018
-            self._writers  # noqa: B018
+        for schema in filter(None, (self.schema, *(earlier for _, earlier in self.earlier))):
+            parsed(schema)
 
     def _avro_encoder(self) -> Callable[[Any], bytes]:
         from fastavro import schemaless_writer
