@@ -7,15 +7,18 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
+from kafka_rescale.core.errors import Fenced
 from kafka_rescale.core.plan import Plan
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_loop import CopyWorker
+from kafka_rescale.kafka.copy_producer import UnitProducer
 from kafka_rescale.kafka.copy_units import units_of
 from kafka_rescale.kafka.waiting import now_ms
 
@@ -107,3 +110,23 @@ def test_a_zombie_inside_an_open_transaction_writes_nothing(broker: EmbeddedBrok
     assert admin.committed(plan.copy_group) == position
     assert_copied(connection, move)
     assert sum(len(r) for r in finished.values()) == 500
+
+
+def write_until_refused(producer: UnitProducer, topic: str) -> None:
+    """Nothing is polled meanwhile: the library hears that it was fenced by itself, and says it to the next record."""
+    deadline = time.monotonic() + 30
+    with producer.transaction():
+        while time.monotonic() < deadline:
+            producer.produce(topic, b"v", b"k", 0, timestamp=1)
+            time.sleep(0.005)
+
+
+def test_one_that_hears_of_it_from_a_record_that_it_hands_over_is_fenced(broker: EmbeddedBroker, unique: str) -> None:
+    connection = KafkaConnection(broker.client_config())
+    ClusterAdmin(connection).ensure_topic(unique, 1, 1, {})
+    older = UnitProducer(connection, "a unit", unique, 100_000)
+    with older.transaction():
+        older.produce(unique, b"v", b"k", 0, timestamp=1)
+    UnitProducer(connection, "a unit", unique, 100_000)
+    with pytest.raises(Fenced, match="newest attempt"):
+        write_until_refused(older, unique)

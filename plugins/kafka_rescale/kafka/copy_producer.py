@@ -49,13 +49,12 @@ class UnitProducer:
         self._open = False
         self._wrote_at: float | None = None
         self._refused: KafkaError | None = None
-        self._fatal: KafkaError | None = None
         self._trouble = ConnectionTrouble(connection.servers)
         try:
             self._producer = Producer(
                 connection.client(
                     **{**producer_settings(transactional_id, batch_bytes), **settings},
-                    error_cb=self._event,
+                    error_cb=self._trouble,
                     on_delivery=self._delivered,
                 )
             )
@@ -143,17 +142,11 @@ class UnitProducer:
         if error is not None and error.code() not in {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}:
             self._refused = self._refused or error
 
-    def _event(self, error: KafkaError) -> None:
-        self._trouble(error)
-        if error.fatal():
-            self._fatal = error
-
     def _failure(self, error: KafkaError) -> RescaleError | Rewound:
         """Return what to raise; an abortable transaction has been aborted then."""
         if error.code() == KafkaError._FATAL:
-            # produce() only says that there was a fatal error; which one is said to the callback.
-            self._producer.poll(0)
-            error = self._fatal or error
+            # produce() only says that there was a fatal error.
+            error = self._fatal() or error
         self._trouble.raise_if_refused()
         if error.code() in FENCED or (error.fatal() and "fenced" in error.str()):
             return self._overtaken(error)
@@ -174,13 +167,10 @@ class UnitProducer:
     def _lost(self) -> RescaleError:
         """Return what to raise for a fatal error that confluent-kafka has lost among delivery reports.
 
-        Its call then returns "NULL without setting an exception". Every later call says the error again; this one
-        can do no harm if there is none.
+        Its call then returns "NULL without setting an exception".
         """
-        try:
-            self._producer.abort_transaction(ABORT_SECONDS)
-        except KafkaException as error:
-            return self._failure(error.args[0])
+        if (error := self._fatal()) is not None:
+            return self._failure(error)
         self._open = False
         return Rewound(
             Outage(
@@ -190,6 +180,19 @@ class UnitProducer:
                 remedy="The transaction was aborted, and its records are written again.",
             )
         )
+
+    def _fatal(self) -> KafkaError | None:
+        """Return the fatal error that this producer has had, with its reason; without one, its transaction is aborted.
+
+        After a fatal error every call on transactions says it again. Callbacks don't hear of it: the library raises
+        it, out of whichever call serves them.
+        """
+        try:
+            self._producer.abort_transaction(ABORT_SECONDS)
+        except KafkaException as error:
+            failure: KafkaError = error.args[0]
+            return failure
+        return None
 
     def _overtaken(self, error: KafkaError) -> RescaleError:
         """Return what to raise where the brokers don't let this producer go on: fenced, or too slow."""
