@@ -113,7 +113,7 @@ def test_a_zombie_inside_an_open_transaction_writes_nothing(broker: EmbeddedBrok
 
 
 def write_until_refused(producer: UnitProducer, topic: str) -> None:
-    """Nothing is polled meanwhile: the library hears that it was fenced by itself, and says it to the next record."""
+    """Nothing is polled meanwhile: the library hears of the fence by itself, and says it to the next record."""
     deadline = time.monotonic() + 30
     with producer.transaction():
         while time.monotonic() < deadline:
@@ -121,7 +121,9 @@ def write_until_refused(producer: UnitProducer, topic: str) -> None:
             time.sleep(0.005)
 
 
-def test_one_that_hears_of_it_from_a_record_that_it_hands_over_is_fenced(broker: EmbeddedBroker, unique: str) -> None:
+def test_one_that_hears_of_it_from_a_record_that_it_hands_over_is_fenced(
+    broker: EmbeddedBroker, unique: str
+) -> None:
     connection = KafkaConnection(broker.client_config())
     ClusterAdmin(connection).ensure_topic(unique, 1, 1, {})
     older = UnitProducer(connection, "a unit", unique, 100_000)

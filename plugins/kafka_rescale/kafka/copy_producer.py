@@ -182,10 +182,10 @@ class UnitProducer:
         )
 
     def _fatal(self) -> KafkaError | None:
-        """Return the fatal error that this producer has had, with its reason; without one, its transaction is aborted.
+        """Return the fatal error that this producer has had; without one, its transaction is aborted.
 
-        After a fatal error every call on transactions says it again. Callbacks don't hear of it: the library raises
-        it, out of whichever call serves them.
+        Every later call on transactions says it again. Callbacks don't hear of it: the library raises it out of
+        whichever call serves them.
         """
         try:
             self._producer.abort_transaction(ABORT_SECONDS)
