@@ -10,7 +10,8 @@ from confluent_kafka import KafkaError, KafkaException
 from kafka_rescale.core.errors import Fenced, Outage
 from kafka_rescale.kafka import copy_producer
 from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.copy_producer import Rewound, UnitProducer
+from kafka_rescale.kafka.copy_producer import UnitProducer
+from kafka_rescale.kafka.failures import Rewound
 
 
 class Client:

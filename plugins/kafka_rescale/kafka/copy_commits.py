@@ -10,9 +10,9 @@ from confluent_kafka import Consumer, Message
 
 from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.errors import Outage
-from kafka_rescale.kafka.copy_producer import Rewound
 from kafka_rescale.kafka.copy_settings import CopySettings
 from kafka_rescale.kafka.copy_writer import UnitWriter
+from kafka_rescale.kafka.failures import Rewound
 
 REWINDS = 5
 """So often in a row may a unit go back to its last commit before that is a failure."""

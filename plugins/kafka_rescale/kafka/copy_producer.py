@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from kafka_rescale.core.errors import Fenced, Outage, RescaleError
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_settings import TRANSACTION_SECONDS, producer_settings
-from kafka_rescale.kafka.failures import FENCED, ConnectionTrouble, typed
+from kafka_rescale.kafka.failures import FENCED, ConnectionTrouble, Rewound, typed
 from kafka_rescale.kafka.waiting import poll_until
 
 CALL_SECONDS = 60.0
@@ -20,17 +20,6 @@ ABORT_SECONDS = 10.0
 QUEUE_FULL_SECONDS = 0.1
 PARTITION_SECONDS = 30.0
 """How long brokers may take to show a partition that has been added; within ``TRANSACTION_SECONDS``."""
-
-
-class Rewound(Outage):
-    """The transaction was aborted; the unit must be read again from its committed position.
-
-    :param reason: why it was aborted, to raise if it happens again and again.
-    """
-
-    def __init__(self, reason: RescaleError) -> None:
-        super().__init__(reason.what, found=reason.found, expected=reason.expected, remedy=reason.remedy)
-        self.reason = reason
 
 
 class UnitProducer:

@@ -108,6 +108,17 @@ def typed(error: KafkaError, what: str) -> RescaleError:
     )
 
 
+class Rewound(Outage):
+    """The transaction was aborted; the unit must be read again from its committed position.
+
+    :param reason: why it was aborted, to raise if it happens again and again.
+    """
+
+    def __init__(self, reason: RescaleError) -> None:
+        super().__init__(reason.what, found=reason.found, expected=reason.expected, remedy=reason.remedy)
+        self.reason = reason
+
+
 class ConnectionTrouble:
     """An ``error_cb`` that remembers why no connection came about.
 

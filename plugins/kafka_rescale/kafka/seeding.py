@@ -14,10 +14,10 @@ from typing import Any, NamedTuple, Protocol
 from confluent_kafka import Consumer
 
 from kafka_rescale.kafka.copy_marks import SEEDING, Mark, Position
-from kafka_rescale.kafka.copy_producer import Rewound
 from kafka_rescale.kafka.copy_settings import CopySettings
 from kafka_rescale.kafka.copy_start import LogRange
 from kafka_rescale.kafka.copy_writer import UnitWriter
+from kafka_rescale.kafka.failures import Rewound
 
 
 class SeedRow(NamedTuple):
