@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from kafka_rescale.core.errors import Fenced, Outage, RescaleError
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_settings import TRANSACTION_SECONDS, producer_settings
-from kafka_rescale.kafka.failures import FENCED, ConnectionTrouble, Rewound, typed
+from kafka_rescale.kafka.failures import FENCED, ConnectionTrouble, Rewound, fatal_error, typed
 from kafka_rescale.kafka.waiting import poll_until
 
 CALL_SECONDS = 60.0
@@ -135,7 +135,7 @@ class UnitProducer:
         """Return what to raise; an abortable transaction has been aborted then."""
         if error.code() == KafkaError._FATAL:
             # produce() only says that there was a fatal error.
-            error = self._fatal() or error
+            error = fatal_error(self._producer, ABORT_SECONDS) or error
         self._trouble.raise_if_refused()
         if error.code() in FENCED or (error.fatal() and "fenced" in error.str()):
             return self._overtaken(error)
@@ -158,7 +158,7 @@ class UnitProducer:
 
         Its call then returns "NULL without setting an exception".
         """
-        if (error := self._fatal()) is not None:
+        if (error := fatal_error(self._producer, ABORT_SECONDS)) is not None:
             return self._failure(error)
         self._open = False
         return Rewound(
@@ -169,19 +169,6 @@ class UnitProducer:
                 remedy="The transaction was aborted, and its records are written again.",
             )
         )
-
-    def _fatal(self) -> KafkaError | None:
-        """Return the fatal error that this producer has had; without one, its transaction is aborted.
-
-        Every later call on transactions says it again. Callbacks don't hear of it: the library raises it out of
-        whichever call serves them.
-        """
-        try:
-            self._producer.abort_transaction(ABORT_SECONDS)
-        except KafkaException as error:
-            failure: KafkaError = error.args[0]
-            return failure
-        return None
 
     def _overtaken(self, error: KafkaError) -> RescaleError:
         """Return what to raise where the brokers don't let this producer go on: fenced, or too slow."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException, Producer
 
 from kafka_rescale.core.errors import Fenced, InvalidInput, Outage, RescaleError, UnsafeState
 
@@ -106,6 +106,22 @@ def typed(error: KafkaError, what: str) -> RescaleError:
         expected="the brokers to accept the request",
         remedy="Mend what the brokers object to, then run again.",
     )
+
+
+def fatal_error(producer: Producer, seconds: float) -> KafkaError | None:
+    """Return the fatal error that a transactional producer has had; without one, its transaction is aborted.
+
+    Every later call on transactions says it again. Callbacks don't hear of it: the library raises it out of
+    whichever call serves them.
+
+    :param seconds: how long aborting may take.
+    """
+    try:
+        producer.abort_transaction(seconds)
+    except KafkaException as error:
+        failure: KafkaError = error.args[0]
+        return failure
+    return None
 
 
 class Rewound(Outage):

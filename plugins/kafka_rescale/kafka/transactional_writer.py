@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from kafka_rescale.core.errors import Fenced, RescaleError
 from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.failures import ConnectionTrouble, typed
+from kafka_rescale.kafka.failures import ConnectionTrouble, fatal_error, typed
 
 CALL_SECONDS = 20.0
 TRANSACTION_TIMEOUT_MS = 10_000
@@ -79,4 +79,8 @@ class TransactionalWriter:
             with contextlib.suppress(KafkaException):
                 self._producer.poll(0)
         self._trouble.raise_if_refused()
-        return typed(error.args[0], self._what)
+        reason: KafkaError = error.args[0]
+        if reason.code() == KafkaError._FATAL:
+            # produce() only says that there was a fatal error.
+            reason = fatal_error(self._producer, CALL_SECONDS) or reason
+        return typed(reason, self._what)
