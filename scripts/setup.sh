@@ -40,8 +40,9 @@ make_environment() {
     fi
     say "installing the Python packages: about a minute, 1 GB"
     # uv does in seconds what takes pip minutes, but it doesn't read pip's settings, such as those of a company mirror.
+    # Compiled once, as by pip: an Airflow is some dozens of processes, each of which would compile what it imports.
     if ! { $python -m pip install --quiet --disable-pip-version-check "$(grep '^uv==' requirements-dev.txt)" &&
-        $python -m uv pip install --python $python -r requirements-dev.txt; }; then
+        $python -m uv pip install --compile-bytecode --python $python -r requirements-dev.txt; }; then
         say "uv failed, so with pip: some minutes"
         $python -m pip install --disable-pip-version-check -r requirements-dev.txt
     fi

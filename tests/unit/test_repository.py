@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from functools import cache
@@ -97,6 +98,15 @@ def test_every_make_target_is_phony() -> None:
     """Otherwise `make demo` does nothing as soon as someone makes a file of that name."""
     phony = re.findall(r"^\.PHONY: (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert {name for line in phony for name in line.split()} == make_targets()
+
+
+def test_what_make_starts_may_keep_its_bytecode() -> None:
+    """Images forbid it: then each of some hundred short processes compiles all that it imports."""
+    command = ["make", "--eval=print-environment:; @env", "print-environment"]
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    shown = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True).stdout
+    assert "PATH=" in shown
+    assert "PYTHONDONTWRITEBYTECODE" not in shown
 
 
 def test_the_readme_names_only_commands_that_exist() -> None:
