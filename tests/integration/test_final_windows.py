@@ -40,9 +40,10 @@ def emitted(app: StoresApplication) -> dict[tuple[str, int], list[bytes | None]]
     return dict(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("before", "after", "again"),
-    [pytest.param(3, 6, False, id="3to6"), pytest.param(4, 6, True, id="4to6", marks=pytest.mark.slow)],
+    [pytest.param(3, 6, False, id="3to6"), pytest.param(4, 6, True, id="4to6")],
 )
 def test_what_was_final_does_not_come_out_again(before: int, after: int, again: bool, tmp_path: Path) -> None:
     with EmbeddedBroker(tmp_path / "broker", heap="512m") as broker:

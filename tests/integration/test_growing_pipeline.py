@@ -316,6 +316,7 @@ def by_spark(live: Growing, run: str, directory: Path) -> None:
             assert submission.result() == 0, submission.text()
 
 
+@pytest.mark.slow
 def test_partitions_and_processors_grow_under_load_while_processes_are_killed(
     connection: KafkaConnection, unique: str, tmp_path: Path
 ) -> None:

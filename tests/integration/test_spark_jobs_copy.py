@@ -37,7 +37,15 @@ def connection(broker: EmbeddedBroker) -> KafkaConnection:
     return KafkaConnection(broker.client_config())
 
 
-@pytest.mark.parametrize("master", [(), (1,), (1, 1)], ids=["local", "one worker", "two workers"], indirect=True)
+@pytest.mark.parametrize(
+    "master",
+    [
+        pytest.param((), id="local", marks=pytest.mark.slow),
+        pytest.param((1,), id="one worker", marks=pytest.mark.slow),
+        pytest.param((1, 1), id="two workers"),
+    ],
+    indirect=True,
+)
 def test_a_stage_is_restored_warmed_up_and_caught_up(
     connection: KafkaConnection, unique: str, tmp_path: Path, master: str
 ) -> None:
@@ -136,7 +144,7 @@ def test_the_next_attempt_moves_its_own_range_of_records_in_flight(
     assert per_key(found) == per_key(left)
 
 
-@pytest.mark.parametrize("victim", ["spark-submit", "driver"])
+@pytest.mark.parametrize("victim", ["spark-submit", pytest.param("driver", marks=pytest.mark.slow)])
 def test_a_restore_that_was_killed_half_way_is_finished_by_the_next(
     connection: KafkaConnection, unique: str, tmp_path: Path, victim: str
 ) -> None:
