@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -248,6 +249,30 @@ def test_a_client_whose_thread_died_is_shut_down_if_the_handler_says_so(
     assert (app.control.read().results[attempt.job].detail, found.thread_for(thread)) == ("killed", thread)
     app.prepare("run/2")
     assert {active for active, _ in app.places().values()} == {"b"}
+
+
+def test_threads_that_die_at_once_are_all_buried(connection: KafkaConnection, unique: str, tmp_path: Path) -> None:
+    """Each by a task of its own; who has lost a race on the control topic decides anew."""
+    app = made(
+        connection,
+        unique,
+        tmp_path,
+        {name: {} for name in "abcd"},
+        **{"uncaught.exception.handler": "SHUTDOWN_CLIENT"},
+    )
+    threads = [thread.name for thread in app.prepare("run/1").processing.threads]
+    together = Barrier(len(threads))
+
+    def dies(thread: str) -> None:
+        together.wait()
+        failed(app.application, connection, Attempt("run/1", f"process/1/{thread}", thread, 1), "killed")
+
+    with ThreadPoolExecutor(len(threads)) as tasks:
+        list(tasks.map(dies, threads))
+    state = app.control.read()
+    assert state.processing is not None
+    assert [c.state for c in state.processing.clients] == [State.ERROR] * 4
+    assert sum(c.failed_stream_threads for c in state.processing.clients) == 4
 
 
 def test_standbys_by_spark(connection: KafkaConnection, unique: str, tmp_path: Path) -> None:

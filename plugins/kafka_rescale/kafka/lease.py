@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import random
+import time
 from collections.abc import Callable
 
 from kafka_rescale.core.control_records import Concern, ControlState, Lease
-from kafka_rescale.core.errors import Fenced, LeaseHeld, Outage, Refused
+from kafka_rescale.core.errors import Fenced, LeaseHeld, Outage, Refused, RescaleError
 from kafka_rescale.kafka.control_topic import Change, ControlTopic
 
-ATTEMPTS = 4
+ATTEMPTS = 8
+FIRST_PAUSE_SECONDS = 0.1
+"""Doubled with each lost race, and a random part of it waited: who races at once shall not do so again."""
 
 
 def acquire(
@@ -52,18 +56,25 @@ def granted(held: Lease | None, owner: str, target: int, expires_at_ms: int, air
     return Lease(owner=owner, epoch=epoch, target=target, expires_at_ms=expires_at_ms, airflow=airflow)
 
 
-def insist(control: ControlTopic, change: Callable[[ControlState], Change]) -> ControlState:
+def insist(
+    control: ControlTopic,
+    change: Callable[[ControlState], Change],
+    lost: tuple[type[RescaleError], ...] = (Fenced, Outage),
+) -> ControlState:
     """Write what ``change`` returns, also when other controllers come in between.
 
     :param change: decides anew in every try; what it raises is passed on, and nothing written.
+    :param lost: what is tried again. After ``Fenced`` nothing was written, after ``Outage`` perhaps; a change that
+        must not be made twice, and does not see that it was made, is tried again after ``Fenced`` alone.
     :returns: the state as written, or the one in which nothing is to be changed.
     :raises Fenced: other controllers kept coming in between.
     """
-    for _ in range(ATTEMPTS):
+    for attempt in range(ATTEMPTS):
         try:
             return control.update(change)
-        except (Fenced, Outage):
+        except lost:
             # Lost a race. If the winner has written by now, this tells; without fencing anybody.
+            time.sleep(random.uniform(0, FIRST_PAUSE_SECONDS * 2**attempt))
             state = control.read()
             if not change(state):
                 return state

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 
 from kafka_rescale.core.control_records import Concern, ControlState
-from kafka_rescale.core.errors import Refused
+from kafka_rescale.core.errors import Fenced, Refused
 from kafka_rescale.core.pipeline_application import PipelineApplication
 from kafka_rescale.core.processing.adjustments import clients_removed, clients_started
 from kafka_rescale.core.processing.record import Processing
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.kafka.lease import insist
 
 
 def remove_clients(
@@ -71,5 +72,5 @@ def _changed(
         ]
         return {Concern.PROCESSING: after} if after != before else {}
 
-    ControlTopic(connection, application.application_id).update(change)
+    insist(ControlTopic(connection, application.application_id), change, lost=(Fenced,))
     return changed

@@ -6,11 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from kafka_rescale.core.control_records import Concern, ControlState, JobResult
+from kafka_rescale.core.errors import Fenced
 from kafka_rescale.core.pipeline_application import PipelineApplication
 from kafka_rescale.core.processing.dead_threads import thread_died
 from kafka_rescale.core.processing.record import Processing
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import Change, ControlTopic
+from kafka_rescale.kafka.lease import insist
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,8 @@ def _buried(
     if not is_dead(found.results.get(attempt.job)):
         # The usual case costs no transaction.
         return found.processing if found.processing and found.processing.run == attempt.run else None
-    processing = control.update(change).processing
+    # All threads of a run may die at once, and each is said by a task of its own.
+    processing = insist(control, change, lost=(Fenced,)).processing
     return processing if processing is not None and processing.run == attempt.run else None
 
 

@@ -21,6 +21,7 @@ from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.kafka.copy_marks import AT_ONCE, closing_consumer, read_committed
 from kafka_rescale.kafka.hand_over import HandOver
+from kafka_rescale.kafka.lease import insist
 from kafka_rescale.kafka.sampling import sample
 from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.operations.backfills import require_interval
@@ -67,7 +68,7 @@ def expand_processors(
         after = expanded(state.processors, parts, counts, repartitions, target, chosen)
         return {} if after == state.processors else {Concern.PROCESSORS: after}
 
-    return ControlTopic(connection, application.application_id).update(asked).processors
+    return insist(ControlTopic(connection, application.application_id), asked).processors
 
 
 def is_split(application_id: str, connection: KafkaConnection, client_id: str) -> bool:
@@ -116,7 +117,7 @@ def remember(
         record = with_begun(record, now.names, committed, said)
         return {} if record == state.processors else {Concern.PROCESSORS: record}
 
-    return control.update(noted).processors, created
+    return insist(control, noted).processors, created
 
 
 def hand_over(

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from kafka_rescale.core.control_records import Concern, ControlState
-from kafka_rescale.core.errors import Outage
+from kafka_rescale.core.errors import Fenced, Outage
 from kafka_rescale.core.processing.adjustments import thread_added, thread_removed
 from kafka_rescale.core.processing.record import Processing
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.kafka.lease import insist
 from kafka_rescale.kafka.waiting import poll_until
 
 Event = Callable[[Processing], tuple[Processing, str | None]]
@@ -78,5 +79,5 @@ def _changed(control: ControlTopic, event: Event) -> str | None:
         after, names[0] = event(state.processing)
         return {} if names[0] is None else {Concern.PROCESSING: after}
 
-    control.update(change)
+    insist(control, change, lost=(Fenced,))
     return names[0]
