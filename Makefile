@@ -8,6 +8,12 @@ MAKEFLAGS += --no-print-directory
 # Container images like to set it: each of hundreds of processes would compile all that it imports (6.6 instead of
 # 2.6 s of CPU for Airflow alone).
 unexport PYTHONDONTWRITEBYTECODE
+# Another Spark's, which its scripts would run instead of the one in .venv.
+unexport SPARK_HOME SPARK_CONF_DIR PYSPARK_PYTHON PYSPARK_DRIVER_PYTHON HADOOP_CONF_DIR YARN_CONF_DIR
+ifneq ($(JAVA_HOME),)
+# Maven and Spark run that one.
+export PATH := $(JAVA_HOME)/bin:$(PATH)
+endif
 
 PYTHON_OF_VENV := .venv/bin/python
 BROWSER := yes

@@ -15,7 +15,7 @@ def machine() -> dict[str, object]:
     """Return cores, memory and versions; nothing that names the machine."""
     banner = subprocess.run([require_java(), "-version"], capture_output=True, text=True, check=True).stderr
     java = re.search(r'version "([^"]+)"', banner)
-    clients = next(ensure_jars("kafka").glob("kafka-streams-*.jar"))
+    clients = next(ensure_jars("kafka").glob("kafka-streams-[0-9]*.jar"))
     return {
         "cores": os.cpu_count(),
         "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),

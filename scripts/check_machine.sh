@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Looks for the programs that everything else is built on, and names all that are missing at once.
 #
-#   check_machine.sh --system     only looks at the operating system
+#   check_machine.sh --system     only looks at the operating system and at JAVA_HOME
 #   check_machine.sh              prints the Python to use; exits 1 with one message if anything is missing
 #   check_machine.sh --tests      the same, also for what only tests need
 #   check_machine.sh --packages   prints the Debian packages that would complete the machine for everything, if any
@@ -17,6 +17,16 @@ if [ "$system" != Linux ]; then
     } >&2
     exit 1
 fi
+# What JAVA_HOME names is what Maven and Spark run, so it is what everything runs; the Makefile does the same.
+if [ -n "${JAVA_HOME:-}" ]; then
+    if [ ! -x "$JAVA_HOME/bin/java" ]; then
+        echo "Kafka Rescale can't be set up yet: JAVA_HOME is $JAVA_HOME, where there is no bin/java." >&2
+        echo "Correct it, or unset it to use the java on PATH." >&2
+        exit 1
+    fi
+    PATH=$JAVA_HOME/bin:$PATH
+fi
+
 [ "${1:-}" != --system ] || exit 0
 
 minimum_python=3.11
@@ -65,7 +75,7 @@ java=$(java_version)
 if [ -z "$java" ]; then
     lacks "Java $minimum_java or newer, with its compiler" default-jdk-headless
 elif [ "$java" -lt "$minimum_java" ]; then
-    lacks "Java $minimum_java or newer, with its compiler (found: $java)" default-jdk-headless
+    lacks "Java $minimum_java or newer, with its compiler (found: $java${JAVA_HOME:+ in JAVA_HOME, $JAVA_HOME})" default-jdk-headless
 elif ! command -v javac >/dev/null; then
     lacks "the Java compiler, javac" default-jdk-headless
 fi

@@ -3,7 +3,8 @@
 #
 # Does only what is missing or out of date, so that every make target can ask for it. Needs no root.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# Without links, as an environment knows its own path.
+cd -P "$(dirname "${BASH_SOURCE[0]}")/.."
 
 python=.venv/bin/python
 stamp=.venv/.installed-from

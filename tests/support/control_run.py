@@ -86,6 +86,7 @@ def compared_run(
             preload=FLIGHTS // 2,
             rate=rate,
             limit=FLIGHTS,
+            lasting=True,
             settings=settings,
         )
         stack.directory.mkdir()
@@ -97,7 +98,7 @@ def compared_run(
                 stack.await_sent(FLIGHTS // 2)
                 assert stack.run("start") == 0
                 yield stack
-                assert stack.sent() < FLIGHTS, "the application must have been live all the time"
+                assert stack.is_replaying(), "the application must have been live all the time"
                 stack.finish_replay()
                 stack.await_equal(generations[-1])
             finally:

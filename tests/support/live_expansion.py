@@ -37,7 +37,7 @@ def live_application(
 ) -> Iterator[World]:
     """The flights application at work, and an expansion of it to 8 partitions.
 
-    :param rate: flights per second that go on arriving.
+    :param rate: flights per second that go on arriving, at first; fewer and fewer then, so that some are left.
     :param settings: further ``FLIGHTS_…`` variables of ``run.sh``.
     :param two_instances: run it as two processes with local state of their own, on a broker which waits for both.
     :param changes: of the application file.
@@ -52,6 +52,7 @@ def live_application(
             preload=FLIGHTS // 2,
             rate=rate,
             limit=FLIGHTS,
+            lasting=True,
             settings=settings or {},
             program=program,
         )

@@ -108,7 +108,12 @@ def test_an_expansion_in_progress_refuses_others_and_can_be_rolled_back(world: W
     airflow.client.wait_for_task(
         EXPAND, first, "approve_plan", states={"awaiting_input", "deferred"}, timeout=RUN_SECONDS
     )
-    # max_active_runs holds back a second run of the same DAG; a backfill or another Airflow has its own count.
+    for target in (16, 12):
+        other = airflow.client.trigger(EXPAND, {"target": target, "dry_run": False})
+        assert airflow.client.wait_for_run(EXPAND, other, timeout=RUN_SECONDS) == "failed"
+        refusal = airflow.client.log(EXPAND, other, "preflight")
+        assert f"a rescale to 16 partitions by {EXPAND}/{first} that has not ended" in refusal
+        assert airflow.client.task_states(EXPAND, first)["approve_plan"] in {"awaiting_input", "deferred"}
     second = airflow.client.trigger(ROLL_BACK, {"reason": "the test says so"})
     assert airflow.client.wait_for_run(ROLL_BACK, second, timeout=RUN_SECONDS) == "success"
     assert "was never touched" in airflow.client.log(ROLL_BACK, second, "roll_back")

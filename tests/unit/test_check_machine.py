@@ -24,8 +24,11 @@ def machine(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def check(machine: Path, *arguments: str, script: Path = SCRIPT) -> subprocess.CompletedProcess[str]:
-    environment = {"PATH": str(machine), "PYTHON": getattr(sys, "_base_executable", sys.executable)}
+def check(
+    machine: Path, *arguments: str, script: Path = SCRIPT, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    python = getattr(sys, "_base_executable", sys.executable)
+    environment = {"PATH": str(machine), "PYTHON": python, **variables}
     command = [str(machine / "bash"), str(script), *arguments]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
@@ -57,3 +60,28 @@ def test_another_system_than_linux_is_refused_before_anything_else(machine: Path
         "Kafka Rescale can't be set up here: found Darwin; expected Linux.\n"
         "Use WSL 2, a container (docs/docker-compose.md) or a virtual machine.\n"
     )
+
+
+def java_home(directory: Path, version: str) -> str:
+    """A Java that says which one it is."""
+    for name in ("java", "javac"):
+        program = directory / "bin" / name
+        program.parent.mkdir(parents=True, exist_ok=True)
+        program.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\n")
+        program.chmod(0o755)
+    return str(directory)
+
+
+def test_the_java_of_java_home_counts_as_maven_and_spark_run_it(machine: Path, tmp_path: Path) -> None:
+    old, new = java_home(tmp_path / "old", "11.0.2"), java_home(tmp_path / "new", "21.0.1")
+    refused = check(machine, JAVA_HOME=old)
+    assert refused.returncode == 1
+    assert f"Java 17 or newer, with its compiler (found: 11 in JAVA_HOME, {old})" in refused.stderr
+    assert check(machine, JAVA_HOME=new).returncode == 0
+
+
+@pytest.mark.parametrize("arguments", [[], ["--system"]])
+def test_a_java_home_without_java_is_named(machine: Path, tmp_path: Path, arguments: list[str]) -> None:
+    refused = check(machine, *arguments, JAVA_HOME=str(tmp_path / "nowhere"))
+    assert refused.returncode == 1
+    assert f"JAVA_HOME is {tmp_path / 'nowhere'}, where there is no bin/java" in refused.stderr

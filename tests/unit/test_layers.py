@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "plugins" / "kafka_rescale"
 
 ADAPTERS = {"kafka", "lifecycle", "spark"}
-OUTER = {"airflow", "cli", "web", "embedded"}
+OUTER = {"airflow", "cli", "web"}
 ALLOWED = {
     "core": {"core"},
     "kafka": {"core", "kafka"},
@@ -20,6 +20,8 @@ ALLOWED = {
     "spark": {"core", "kafka", "spark"},
     "operations": {"core", "operations", *ADAPTERS},
     **{part: {"core", "operations", *ADAPTERS, *OUTER} for part in OUTER},
+    # What runs everything on one machine; nothing that runs elsewhere needs it.
+    "embedded": {"core", "operations", "embedded", *ADAPTERS, *OUTER},
 }
 NOT_IN_CORE = {
     "airflow",

@@ -100,13 +100,28 @@ def test_every_make_target_is_phony() -> None:
     assert {name for line in phony for name in line.split()} == make_targets()
 
 
+def environment_in_make(**variables: str) -> dict[str, str]:
+    """What a target's commands find in their environment."""
+    command = ["make", "--eval=print-environment:; @env", "print-environment"]
+    environment = {**os.environ, **variables}
+    shown = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True).stdout
+    return dict(line.partition("=")[::2] for line in shown.splitlines())
+
+
 def test_what_make_starts_may_keep_its_bytecode() -> None:
     """Images forbid it: then each of some hundred short processes compiles all that it imports."""
-    command = ["make", "--eval=print-environment:; @env", "print-environment"]
-    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
-    shown = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True).stdout
-    assert "PATH=" in shown
+    shown = environment_in_make(PYTHONDONTWRITEBYTECODE="1")
+    assert "PATH" in shown
     assert "PYTHONDONTWRITEBYTECODE" not in shown
+
+
+def test_what_make_starts_runs_the_spark_of_the_environment_and_one_java() -> None:
+    """Spark's scripts run the Spark that SPARK_HOME names, the Python of a notebook, and JAVA_HOME's Java."""
+    shown = environment_in_make(
+        SPARK_HOME="/opt/spark-3", PYSPARK_DRIVER_PYTHON="jupyter", JAVA_HOME="/opt/java-21"
+    )
+    assert shown["PATH"].startswith("/opt/java-21/bin:")
+    assert shown.keys().isdisjoint({"SPARK_HOME", "PYSPARK_DRIVER_PYTHON"})
 
 
 def test_the_readme_names_only_commands_that_exist() -> None:

@@ -58,7 +58,9 @@ def expansion_dag(application: Application, file: Path) -> DAG:
         schedule=application.schedule,
         start_date=START,
         catchup=False,
-        max_active_runs=1,
+        # A second run is refused by the lease at once. Held back by Airflow it would begin when the first has
+        # ended, hours later and perhaps to another target.
+        max_active_runs=2,
         params=expansion_params(application),
         default_args=DEFAULT_ARGS,
         doc_md=doc.format(application_id=name),

@@ -11,27 +11,27 @@ from kafka_rescale.core.errors import InvalidInput
 JOBS = "KAFKA_RESCALE_SPARK_JOBS"
 JARS = "KAFKA_RESCALE_SPARK_JARS"
 SCALA = "2.13"
+PROJECT = Path(__file__).resolve().parents[3]
+FETCHED = PROJECT / "jvm" / "target" / "connector"
+"""Where `make setup` puts what Spark lacks to read Kafka."""
 
 
 def job_file(job: str) -> Path:
     """Return a job's file, in the directory named by ``KAFKA_RESCALE_SPARK_JOBS`` or beside the plugins."""
-    beside = Path(__file__).resolve().parents[3] / "spark_jobs"
-    return Path(os.environ.get(JOBS) or beside) / f"{job}.py"
+    return Path(os.environ.get(JOBS) or PROJECT / "spark_jobs") / f"{job}.py"
 
 
 def connector() -> tuple[str | None, str | None]:
     """Return ``(jars, packages)``, one of them None: what Spark lacks to read Kafka.
 
-    ``KAFKA_RESCALE_SPARK_JARS`` (comma-separated, or a directory) comes first, then the jars that the embedded
-    set-up has fetched; else Spark fetches the connector of its own version when the job is submitted.
+    ``KAFKA_RESCALE_SPARK_JARS`` (comma-separated, or a directory) comes first, then the jars that
+    `make setup` has fetched; else Spark fetches the connector of its own version when the job is submitted.
 
     :raises InvalidInput: the variable names a directory without jars, or files that aren't there.
     """
-    from kafka_rescale.embedded.jars import jars_directory
-
     if given := os.environ.get(JARS, ""):
         return ",".join(_given_jars(given)), None
-    if found := _jars_in(jars_directory("connector")):
+    if found := _jars_in(FETCHED):
         return ",".join(found), None
     return None, f"org.apache.spark:spark-sql-kafka-0-10_{SCALA}:{version('pyspark')}"
 

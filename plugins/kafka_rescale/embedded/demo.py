@@ -32,6 +32,9 @@ from kafka_rescale.kafka.control_topic import ControlTopic
 ROOT = Path(__file__).resolve().parents[3]
 DAG = "expand_flights"
 BLUE, GREEN = "flights", "flights-g2"
+MARKER = ".demo"
+"""File in a directory that a demo has made, which the next demo may empty."""
+
 console = Console(highlight=False, record=True, width=None if sys.stdout.isatty() else 118)
 
 
@@ -59,8 +62,7 @@ class Options:
 
 def run(options: Options) -> int:
     """Run the demo and return its exit code: 0 only if everything was compared and equal."""
-    shutil.rmtree(options.directory, ignore_errors=True)
-    options.directory.mkdir(parents=True)
+    empty(options.directory)
     with environment(options) as (stack, airflow):
         console.print(f"\n[bold]Airflow's UI:[/bold] {airflow.url}/dags/{DAG}   (no password)\n")
         await_live(stack, options)
@@ -86,6 +88,21 @@ def run(options: Options) -> int:
     return 0 if outcome.passed else 1
 
 
+def empty(directory: Path) -> None:
+    """Make an empty directory for a demo, in place of an earlier demo's.
+
+    :raises SystemExit: it holds something else.
+    """
+    marker = directory / MARKER
+    if directory.exists() and not marker.exists() and any(directory.iterdir()):
+        raise SystemExit(
+            f"{directory} is not empty, and no demo has made it: name another --directory, or empty it yourself."
+        )
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
+    marker.touch()
+
+
 @contextmanager
 def environment(
     options: Options, applications: Path = ROOT / "applications"
@@ -103,6 +120,7 @@ def environment(
             preload=options.preload,
             rate=options.rate,
             limit=options.limit,
+            lasting=True,
         )
         airflow = AirflowStandalone(
             options.directory / "airflow",
@@ -147,6 +165,7 @@ def conclude(stack: FlightsStack, airflow: AirflowStandalone, run_id: str, state
     order = task_order(airflow.client, DAG, run_id)
     differences: list[str] = []
     counts: dict[str, int] = {}
+    was_live = stack.is_replaying()
     if state == "success":
         with console.status("Sending the rest of the year at full speed, then comparing the final aggregates"):
             stack.finish_replay()
@@ -162,6 +181,7 @@ def conclude(stack: FlightsStack, airflow: AirflowStandalone, run_id: str, state
         timings=dict(control.journal.timings) if control.journal else {},
         prewarmed=dict(control.journal.prewarmed) if control.journal else {},
         flights=stack.sent(),
+        was_live=was_live,
         compared=counts,
         differences=differences,
     )
@@ -170,7 +190,12 @@ def conclude(stack: FlightsStack, airflow: AirflowStandalone, run_id: str, state
 def main(arguments: list[str] | None = None) -> int:
     """Command line."""
     parser = argparse.ArgumentParser(prog="make demo", description=__doc__)
-    parser.add_argument("--directory", type=Path, default=ROOT / "var" / "demo")
+    parser.add_argument(
+        "--directory",
+        type=Path,
+        default=ROOT / "var" / "demo",
+        help="where everything is; an earlier demo's is emptied",
+    )
     parser.add_argument("--guarantee", choices=["at_least_once", "exactly_once_v2"], default="exactly_once_v2")
     parser.add_argument("--target", type=int, default=8)
     parser.add_argument("--preload", type=int, default=200_000)

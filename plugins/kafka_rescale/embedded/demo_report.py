@@ -1,4 +1,4 @@
-"""The demo's closing report: order, proof, aggregates, downtime."""
+"""The demo's closing report, and whether it passed: order, proof, aggregates, downtime."""
 
 from __future__ import annotations
 
@@ -29,6 +29,10 @@ PARTS = {
     "first_output": "from there to its first output",
 }
 
+BEFORE_STAGES = ("preflight", "plan")
+STEPS = ("expand", "restore", "warm_up", "lag_gate")
+AFTER_STAGES = ("cutover", "verify", "callback")
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -38,6 +42,7 @@ class Outcome:
     :param report: verify's report.
     :param timings: seconds per part of the downtime.
     :param prewarmed: seconds per part of the pre-warming.
+    :param was_live: whether flights still went on arriving when the run ended.
     :param compared: keys per topic that were compared with the independent computation.
     """
 
@@ -50,17 +55,27 @@ class Outcome:
     flights: int
     compared: dict[str, int]
     differences: list[str]
+    was_live: bool
 
     @property
     def passed(self) -> bool:
-        """Whether the run succeeded, verify passed and every final aggregate is as computed independently."""
-        return bool(
-            self.state == "success"
-            and self.report.get("passed")
-            and self.compared
-            and not self.differences
-            and stages_in_order(self.order)
-        )
+        """Whether the run ended well and in order, beside a live input, and everything compared is equal."""
+        return not self.shortcomings
+
+    @property
+    def shortcomings(self) -> list[str]:
+        """What is missing for the demo to have passed, each as a person is told."""
+        untimed = PARTS.keys() - self.timings.keys()
+        missing = {
+            f"the DAG run ended as {self.state}": self.state != "success",
+            "verify did not pass": not self.report.get("passed"),
+            "no final aggregate was compared": not self.compared,
+            "final aggregates differ": bool(self.differences),
+            "tasks began in another order": not stages_in_order(self.order),
+            "the input had ended before the run": not self.was_live,
+            f"parts of the downtime were not measured: {', '.join(sorted(untimed))}": bool(untimed),
+        }
+        return [what for what, is_missing in missing.items() if is_missing]
 
 
 def task_order(client: AirflowClient, dag: str, run_id: str) -> list[str]:
@@ -71,12 +86,13 @@ def task_order(client: AirflowClient, dag: str, run_id: str) -> list[str]:
 
 
 def stages_in_order(order: list[str]) -> bool:
-    """Return whether stages began one after the other, and the rest after all of them."""
-    stages = [task.split(".")[0] for task in order if "." in task]
-    rest = [order.index(t) for t in ("catch_up", "cutover", "verify", "callback") if t in order]
-    last_stage = max((i for i, t in enumerate(order) if "." in t), default=-1)
-    numbers = [int(s.split("_")[1]) for s in stages]
-    return bool(numbers) and numbers == sorted(numbers) and len(rest) == 4 and min(rest) > last_stage
+    """Return whether the stages began one after the other, each with all of its steps, and the rest after them."""
+    of_stages = [task for task in order if "." in task]
+    stages = sorted({task.split(".")[0] for task in of_stages}, key=lambda stage: int(stage.split("_")[1]))
+    expected = [*BEFORE_STAGES, *(f"{stage}.{step}" for stage in stages for step in STEPS), *AFTER_STAGES]
+    # `catch_up` and `gate_all` begin beside each other.
+    beside = order[order.index(of_stages[-1]) : order.index("cutover")] if stages and "cutover" in order else []
+    return [task for task in order if task in expected] == expected and {"catch_up", "gate_all"} <= {*beside}
 
 
 def print_report(console: Console, outcome: Outcome, directory: Path) -> None:
@@ -91,7 +107,8 @@ def print_report(console: Console, outcome: Outcome, directory: Path) -> None:
     _print_aggregates(console, outcome)
     _print_downtime(console, outcome.timings)
     console.print(remark(outcome.timings, outcome.prewarmed))
-    verdict = "[green]PASSED[/green]" if outcome.passed else f"[red]FAILED[/red] (DAG run: {outcome.state})"
+    failed = f"[red]FAILED[/red] ({'; '.join(outcome.shortcomings)})"
+    verdict = "[green]PASSED[/green]" if outcome.passed else failed
     console.rule()
     console.print(f"[bold]{verdict}[/bold]   details: {_short(directory / 'report.json')}")
 

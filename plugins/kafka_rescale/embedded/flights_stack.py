@@ -108,20 +108,24 @@ class FlightsStack:
         progress = Progress.read(self.progress_file)
         return 0 if progress is None else progress.sent
 
+    def is_replaying(self) -> bool:
+        """Whether flights go on arriving."""
+        return self._replay is not None and self._replay.poll() is None
+
     def await_sent(self, flights: int, timeout: float = 300) -> None:
         """Return when so many flights have been sent."""
         wait_until(lambda: self.sent() >= flights, timeout=timeout, what=f"{flights} flights to be sent")
 
     def finish_replay(self, timeout: float = 300) -> None:
         """Send the rest at full speed and return when everything is acknowledged."""
-        if self._replay is not None and self._replay.poll() is None:
+        if self._replay is not None and self.is_replaying():
             self._replay.send_signal(signal.SIGUSR1)
             self._replay.wait(timeout)
         self._end_watchdog()
 
     def stop(self, *application_ids: str) -> None:
         """End the replay and the applications; whatever is gone already stays so."""
-        if self._replay is not None and self._replay.poll() is None:
+        if self._replay is not None and self.is_replaying():
             end_process(self._replay.pid)
             self._replay.wait(30)
         self._end_watchdog()
