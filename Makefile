@@ -80,7 +80,7 @@ format: setup ## Format the Python code and apply safe fixes
 	@$(PYTHON_OF_VENV) -m ruff check --fix .
 	@$(PYTHON_OF_VENV) -m ruff format .
 
-# Airflow and PySpark are skipped by mypy, so their base classes and decorators count as untyped.
+# Airflow and PySpark are skipped by mypy, and kafka-python has no types: their base classes and decorators count as untyped.
 .PHONY: typecheck
 typecheck: setup ## Check types
 	@$(PYTHON_OF_VENV) -m mypy --strict --allow-subclassing-any --allow-untyped-decorators $(TYPED)

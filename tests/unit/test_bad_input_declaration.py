@@ -30,6 +30,14 @@ def test_a_sound_declaration_has_no_mistakes() -> None:
 
 
 CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "a sub-topology that reads what it has re-keyed": (
+        {"topology": FIELDS["topology"].replace("[shop-orders]", "[shop-orders, by-customer-repartition]")},
+        [
+            "topology: found sub-topologies [0] that feed themselves or each other by repartition topics; "
+            "expected sub-topologies of which one is the most downstream. Such a circle can't be expanded. Cut "
+            "it, for example into two applications."
+        ],
+    ),
     "unknown store": (
         {"stores": [*STORES[:3], {"name": "visit", "type": "session"}]},
         [

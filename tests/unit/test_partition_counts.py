@@ -77,12 +77,18 @@ def test_an_external_topic_named_like_a_repartition_topic_is_an_input() -> None:
     assert given.inputs == ("other-app-x-repartition",)
 
 
-def test_subtopologies_that_feed_each_other_are_refused() -> None:
+@pytest.mark.parametrize(
+    ("circle", "ids"), [([("R", "S"), ("S", "R")], "[0, 1]"), ([("a R", "R")], "[0]")], ids=["two", "one"]
+)
+def test_subtopologies_that_feed_each_other_or_themselves_are_refused(
+    circle: list[tuple[str, str]], ids: str
+) -> None:
     with pytest.raises(InvalidInput) as error:
-        topology(("R", "S"), ("S", "R")).downstream_first()
+        topology(*circle).downstream_first()
     assert str(error.value) == (
-        "topology: found sub-topologies [0, 1] feeding each other; expected an acyclic graph of sub-topologies. "
-        "Paste the text that Topology#describe() prints, unchanged."
+        f"topology: found sub-topologies {ids} that feed themselves or each other by repartition topics; expected "
+        "sub-topologies of which one is the most downstream. Such a circle can't be expanded. Cut it, for example "
+        "into two applications."
     )
 
 

@@ -183,6 +183,11 @@ BAD = {
         "topology, line 3: found the name `li nes`; expected a name without spaces: it was wrapped in the middle. "
         "Paste the text that Topology#describe() prints, whole and unchanged.",
     ),
+    "a store's name that no topic can have": (
+        WORD_COUNT.replace("(stores: [counts])", "(stores: [co/unts])"),
+        "topology, line 17: found the name `co/unts`; expected letters, digits, `.`, `_` and `-`, as topics have "
+        "them. Paste the text that Topology#describe() prints, whole and unchanged.",
+    ),
     "broken node": (
         WORD_COUNT.replace("(stores: [counts])", "(shops: [counts])"),
         "topology, line 17: found `Processor: KSTREAM-AGGREGATE-0000000002 (shops: [counts])`; expected "
@@ -224,3 +229,38 @@ def test_a_text_that_can_not_be_used_is_refused_with_its_line(case: str) -> None
     with pytest.raises(InvalidInput) as error:
         parse_describe(text)
     assert str(error.value) == message
+
+
+def test_names_of_nodes_may_have_commas() -> None:
+    text = """Topologies:
+   Sub-topology: 0
+    Source: Source, orders (topics: [orders])
+      --> Enrich, then count, Log
+    Processor: Enrich, then count (stores: [counts])
+      --> none
+      <-- Source, orders
+    Processor: Log (stores: [])
+      --> none
+      <-- Source, orders
+"""
+    assert parse_describe(text).stores == ("counts",)
+    with pytest.raises(InvalidInput, match="an arrow to Lag, which"):
+        parse_describe(text.replace("count, Log", "count, Lag"))
+
+
+def test_global_stores_may_have_any_name_as_no_topic_is_named_after_them() -> None:
+    text = """Topologies:
+   Sub-topology: 0 for global store (will not generate tasks)
+    Source: ref-source (topics: [reference])
+      --> ref
+    Processor: ref (stores: [ref/store: all, other])
+      --> none
+      <-- ref-source
+  Sub-topology: 1
+    Source: lines (topics: [lines])
+      --> count
+    Processor: count (stores: [counts])
+      --> none
+      <-- lines
+"""
+    assert parse_describe(text).global_stores == ("ref/store: all", "other")

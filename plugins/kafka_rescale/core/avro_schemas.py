@@ -36,7 +36,8 @@ def parsed(schema: str) -> Any:
 
     try:
         return parse_schema(json.loads(schema))
-    except (ValueError, SchemaParseException) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, SchemaParseException) as error:
+        # The middle ones are fastavro's own where a part of a schema is missing.
         raise InvalidInput(
             "Avro schema",
             found=f"{type(error).__name__}: {error}"[:200],

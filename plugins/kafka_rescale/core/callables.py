@@ -13,15 +13,17 @@ def named(setting: str, name: str, expected: str) -> Any:
 
     :param setting: where it was named, for the error.
     :param expected: what it has to be, for the error.
-    :raises InvalidInput: it can't be imported.
+    :raises InvalidInput: it can't be imported, whatever its module fails with.
     """
     module_name, _, attribute = name.partition(":")
     try:
         return getattr(importlib.import_module(module_name), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
+    except Exception as error:
+        said_enough = isinstance(error, (ImportError, AttributeError))
         raise InvalidInput(
             f"{setting} {name!r}",
-            found=str(error),
+            found=str(error) if said_enough else f"{type(error).__name__}: {error}",
             expected=expected,
-            remedy="Put its module on PYTHONPATH of the Airflow workers and of Spark's executors.",
+            remedy="Put its module on PYTHONPATH of the Airflow workers and of Spark's executors; it has to be "
+            "importable there.",
         ) from error

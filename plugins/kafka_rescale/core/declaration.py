@@ -20,6 +20,7 @@ from kafka_rescale.core.declaration_topics import (
     unread_repartitions,
 )
 from kafka_rescale.core.declared_topics import InputPolicy
+from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.generation_names import GenerationNames
 from kafka_rescale.core.mistakes import Mistake, unknown
 from kafka_rescale.core.topology import CHANGELOG_SUFFIX, REPARTITION_SUFFIX, Topology
@@ -28,6 +29,7 @@ from kafka_rescale.core.topology import CHANGELOG_SUFFIX, REPARTITION_SUFFIX, To
 def check_declaration(application: Application, topology: Topology) -> list[Mistake]:
     """Return every contradiction within an application file; none means that it is sound in itself."""
     return [
+        *_circles(topology),
         *_duplicates(application),
         *_stores(application, topology),
         *inputs_declared(application, topology),
@@ -47,6 +49,13 @@ def check_declaration(application: Application, topology: Topology) -> list[Mist
         *in_place(application),
         *snapshots_declared(application),
     ]
+
+
+def _circles(topology: Topology) -> Iterator[Mistake]:
+    try:
+        topology.downstream_first()
+    except InvalidInput as error:
+        yield Mistake(("topology",), error.found, error.expected, error.remedy)
 
 
 def _duplicates(application: Application) -> Iterator[Mistake]:

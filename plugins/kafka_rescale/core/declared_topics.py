@@ -138,6 +138,6 @@ class Repartition(Strict):
 class SubTopologySpec(Strict):
     """A sub-topology spelled out, for applications whose ``Topology#describe()`` is not at hand."""
 
-    sources: tuple[Name, ...]
+    sources: tuple[Name, ...] = Field(min_length=1)
     stores: tuple[Name, ...] = ()
     sinks: tuple[Name, ...] = ()

@@ -18,6 +18,7 @@ from kafka_rescale.core.declared_snapshots import Snapshots, StoreSnapshot
 from kafka_rescale.core.declared_stores import Store
 from kafka_rescale.core.declared_topics import Input, Output, Producers, Repartition, SubTopologySpec
 from kafka_rescale.core.mistakes import Location, Mistake
+from kafka_rescale.core.pipeline_application import DeclaredBackfill
 
 _MODELS: dict[tuple[str, ...], type[BaseModel]] = {
     ("inputs",): Input,
@@ -34,6 +35,7 @@ _MODELS: dict[tuple[str, ...], type[BaseModel]] = {
     ("lifecycle", "python"): PythonLifecycle,
     ("lifecycle", "manual"): ManualLifecycle,
     ("clients",): DeclaredClient,
+    ("backfill",): DeclaredBackfill,
 }
 
 _DATE = "a date such as 2026-01-31"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from kafka_rescale.core.callables import named
-from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.errors import InvalidInput, RescaleError
 from kafka_rescale.core.pipeline.builder import Pipeline
 
 EXPECTED = "a pipeline (what StreamsBuilder#build returns), or a function without arguments that returns one"
@@ -12,11 +14,11 @@ EXPECTED = "a pipeline (what StreamsBuilder#build returns), or a function withou
 def pipeline_named(name: str) -> Pipeline:
     """Return the pipeline that ``module:name`` is, or returns.
 
-    :raises InvalidInput: it can't be imported, or is something else.
+    :raises InvalidInput: it can't be imported, is something else, or its function fails.
     """
     found = named("pipeline", name, EXPECTED)
     if not isinstance(found, Pipeline) and callable(found):
-        found = found()
+        found = _built_by(found, name)
     if isinstance(found, Pipeline):
         return found
     raise InvalidInput(
@@ -25,3 +27,17 @@ def pipeline_named(name: str) -> Pipeline:
         expected=EXPECTED,
         remedy="Name the pipeline that the module builds, or its function.",
     )
+
+
+def _built_by(function: Callable[[], object], name: str) -> object:
+    try:
+        return function()
+    except RescaleError:
+        raise
+    except Exception as error:
+        raise InvalidInput(
+            f"pipeline {name!r}",
+            found=f"{type(error).__name__}: {error}",
+            expected=EXPECTED,
+            remedy="Mend the function; it is called wherever the file is read.",
+        ) from error

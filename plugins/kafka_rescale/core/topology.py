@@ -135,9 +135,10 @@ class Topology:
             if free is None:
                 raise InvalidInput(
                     "topology",
-                    found=f"sub-topologies {sorted(below)} feeding each other",
-                    expected="an acyclic graph of sub-topologies",
-                    remedy="Paste the text that Topology#describe() prints, unchanged.",
+                    found=f"sub-topologies {sorted(below)} that feed themselves or each other by repartition "
+                    "topics",
+                    expected="sub-topologies of which one is the most downstream",
+                    remedy="Such a circle can't be expanded. Cut it, for example into two applications.",
                 )
             ordered.append(by_id[free])
             del below[free]

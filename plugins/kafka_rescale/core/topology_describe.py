@@ -9,8 +9,9 @@ own arrows, and ids show it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.topology import SubTopology, Topology, is_internal
@@ -59,7 +60,7 @@ class _Section:
     sinks: dict[str, None] = field(default_factory=dict)
     dynamic_sinks: dict[str, None] = field(default_factory=dict)
     nodes: dict[str, _Node] = field(default_factory=dict)
-    arrows: list[tuple[_Statement, str]] = field(default_factory=list)
+    arrows: list[tuple[_Statement, list[str]]] = field(default_factory=list)
 
 
 def parse_describe(text: str) -> Topology:
@@ -141,7 +142,9 @@ def _add(section: _Section, statement: _Statement) -> None:
     if node["label"] == "topics":
         section.sources |= dict.fromkeys(_topics(statement, node["value"]))
     elif node["label"] == "stores":
-        section.stores |= dict.fromkeys(_names(statement, node["value"].strip("[]")))
+        # Global stores have no changelog, so that no topic was ever named after them.
+        names = _parts if section.is_global else partial(_names, statement)
+        section.stores |= dict.fromkeys(names(node["value"].strip("[]")))
     elif node["label"] == "topic":
         section.sinks |= dict.fromkeys(_names(statement, node["value"]))
     else:
@@ -150,7 +153,7 @@ def _add(section: _Section, statement: _Statement) -> None:
 
 def _add_arrow(section: _Section, statement: _Statement) -> None:
     arrow, names = statement.text[:3], [n.strip() for n in statement.text[3:].split(",")]
-    section.arrows += [(statement, n) for n in names if n and n != "none"]
+    section.arrows.append((statement, [n for n in names if n and n != "none"]))
     node = next(reversed(section.nodes.values()), None)
     if node and all(names) and arrow in node.missing:
         node.missing.remove(arrow)
@@ -167,16 +170,22 @@ def _topics(statement: _Statement, value: str) -> list[str]:
 
 
 def _names(statement: _Statement, value: str) -> list[str]:
-    names = [n.strip() for n in value.split(",") if n.strip()]
+    names = _parts(value)
     for name in names:
         if not _NAME.match(name):
-            raise statement.wrong(f"the name `{name}`", "a name without spaces: it was wrapped in the middle")
+            wrapped = "a name without spaces: it was wrapped in the middle"
+            letters = "letters, digits, `.`, `_` and `-`, as topics have them"
+            raise statement.wrong(f"the name `{name}`", wrapped if " " in name else letters)
     return names
 
 
+def _parts(value: str) -> list[str]:
+    return [part.strip() for part in value.split(",") if part.strip()]
+
+
 def _check_complete(section: _Section) -> None:
-    for statement, name in section.arrows:
-        if name not in section.nodes:
+    for statement, names in section.arrows:
+        if (name := _unknown(names, section.nodes)) is not None:
             raise statement.wrong(
                 f"an arrow to {name}, which sub-topology {section.id} does not have", "every node of the arrows"
             )
@@ -188,6 +197,15 @@ def _check_complete(section: _Section) -> None:
                 f"`{node.statement.text[:60]}` without its whole line `{node.missing[0]} …`",
                 "the arrows below every node, with `none` where there is no other: the text has been cut",
             )
+
+
+def _unknown(parts: list[str], nodes: Mapping[str, _Node]) -> str | None:
+    """Return the first name of an arrow that is no node's; names of nodes may have commas in them."""
+    if not parts:
+        return None
+    ends = (end for end in range(len(parts), 0, -1) if ", ".join(parts[:end]) in nodes)
+    rests = [_unknown(parts[end:], nodes) for end in ends]
+    return parts[0] if not rests else None if None in rests else rests[-1]
 
 
 def _check_ids(sections: list[_Section]) -> None:

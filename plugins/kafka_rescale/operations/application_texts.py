@@ -39,7 +39,7 @@ def read_text(path: Path) -> str:
     :raises InvalidInput: it can't be read.
     """
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")  # with or without the mark that Windows puts first
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "bytes that are not UTF-8"
         raise InvalidInput(

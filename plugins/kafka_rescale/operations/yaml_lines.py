@@ -54,6 +54,8 @@ def parse_yaml(text: str, file: str) -> YamlDocument:
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
         data = yaml.safe_load(text)
+    except yaml.reader.ReaderError as error:
+        raise _unreadable(error, text, file) from None
     except yaml.YAMLError as error:
         raise _malformed(error, file) from None
     except ValueError as error:  # PyYAML lets Python's own through: February 30th, 0x_
@@ -76,6 +78,15 @@ def _malformed(error: yaml.YAMLError, file: str) -> InvalidInput:
         found=f"malformed YAML ({problem})",
         expected="YAML",
         remedy="Look for a missing quote, bracket or space after a colon, or a tab, at or just above this line.",
+    )
+
+
+def _unreadable(error: yaml.reader.ReaderError, text: str, file: str) -> InvalidInput:
+    return InvalidInput(
+        f"{file}:{text.count(chr(10), 0, error.position) + 1}",
+        found=f"the character U+{ord(text[error.position]):04X} ({error.reason})",
+        expected="YAML",
+        remedy="Delete it: it is invisible, and often comes along with pasted text.",
     )
 
 
