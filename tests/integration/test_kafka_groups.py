@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.errors import Outage, UnsafeState
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.waiting import poll_until
@@ -90,10 +90,13 @@ def test_offsets_are_committed_and_read_back(admin: ClusterAdmin, topic: str, un
 
 
 def test_committing_for_a_partition_that_does_not_exist_is_an_error(
-    admin: ClusterAdmin, topic: str, unique: str
+    admin: ClusterAdmin, topic: str, unique: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(UnsafeState, match=f"{topic}-9"):
-        admin.commit(unique, {topic: {9: 0}})
+    """Nobody can tell it from one that has just been added, for which the coordinator is given time."""
+    monkeypatch.setattr("kafka_rescale.kafka.offsets.SETTLE_SECONDS", 1)
+    with pytest.raises(Outage, match=f"{topic}-9: found UNKNOWN_TOPIC_OR_PART"):
+        admin.commit(unique, {topic: {0: 3, 9: 0}})
+    assert admin.committed(unique) == {topic: {0: 3}}
 
 
 def test_committed_waits_for_the_offsets_of_an_open_transaction(

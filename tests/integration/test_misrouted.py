@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Message, Producer
 from kafka_rescale.cli.exit_codes import PASSED, REFUSED
 from kafka_rescale.cli.main import main
 from kafka_rescale.core.errors import InvalidInput, Outage, Refused, UnsafeState
-from kafka_rescale.core.journal import Captured, Journal, Phase
+from kafka_rescale.core.journal import Captured, Journal, PartitionOffsets, Phase
 from kafka_rescale.core.misrouted import InputReport, refuse_misrouted
 from kafka_rescale.core.planning import build_plan
 from kafka_rescale.core.verification_report import Report
@@ -18,6 +20,7 @@ from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.kafka.misrouted import look_for_misrouted
+from kafka_rescale.kafka.range_reader import read_ranges
 from kafka_rescale.operations.accept import accept
 from kafka_rescale.operations.load import topology_of
 from kafka_rescale.operations.promotion import assert_held
@@ -124,6 +127,50 @@ def test_what_an_open_transaction_hides_stops_the_cutover(connection: KafkaConne
     with pytest.raises(UnsafeState, match=r"an open transaction, .* in partition 1"):
         assert_held(rescale, journal)
     transaction.abort_transaction(30)
+
+
+def loses_its_beginning(monkeypatch: pytest.MonkeyPatch, where: str, before: PartitionOffsets) -> None:
+    """Retention deletes what lies before some offsets after the begins were asked for, before anything is read."""
+
+    def read(connection: KafkaConnection, *arguments: Any, **options: Any) -> Iterator[Message]:
+        ClusterAdmin(connection).delete_records(before)
+        return read_ranges(connection, *arguments, **options)
+
+    monkeypatch.setattr(f"kafka_rescale.{where}.read_ranges", read)
+
+
+def test_what_retention_deletes_meanwhile_fails_no_look_at_the_rest(
+    connection: KafkaConnection, unique: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic, stale, journal = grown(connection, unique)
+    send(stale, topic, 200)
+    (whole,) = look_for_misrouted(connection, journal)
+    deleted = {p: journal.green_start[topic][p] + 10 for p in range(4)}
+    loses_its_beginning(monkeypatch, "kafka.misrouted", {topic: deleted})
+    (rest,) = look_for_misrouted(connection, journal)
+    assert rest.records == whole.records - 40 > 0
+    assert 0 < rest.misrouted < whole.misrouted
+
+
+def test_what_retention_deletes_meanwhile_stops_no_cutover_and_hides_nothing_else(
+    connection: KafkaConnection, unique: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    admin, topic = ClusterAdmin(connection), f"{unique}-customers"
+    admin.ensure_topic(topic, 4, 1, {})
+    producer = Producer(connection.client(**IGNORANT))
+    send(producer, topic, 20)
+    fence = admin.end_offsets([topic])[topic]
+    journal = journal_of(connection, unique, fence)
+    rescale = Rescale.open(application(unique), connection, "shell/test")
+    for _ in range(2):
+        producer.produce(topic, b"v", b"k", 1)
+    assert producer.flush(30) == 0
+    with monkeypatch.context() as retention:
+        loses_its_beginning(retention, "operations.promotion", {topic: {1: fence[1] + 1}})
+        with pytest.raises(UnsafeState, match=f"behind the fence, in partition 1 at offset {fence[1] + 1}"):
+            assert_held(rescale, journal)
+    loses_its_beginning(monkeypatch, "operations.promotion", {topic: {1: fence[1] + 2}})
+    assert_held(rescale, journal)
 
 
 @pytest.fixture

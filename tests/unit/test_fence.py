@@ -43,9 +43,8 @@ def rescale(committed: PartitionOffsets = STOPPED) -> Any:
         remove_members=lambda _: (),
         describe_group=lambda group: GroupDescription(group, "Empty", ()),
     )
-    return SimpleNamespace(
-        admin=admin, lifecycle=SimpleNamespace(is_running=lambda _: False), is_alive=lambda _: False
-    )
+    lifecycle = SimpleNamespace(is_running=lambda _: False)
+    return SimpleNamespace(admin=admin, lifecycle=lifecycle, is_alive=lambda _: False, connection=None)
 
 
 @pytest.fixture(autouse=True)

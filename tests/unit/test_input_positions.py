@@ -12,6 +12,19 @@ from tests.support.growing_world import NAME, GrowingWorld
 UNREAD = r"input orders: found records but no committed offset in partitions \[2\]"
 
 
+@pytest.fixture(autouse=True)
+def looked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The partitions that were looked into: every offset is one of a committed record."""
+    partitions: list[int] = []
+
+    def has_records(_: object, topic: str, partition: int, begin: int, end: int) -> bool:
+        partitions.append(partition)
+        return begin < end
+
+    monkeypatch.setattr(input_positions, "has_records", has_records)
+    return partitions
+
+
 @pytest.fixture
 def world() -> GrowingWorld:
     """An application that has no position in partition 2 of its input."""
@@ -20,12 +33,20 @@ def world() -> GrowingWorld:
     return world
 
 
-def test_with_a_position_everywhere_nothing_is_waited_for() -> None:
+def test_with_a_position_everywhere_nothing_is_looked_into_nor_waited_for(looked: list[int]) -> None:
     await_positions(GrowingWorld().rescale, GrowingWorld().plan)
+    assert looked == []
 
 
 def test_an_empty_partition_needs_none(world: GrowingWorld) -> None:
     world.ends["orders"][2] = 0
+    await_positions(world.rescale, world.plan)
+
+
+def test_one_with_offsets_but_without_committed_records_needs_none(
+    world: GrowingWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(input_positions, "has_records", lambda *_: False)
     await_positions(world.rescale, world.plan)
 
 

@@ -13,7 +13,7 @@ from kafka import TopicPartition
 from kafka.errors import KafkaError, NoError
 from kafka.structs import OffsetAndMetadata
 
-from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.errors import Outage, UnsafeState
 from kafka_rescale.core.journal import PartitionOffsets
 from kafka_rescale.core.offset_metadata import OffsetTexts
 from kafka_rescale.kafka.connection import KafkaConnection
@@ -43,7 +43,7 @@ def commit_with_metadata(
 
     :param offsets: topic → partition → next offset to read, of a group without members.
     :raises UnsafeState: the coordinator refuses a partition.
-    :raises Outage: it doesn't answer.
+    :raises Outage: it doesn't answer, or doesn't know a partition, as one that has just been added.
     """
     what = f"offsets of group {group!r}"
     wanted = {
@@ -53,22 +53,32 @@ def commit_with_metadata(
         if (text := texts.get(topic, {}).get(p))
     }
 
-    def write(client: Any) -> None:
-        for at, error in client.alter_group_offsets(group, wanted).items():
-            if error is not NoError:
-                refused[at] = error
-                if error.retriable:
-                    raise error
+    waiting: list[str] = []
 
-    refused: dict[TopicPartition, type[KafkaError]] = {}
-    if wanted:
-        asked(connection, what, write)
+    def write(client: Any) -> None:
+        answers = client.alter_group_offsets(group, wanted)
+        refused = {f"{at.topic}-{at.partition}": error for at, error in answers.items() if error is not NoError}
+        _raise_if_refused(refused, what)
+        waiting[:] = sorted(refused)
+        if refused:
+            raise next(iter(refused.values()))
+
+    try:
+        if wanted:
+            asked(connection, what, write)
+    except Outage as error:
+        named = f"{what} for {', '.join(waiting)}" if waiting else what
+        raise Outage(named, found=error.found, expected=error.expected, remedy=error.remedy) from None
+    return {t: {p: o for p, o in of.items() if TopicPartition(t, p) not in wanted} for t, of in offsets.items()}
+
+
+def _raise_if_refused(refused: Mapping[str, type[KafkaError]], what: str) -> None:
+    """One partition that may be asked for again hides no other one that may not."""
     for at, error in refused.items():
         if not error.retriable:
             raise UnsafeState(
-                f"{what} for {at.topic}-{at.partition}",
+                f"{what} for {at}",
                 found=error.__name__,
                 expected="a group without members, whose offsets can be set",
                 remedy="Stop whoever is a member of this group, then run again.",
             )
-    return {t: {p: o for p, o in of.items() if TopicPartition(t, p) not in wanted} for t, of in offsets.items()}

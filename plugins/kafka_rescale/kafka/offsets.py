@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, KafkaError, TopicPartition
 from confluent_kafka.admin import ListOffsetsResultInfo, OffsetSpec
 
-from kafka_rescale.core.errors import Outage, RescaleError, UnsafeState
+from kafka_rescale.core.errors import Outage, RescaleError
 from kafka_rescale.core.journal import PartitionOffsets
 from kafka_rescale.core.offset_metadata import OffsetTexts
 from kafka_rescale.kafka.admin_calls import (
@@ -18,7 +18,8 @@ from kafka_rescale.kafka.admin_calls import (
     is_unknown,
     value_of,
 )
-from kafka_rescale.kafka.failures import GROUP_IN_USE, TRANSIENT, typed
+from kafka_rescale.kafka.failures import typed
+from kafka_rescale.kafka.group_commit import GroupCommit
 from kafka_rescale.kafka.group_metadata import commit_with_metadata, committed_metadata
 from kafka_rescale.kafka.topic_reader import ABSENT, TopicReader
 from kafka_rescale.kafka.waiting import poll_until
@@ -92,29 +93,21 @@ class OffsetAdmin(TopicReader):
 
         :param offsets: topic → partition → next offset to read; others of the group stay as they are.
         :param metadata: what is kept beside them, where there is something.
-        :raises UnsafeState: the group has members, or the brokers refuse a partition.
+        :raises UnsafeState: the group has members, the brokers refuse a partition, or somebody else commits.
+        :raises Outage: a coordinator doesn't know a partition, or doesn't answer, for ``SETTLE_SECONDS``.
         """
         if metadata:
             offsets = commit_with_metadata(self.connection, group, offsets, metadata)
-        wanted = [TopicPartition(t, p, o) for t, by_partition in offsets.items() for p, o in by_partition.items()]
-        if not wanted:
-            return
-        what = f"offsets of group {group!r}"
-        for _ in range(ATTEMPTS):
-            request = ConsumerGroupTopicPartitions(group, wanted)
+        commit = GroupCommit(group, offsets)
+
+        def done() -> bool:
+            request = ConsumerGroupTopicPartitions(group, commit.wanted)
             futures = self._client.alter_consumer_group_offsets([request], request_timeout=REQUEST_SECONDS)
-            answer = self._once(futures)[group]
-            if not is_unknown(answer):
-                self._raise_if_refused(value_of(answer, what), what)
-            found = self.committed(group)
-            if all(found.get(t.topic, {}).get(t.partition) == t.offset for t in wanted):
-                return
-        raise UnsafeState(
-            what,
-            found=f"{found}",
-            expected=f"{offsets}",
-            remedy="Somebody else commits to this group: stop it, then run again.",
-        )
+            commit.take(self._once(futures)[group])
+            return commit.shows(self.committed(group))
+
+        if commit.wanted:
+            poll_until(done, seconds=SETTLE_SECONDS, otherwise=commit.not_in_time)
 
     def delete_group(self, group: str) -> None:
         """Delete a group and its offsets; nothing happens if it doesn't exist.
@@ -183,14 +176,6 @@ class OffsetAdmin(TopicReader):
         for partition, result in sorted(found.items(), key=lambda item: (item[0].topic, item[0].partition)):
             offsets.setdefault(partition.topic, {})[partition.partition] = result.offset
         return offsets
-
-    @staticmethod
-    def _raise_if_refused(answer: ConsumerGroupTopicPartitions, what: str) -> None:
-        """The request as a whole succeeds even where single partitions are refused."""
-        for entry in answer.topic_partitions:
-            if entry.error is not None and entry.error.code() not in TRANSIENT:
-                in_use = entry.error.code() in GROUP_IN_USE
-                raise typed(entry.error, what if in_use else f"{what} for {entry.topic}-{entry.partition}")
 
 
 def _unanswered(found: Mapping[TopicPartition, ListOffsetsResultInfo], least: int) -> list[TopicPartition]:

@@ -8,6 +8,8 @@ from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.external_topics import InputPlan
 from kafka_rescale.core.journal import PartitionOffsets
 from kafka_rescale.core.plan import Plan
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.remaining import has_records
 from kafka_rescale.kafka.waiting import poll_until
 from kafka_rescale.operations.rescale import Rescale, blue
 
@@ -28,7 +30,10 @@ def await_positions(rescale: Rescale, plan: Plan) -> None:
         topics = [i.topic for i in plan.inputs]
         committed = rescale.admin.committed(plan.blue, {i.topic: i.current for i in plan.inputs})
         begins, ends = rescale.admin.begin_offsets(topics), rescale.admin.end_offsets(topics)
-        unread = {i.topic: unread_partitions(i, committed, begins[i.topic], ends[i.topic]) for i in plan.inputs}
+        unread = {
+            i.topic: unread_partitions(rescale.connection, i, committed, begins[i.topic], ends[i.topic])
+            for i in plan.inputs
+        }
         found.clear()
         found.update((topic, partitions) for topic, partitions in unread.items() if partitions)
         return not found
@@ -42,14 +47,25 @@ def await_positions(rescale: Rescale, plan: Plan) -> None:
 
 
 def unread_partitions(
-    read: InputPlan, committed: PartitionOffsets, begins: Mapping[int, int], ends: Mapping[int, int]
+    connection: KafkaConnection,
+    read: InputPlan,
+    committed: PartitionOffsets,
+    begins: Mapping[int, int],
+    ends: Mapping[int, int],
 ) -> list[int]:
     """Return the partitions that blue had a task for, and that have records but no position of it.
 
+    Aborted transactions and markers are none: who reads committed records never comes to commit behind them.
+
     :param begins: of the input's partitions, as ``ends``.
+    :raises Outage: the broker did not answer.
     """
     known = range(read.earlier or len(ends))
-    return [p for p in known if p not in committed.get(read.topic, {}) and begins[p] != ends[p]]
+    return [
+        p
+        for p in known
+        if p not in committed.get(read.topic, {}) and has_records(connection, read.topic, p, begins[p], ends[p])
+    ]
 
 
 def never_read(topic: str, partitions: Sequence[int]) -> UnsafeState:

@@ -116,16 +116,16 @@ def _left_behind(rescale: Rescale, plan: Plan) -> Captured:
 def _fence(rescale: Rescale, read: InputPlan, committed: PartitionOffsets) -> dict[int, int]:
     """Return where blue stopped in every partition of an input.
 
-    A partition in which blue has never committed is allowed only while it is empty: where blue would have begun
-    to read depends on its ``auto.offset.reset``, and a guess could lose or double records. Partitions that were
-    added by hand have no task in blue: none of their records has been read. What has been deleted before blue came
-    to it is lost to both: a start below the log start is none, neither for a bridge nor for a consumer.
+    A partition in which blue has never committed is allowed only while it has no records: where blue would have
+    begun to read depends on its ``auto.offset.reset``, and a guess could lose or double records. Partitions that
+    were added by hand have no task in blue: none of their records has been read. What has been deleted before blue
+    came to it is lost to both: a start below the log start is none, neither for a bridge nor for a consumer.
     """
     topic = read.topic
     begins = rescale.admin.begin_offsets([topic])[topic]
     ends = rescale.admin.end_offsets([topic])[topic]
     fence = {p: max(committed.get(topic, {}).get(p, begins[p]), begins[p]) for p in ends}
-    if unread := unread_partitions(read, committed, begins, ends):
+    if unread := unread_partitions(rescale.connection, read, committed, begins, ends):
         raise never_read(topic, unread)
     return fence
 
