@@ -11,6 +11,7 @@ from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.kafka.journal_store import begin
 from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.operations.compaction import HELD, KEEP_ALL, hold_compaction, release_compaction
 from kafka_rescale.operations.load import load_application
@@ -65,6 +66,13 @@ class Expansion:
         found = self.rescale.admin.describe_topics([self.changelog])[self.changelog].overrides
         return {name: found.get(name) for name in names}
 
+    def begin_again(self) -> None:
+        """The next attempt, after a rollback."""
+        for phase in (Phase.ROLLING_BACK, Phase.ROLLED_BACK):
+            self.rescale.advance(phase)
+        journal = begin(self.rescale.control, self.plan, OWNER, now_ms())
+        assert (journal.attempt, journal.compaction_lags) == (2, {})
+
     def promote(self) -> None:
         """Every phase up to where green owns the inputs."""
         for phase in (Phase.QUIESCING, Phase.QUIESCED, Phase.CAUGHT_UP, Phase.PROMOTED):
@@ -92,6 +100,27 @@ def test_an_expand_task_that_is_cleared_leaves_the_hold_alone(
     hold_compaction(expansion.rescale, expansion.rescale.journal())
     assert expansion.expand() == []
     assert expansion.overrides(*HELD) == dict.fromkeys(HELD, KEEP_ALL)
+
+
+@pytest.mark.parametrize(
+    "own",
+    [{}, {"min.compaction.lag.ms": HOUR_MS}, {"max.compaction.lag.ms": DAY_MS}, OWN],
+    ids=["the brokers' defaults", "a minimum", "a maximum", "both"],
+)
+def test_what_an_attempt_that_was_rolled_back_has_held_the_next_one_holds_and_puts_back(
+    client: Mapping[str, str], tmp_path: Path, unique: str, own: dict[str, str]
+) -> None:
+    expansion = Expansion(client, tmp_path, unique, own)
+    expansion.expand()
+    hold_compaction(expansion.rescale, expansion.rescale.journal())
+    expansion.begin_again()
+    assert expansion.expand() == []
+    assert expansion.overrides(*HELD) == dict.fromkeys(HELD, KEEP_ALL)
+    for _ in ("by prewarm", "by cutover"):
+        journal = hold_compaction(expansion.rescale, expansion.rescale.journal())
+    assert expansion.overrides(*HELD) == dict.fromkeys(HELD, KEEP_ALL)
+    release_compaction(expansion.rescale, journal)
+    assert expansion.overrides(*HELD) == {name: own.get(name) for name in HELD}
 
 
 def test_an_expand_task_that_is_cleared_after_the_promotion_changes_nothing(

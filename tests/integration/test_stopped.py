@@ -110,20 +110,22 @@ def test_one_that_lives_is_found(shop: Shop, capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.parametrize(
-    ("phase", "fields"),
+    ("phase", "fields", "whose"),
     [
-        (Phase.WARMING, {"gate_ends": {"any": {0: 1}}}),
-        (Phase.ROLLING_BACK, {}),
-        (Phase.PROMOTED, {}),
+        (Phase.WARMING, {"gate_ends": {"any": {0: 1}}}, "green"),
+        (Phase.ROLLING_BACK, {}, "green"),
+        (Phase.ROLLING_BACK, {"stop_asked": True}, "blue"),
+        (Phase.ROLLING_BACK, {"stop_asked": True, "gate_ends": {"any": {0: 1}}}, "green"),
+        (Phase.PROMOTED, {"stop_asked": True}, "green"),
     ],
 )
-def test_which_stop_was_asked_for(shop: Shop, phase: Phase, fields: dict[str, Any]) -> None:
+def test_which_stop_was_asked_for(shop: Shop, phase: Phase, fields: dict[str, Any], whose: str) -> None:
     plan = shop.remember(phase, **fields).plan
     for group in (plan.blue, plan.green):
         shop.leave_behind(group)
     assert shop.say() == PASSED
-    assert shop.members(plan.blue)
-    assert not shop.members(plan.green)
+    left = {name for name, group in (("blue", plan.blue), ("green", plan.green)) if shop.members(group)}
+    assert left == {"blue", "green"} - {whose}
 
 
 @pytest.mark.parametrize(

@@ -143,6 +143,41 @@ def test_subscriptions_are_moved_with_the_counts_of_the_left_table() -> None:
     assert all(m.kind is MoveKind.REPARTITION for m in plan(3, 4, 8).repartitions)
 
 
+def again(current: dict[str, int], blue: str, target: int, **known: dict[str, Any]) -> LeftTable | None:
+    """The left table of the subscriptions, in a plan for inputs that are repartitioned."""
+    inputs = [{"topic": t, "policy": "repartitioned"} for t in ("left", "right")]
+    internal = [f"{blue}-{t}" for t in (REGISTRATION, RESPONSE, *(f"{s}-changelog" for s in STORES))]
+    return next(
+        m.left
+        for m in build_plan(
+            application(inputs=inputs),
+            parse_describe(DESCRIBED),
+            blue=blue,
+            generation=3,
+            current={"out": 3, **dict.fromkeys(internal, 4 if "earlier" in known else 8), **current},
+            target=target,
+            **known,
+        ).moves
+        if m.store == "fk-subscription-store"
+    )
+
+
+@pytest.mark.parametrize("target", [16, 4], ids=["on", "back"])
+def test_after_an_expansion_the_left_table_is_what_has_followed_the_input(target: int) -> None:
+    inputs = [{"topic": t, "policy": "repartitioned"} for t in ("left", "right")]
+    renamed = {i.declared: i.green_topic for i in plan(4, 4, 8, inputs=inputs).inputs}
+    assert renamed == {"left": "left-p8", "right": "right-p8"}
+    left = again(dict.fromkeys(renamed.values(), 8), "app-g2", target, renamed=renamed)
+    assert left == LeftTable(
+        partitioner="murmur2", key_topic="left", source_partitions=8, target_partitions=target
+    )
+
+
+def test_of_a_left_table_grown_by_hand_subscriptions_name_partitions_of_the_count_before() -> None:
+    left = again({"left": 8, "right": 8}, "app", 8, earlier={"left": 4, "right": 4})
+    assert left == LeftTable(partitioner="murmur2", key_topic="left", source_partitions=4, target_partitions=8)
+
+
 def test_a_right_table_that_keeps_its_count_still_has_its_subscriptions_rewritten() -> None:
     inputs = [{"topic": "left", "policy": "paused"}, {"topic": "right", "policy": "fixed"}]
     move = next(m for m in plan(3, 4, 8, inputs=inputs).moves if m.store == "fk-subscription-store")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.changelog_formats import Content
+from kafka_rescale.core.external_topics import InputPlan
 from kafka_rescale.core.foreign_key_joins import (
     key_topic_of,
     left_table,
@@ -23,16 +24,18 @@ def planned_moves(
     subtopology: SubTopology,
     names: tuple[GenerationNames, GenerationNames],
     current: Mapping[str, int],
+    inputs: Sequence[InputPlan],
     counts: Mapping[str, int],
 ) -> tuple[Move, ...]:
     """Return the moves of a sub-topology's changelogs and of the topics between it and those before it.
 
     :param names: of the running generation and of the one to build.
     :param current: partition count of every existing topic, by full name.
+    :param inputs: the inputs, each with its name and its count in the running generation.
     :param counts: partition count after the cutover of every source topic, as the topology names it.
     """
     blue, green = names
-    before = _by_topology(topology, blue, current)
+    before = _by_topology(topology, blue, current, inputs)
     changelogs = (
         _changelog(application, topology, store, names, current, before, counts) for store in subtopology.stores
     )
@@ -56,14 +59,19 @@ def planned_moves(
     return (*changelogs, *repartitions)
 
 
-def _by_topology(topology: Topology, blue: GenerationNames, current: Mapping[str, int]) -> dict[str, int]:
-    """Return the present counts of all sources that exist, as the topology names them."""
-    full = {
-        t: blue.repartition(t) if t in topology.repartitions else t
-        for s in topology.subtopologies
-        for t in s.sources
+def _by_topology(
+    topology: Topology, blue: GenerationNames, current: Mapping[str, int], inputs: Sequence[InputPlan]
+) -> dict[str, int]:
+    """Return the counts of all sources as the running generation knows them, as the topology names them.
+
+    An input may have another name by now, which it was given when it was repartitioned, and more partitions, if
+    somebody has grown it: what the generation has written names partitions of the count that it knows.
+    """
+    internal = {t: blue.repartition(t) for t in topology.repartitions}
+    return {
+        **{i.declared: i.earlier or i.current for i in inputs},
+        **{topic: current[name] for topic, name in internal.items() if name in current},
     }
-    return {topic: current[name] for topic, name in full.items() if name in current}
 
 
 def _changelog(

@@ -87,7 +87,7 @@ def build_plan(
             grow_outputs=_grown_outputs(application, topology, subtopology, current),
             moves=tuple(
                 m.model_copy(update={"grown_from": (grown_from or {}).get(m.source, ())})
-                for m in planned_moves(application, topology, subtopology, names, current, counts)
+                for m in planned_moves(application, topology, subtopology, names, current, inputs, counts)
             ),
             bridges=_bridges(inputs, subtopology, ordered[: index - 1]),
         )

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.journal import Journal, Phase
+from kafka_rescale.core.plan import Move
 from kafka_rescale.operations.rescale import Rescale
 
 KEEP_ALL = str(2**63 - 1)
@@ -21,11 +23,11 @@ def hold_compaction(rescale: Rescale, journal: Journal) -> Journal:
 
     :param journal: in phase ``WARMING``; may have been here before.
     """
-    changelogs = [m.target for m in journal.plan.changelogs]
-    described = rescale.admin.describe_topics(changelogs)
+    moves = journal.plan.changelogs
+    described = rescale.admin.describe_topics([t for m in moves for t in (m.source, m.target)])
 
     def before(known: Mapping[str, str], config: str) -> dict[str, str]:
-        found = known or {t: d.overrides.get(config, "") for t, d in described.items()}
+        found = known or {m.target: _own(m, described).get(config, "") for m in moves if m.target in described}
         return {t: "" if v == KEEP_ALL else v for t, v in found.items()}
 
     journal = rescale.advance(
@@ -33,7 +35,7 @@ def hold_compaction(rescale: Rescale, journal: Journal) -> Journal:
         compaction_lags=before(journal.compaction_lags, MIN),
         max_compaction_lags=before(journal.max_compaction_lags, MAX),
     )
-    for topic in changelogs:
+    for topic in (m.target for m in moves):
         # The defaults of the brokers may force compaction, too: a topic's own config goes first.
         rescale.admin.alter_configs(topic, dict.fromkeys(HELD, KEEP_ALL))
     return journal
@@ -48,7 +50,25 @@ def release_compaction(rescale: Rescale, journal: Journal) -> None:
         rescale.admin.alter_configs(topic, changes)
 
 
-def without_held(journal: Journal, topic: str, configs: Mapping[str, str]) -> dict[str, str]:
-    """Return the configs that a topic of green may be given now: none of those that are held."""
-    held = HELD if topic in journal.compaction_lags else ()
+def without_held(
+    journal: Journal, topic: str, configs: Mapping[str, str], present: TopicDescription | None
+) -> dict[str, str]:
+    """Return the configs that a topic of green may be given now: none of those that are held.
+
+    A rollback releases only the application's own topics: what a pre-warming has left on disk relies on every
+    deletion. The next attempt's journal doesn't know that green's are held, and a maximum alone would be refused.
+
+    :param present: the topic, if it exists.
+    """
+    held = HELD if topic in journal.compaction_lags or (present is not None and _is_held(present)) else ()
     return {config: value for config, value in configs.items() if config not in held}
+
+
+def _is_held(topic: TopicDescription) -> bool:
+    return topic.overrides.get(MIN) == KEEP_ALL
+
+
+def _own(move: Move, described: Mapping[str, TopicDescription]) -> Mapping[str, str]:
+    """Return the overrides that a changelog of green has, or will have: those of blue's, if it is held already."""
+    target = described[move.target]
+    return described.get(move.source, target).overrides if _is_held(target) else target.overrides

@@ -35,9 +35,9 @@ def expand_stage(application: Application, connection: KafkaConnection, *, owner
 
 def _expand(admin: ClusterAdmin, journal: Journal, stage: Stage) -> list[str]:
     moves = (*stage.moves, *stage.bridges)
-    sources = admin.describe_topics([m.source for m in moves])
+    found = admin.describe_topics([t for m in moves for t in (m.source, m.target)])
     for move in moves:
-        if move.source not in sources:
+        if move.source not in found:
             raise Refused(
                 f"topic {move.source!r}",
                 found="no such topic",
@@ -48,8 +48,8 @@ def _expand(admin: ClusterAdmin, journal: Journal, stage: Stage) -> list[str]:
     grown = admin.grow_topics(growing)
     changes = [f"grew {topic} from {earlier} to {growing[topic]}" for topic, earlier in grown.items()]
     for move in (m for m in moves if not m.is_in_place):
-        described = sources[move.source]
-        configs = without_held(journal, move.target, described.overrides)
+        described = found[move.source]
+        configs = without_held(journal, move.target, described.overrides, found.get(move.target))
         if admin.ensure_topic(move.target, move.target_partitions, described.replication_factor, configs):
             changes.append(f"created {move.target} with {move.target_partitions} partitions")
     return changes

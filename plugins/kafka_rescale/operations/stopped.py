@@ -9,7 +9,7 @@ from kafka_rescale.core.application import Application
 from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.declared_lifecycles import ManualLifecycle
 from kafka_rescale.core.errors import InvalidInput, Refused, UnsafeState
-from kafka_rescale.core.journal import Phase
+from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
@@ -62,7 +62,7 @@ def _asked_to_stop(application: Application, state: ControlState) -> str:
     journal = state.journal
     if journal is None or not journal.in_progress:
         return state.generations.running if state.generations else application.application_id
-    if journal.phase is Phase.QUIESCING and journal.stop_asked:
+    if journal.stop_asked and _waits_for_blue(journal):
         return journal.plan.blue
     if journal.gate_ends or journal.phase in {Phase.ROLLING_BACK, Phase.PROMOTED}:
         return journal.plan.green
@@ -72,3 +72,11 @@ def _asked_to_stop(application: Application, state: ControlState) -> str:
         expected="one whose log says PLEASE STOP",
         remedy="Let the program run until the log asks for it; if it is down, start it.",
     )
+
+
+def _waits_for_blue(journal: Journal) -> bool:
+    # A rollback stops blue once more before it starts it: who has closed it for the cutover may not have said so.
+    # What is still behind the gate then is green's, and asked for after blue has been started.
+    if journal.phase is Phase.ROLLING_BACK:
+        return not journal.gate_ends
+    return journal.phase is Phase.QUIESCING
