@@ -22,6 +22,7 @@ from tests.support.ordered_in_place import OrderedInPlace
 pytestmark = pytest.mark.system
 EXPAND, ROLL_BACK, RETIRE = "expand_flights", "rollback_flights", "retire_flights"
 GROW = f"expand_{NAME}"
+WARM_UP = "stage_1_subtopology_2.warm_up"
 RUN_SECONDS = 1100
 World = tuple[FlightsStack, AirflowStandalone]
 
@@ -69,11 +70,20 @@ def world(
 
 @pytest.fixture(scope="module")
 def expanded(world: World) -> str:
-    """A first expansion to 8 partitions, approved by a person; its run id."""
+    """A first expansion to 8 partitions, approved by a person; its run id.
+
+    Two of its tasks were cleared, one while it was at work and one when it had ended.
+    """
     _, airflow = world
     run_id = airflow.client.trigger(EXPAND, {"dry_run": False, "approve_plan": True, "approve_cutover": True})
-    for task in ("approve_plan", "approve_cutover"):
-        approve(airflow, EXPAND, run_id, task)
+    approve(airflow, EXPAND, run_id, "approve_plan")
+    asked = {"awaiting_input", "deferred"}
+    airflow.client.wait_for_task(EXPAND, run_id, "approve_cutover", states=asked, timeout=RUN_SECONDS)
+    airflow.client.clear(EXPAND, run_id, [WARM_UP], downstream=False)
+    assert airflow.client.wait_for_task(EXPAND, run_id, WARM_UP, timeout=RUN_SECONDS) == "success"
+    approve(airflow, EXPAND, run_id, "approve_cutover")
+    assert_success(airflow.client, EXPAND, run_id, RUN_SECONDS)
+    assert set(airflow.client.clear(EXPAND, run_id, ["cutover"])) >= {"cutover", "verify", "callback"}
     assert_success(airflow.client, EXPAND, run_id, RUN_SECONDS)
     return run_id
 

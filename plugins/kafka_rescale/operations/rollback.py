@@ -8,7 +8,6 @@ from functools import partial
 
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.control_records import Concern, ControlState
-from kafka_rescale.core.declared_lifecycles import ManualLifecycle
 from kafka_rescale.core.errors import RescaleError
 from kafka_rescale.core.health import failed_jobs
 from kafka_rescale.core.journal import Journal, Phase
@@ -164,9 +163,6 @@ def _restart_blue(rescale: Rescale, journal: Journal) -> None:
 
     A ``stop`` command outlives a killed task: blue may look alive and go down a moment later. Stopping it for good
     first makes the outcome certain; where that fails, what can run has to run all the same. Blue owns the inputs.
-
-    :raises Outage: a person was asked to stop it, and it did not show: then its members may be dead ones, which
-        look like a program that runs, and nobody would be asked to start it.
     """
     instance = blue(journal.plan)
 
@@ -179,8 +175,6 @@ def _restart_blue(rescale: Rescale, journal: Journal) -> None:
         try:
             step()
         except RescaleError as error:
-            if isinstance(rescale.application.lifecycle, ManualLifecycle):
-                raise
             log.error(
                 "%s is started although it could not be stopped for good before: %s", journal.plan.blue, error
             )
