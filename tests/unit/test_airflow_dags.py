@@ -113,6 +113,11 @@ def test_a_trigger_without_params_asks_before_the_application_is_stopped(expand:
     }
 
 
+def test_only_the_approval_of_the_cutover_looks_whether_it_has_begun(expand: DAG) -> None:
+    asked = {each: expand.get_task(each).cutover_of for each in ("approve_plan", "approve_cutover")}
+    assert asked == {"approve_plan": None, "approve_cutover": "orders-app"}
+
+
 def test_every_field_of_the_form_has_a_section_and_says_what_an_empty_one_means(expand: DAG) -> None:
     fields = {name: expand.params.get_param(name) for name in expand.params}
     sections = {name: field.schema["section"] for name, field in fields.items()}

@@ -117,6 +117,7 @@ class ExpansionTasks:
             enabled_by="approve_cutover",
             subject=f"Cut {self.application.application_id} over now?",
             body=f"{LAG_TABLE}\n\n{PLAN_TABLE}",
+            **self._cutover_of(),
         )
 
     def approve_stop(self) -> OptionalApprovalOperator:
@@ -126,6 +127,7 @@ class ExpansionTasks:
             enabled_by="approve_cutover",
             subject=f"Stop {self.application.application_id} now, and let its topics grow for good?",
             body=PLAN_TABLE,
+            **self._cutover_of(),
         )
 
     def cutover(self) -> CutoverOperator:
@@ -157,6 +159,12 @@ class ExpansionTasks:
             trigger_rule=TriggerRule.ONE_FAILED,
             retries=5,
         )
+
+    def _cutover_of(self) -> dict[str, str]:
+        return {
+            "cutover_of": self.application.application_id,
+            "kafka_config_id": self.application.kafka_conn_id_of(Role.PLAN),
+        }
 
     def _gate(self) -> dict[str, Any]:
         return {
