@@ -165,6 +165,12 @@ def test_an_outage_is_retried() -> None:
     assert RETRY_POLICY.evaluate(error, try_number=1, max_tries=2).action is RetryAction.RETRY
 
 
+def test_an_outage_within_a_pause_is_retried_by_the_delays_of_its_task() -> None:
+    """A delay of the policy's own would stand in for them."""
+    decision = RETRY_POLICY.evaluate(Outage("thing", **WORDS), try_number=40, max_tries=60)
+    assert (decision.action, decision.retry_delay) == (RetryAction.RETRY, None)
+
+
 def test_the_owner_is_the_run_and_not_its_date() -> None:
     run = SimpleNamespace(dag_id="expand_x", run_id="manual__2", logical_date=None)
     assert owner_of({"dag_run": run}) == "expand_x/manual__2"
