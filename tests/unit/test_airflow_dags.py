@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,7 +14,10 @@ from tests.support.dag_bags import parsed
 
 if TYPE_CHECKING:
     from airflow.sdk import DAG
+    from airflow.serialization.serialized_objects import SerializedDAG
 
+TELLS = {"notifier": "tests.support.recorded_notices:RecordingNotifier", "arguments": {"file": "told"}}
+SECONDS = timedelta(seconds=1)
 ROOT = Path(__file__).resolve().parents[2]
 STAGES = ["stage_1_subtopology_2", "stage_2_subtopology_1", "stage_3_subtopology_0"]
 STEPS = ["expand", "restore", "warm_up", "lag_gate"]
@@ -113,6 +116,11 @@ def test_a_trigger_without_params_asks_before_the_application_is_stopped(expand:
     }
 
 
+def test_only_the_approval_of_the_cutover_looks_whether_it_has_begun(expand: DAG) -> None:
+    asked = {each: expand.get_task(each).cutover_of for each in ("approve_plan", "approve_cutover")}
+    assert asked == {"approve_plan": None, "approve_cutover": "orders-app"}
+
+
 def test_every_field_of_the_form_has_a_section_and_says_what_an_empty_one_means(expand: DAG) -> None:
     fields = {name: expand.params.get_param(name) for name in expand.params}
     sections = {name: field.schema["section"] for name, field in fields.items()}
@@ -165,6 +173,47 @@ def test_wrong_params_are_refused(expand: DAG, wrong: dict[str, object]) -> None
 
     with pytest.raises(ParamValidationError):
         expand.params.update(wrong)
+
+
+@pytest.mark.parametrize("mode", ["blue_green", "in_place"])
+def test_what_ends_a_pause_outlasts_an_outage_and_gets_the_next_slot(applications: Path, mode: str) -> None:
+    """As the scheduler has the tasks: it takes the weight, and its delays double up to a minute for an hour."""
+    write_application(applications, mode=mode, pause_alert_seconds=60, notifications=[TELLS])
+    dags = {dag_id: as_scheduled(dag) for dag_id, dag in parsed().dags.items()}
+    expand, manual = dags["expand_orders-app"], dags["rollback_orders-app"].get_task("roll_back")
+    ends = {"cutover", "roll_back"} | ({"move"} if mode == "in_place" else set())
+    waits = {"pause_alert"} | ({"gate_all", "catch_up"} if mode == "blue_green" else set())
+    for task in (*map(expand.get_task, ends), manual):
+        assert (task.retries, task.retry_delay, task.max_retry_delay) == (60, SECONDS * 5, SECONDS * 60)
+        assert task.retry_exponential_backoff == 2.0
+    weights = {task.task_id: task.weight_rule.get_weight(instance_of(task)) for task in expand.tasks}
+    assert {task for task, weight in weights.items() if weight > 1} == ends | waits
+    assert set(weights.values()) == {1, 1000}
+    assert manual.weight_rule.get_weight(instance_of(manual)) == 1000
+
+
+def test_tries_begin_close_together_and_end_a_minute_apart(applications: Path) -> None:
+    from airflow.models.taskinstance import TaskInstance
+
+    task = as_scheduled(parsed().dags["expand_orders-app"]).get_task("cutover")
+    began = datetime(2026, 1, 1, tzinfo=UTC)
+    delays = []
+    for number in range(1, 61):
+        of = {"dag_id": "d", "task_id": "cutover", "logical_date": None, "try_number": number}
+        instance: Any = SimpleNamespace(task=task, end_date=began, retry_delay_override=None, **of)
+        delays.append((TaskInstance.next_retry_datetime(instance) - began).total_seconds())
+    assert 5 <= delays[0] < 10 <= delays[1] < 20 <= delays[2] < 40 <= delays[3] <= 60
+    assert set(delays[4:]) == {60}
+
+
+def as_scheduled(dag: DAG) -> SerializedDAG:
+    from airflow.serialization.serialized_objects import DagSerialization
+
+    return DagSerialization.from_dict(DagSerialization.to_dict(dag))
+
+
+def instance_of(task: object) -> Any:
+    return SimpleNamespace(task=task)
 
 
 def test_a_schedule_is_a_decision_to_expand(applications: Path) -> None:

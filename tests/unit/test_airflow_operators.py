@@ -13,6 +13,7 @@ from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG, RetryAction
 from airflow.sdk.exceptions import AirflowSkipException, TaskAwaitingInput
 from kafka_rescale.airflow.operators import admin, closing
+from kafka_rescale.airflow.operators import approval as approval_module
 from kafka_rescale.airflow.operators.approval import OptionalApprovalOperator
 from kafka_rescale.airflow.operators.base import RescaleOperator
 from kafka_rescale.airflow.operators.cutover import CutoverOperator
@@ -28,6 +29,7 @@ from kafka_rescale.core.errors import (
     Refused,
     UnsafeState,
 )
+from kafka_rescale.core.journal import Phase
 
 from tests.support.application_files import write_application
 from tests.support.plans import plan_for
@@ -38,8 +40,8 @@ WORDS = {"found": "a", "expected": "b", "remedy": "c"}
 BEFORE = ("stage_1.restore", "stage_1.expand", "prewarm")
 
 
-def approval() -> OptionalApprovalOperator:
-    return OptionalApprovalOperator(task_id="t", enabled_by="approve_plan", subject="?", body="-")
+def approval(**arguments: Any) -> OptionalApprovalOperator:
+    return OptionalApprovalOperator(task_id="t", enabled_by="approve_plan", subject="?", body="-", **arguments)
 
 
 def test_an_approval_that_nobody_asked_for_succeeds_at_once() -> None:
@@ -53,10 +55,26 @@ def test_an_approval_that_was_asked_for_waits_for_a_person(monkeypatch: pytest.M
         asked()
 
 
-def asked_in_a_run(results: dict[str, Any]) -> Callable[[], OptionalApprovalOperator]:
+@pytest.mark.parametrize("phase", [None, *Phase])
+def test_a_cutover_that_has_begun_is_not_asked_about_again(
+    monkeypatch: pytest.MonkeyPatch, phase: Phase | None
+) -> None:
+    """A run that continues past the promotion has to start green: nobody runs while a person is waited for."""
+    monkeypatch.setattr("airflow.providers.standard.operators.hitl.upsert_hitl_detail", lambda **_: None)
+    monkeypatch.setattr(approval_module.KafkaRescaleHook, "connection", lambda _: None)
+    monkeypatch.setattr(approval_module, "phase_of", lambda _, application: {"orders": phase}[application])
+    asked = asked_in_a_run({}, cutover_of="orders", kafka_config_id="k")
+    if phase in {None, Phase.WARMING, Phase.ROLLING_BACK, Phase.ROLLED_BACK}:
+        with pytest.raises(TaskAwaitingInput):
+            asked()
+    else:
+        asked()
+
+
+def asked_in_a_run(results: dict[str, Any], **arguments: Any) -> Callable[[], OptionalApprovalOperator]:
     """Ask behind tasks that have left these results; gives the task."""
     with DAG("expand_orders", schedule=None):
-        task = approval()
+        task = approval(**arguments)
         [EmptyOperator(task_id=job) for job in BEFORE] >> task
     pull = {job: results.get(job) for job in BEFORE}
     ti = SimpleNamespace(id="1", dag_id="expand_orders", xcom_pull=lambda task_ids: pull[task_ids])
@@ -145,6 +163,12 @@ def test_a_refused_preflight_is_not_retried() -> None:
 def test_an_outage_is_retried() -> None:
     error = Outage("thing", **WORDS)
     assert RETRY_POLICY.evaluate(error, try_number=1, max_tries=2).action is RetryAction.RETRY
+
+
+def test_an_outage_within_a_pause_is_retried_by_the_delays_of_its_task() -> None:
+    """A delay of the policy's own would stand in for them."""
+    decision = RETRY_POLICY.evaluate(Outage("thing", **WORDS), try_number=40, max_tries=60)
+    assert (decision.action, decision.retry_delay) == (RetryAction.RETRY, None)
 
 
 def test_the_owner_is_the_run_and_not_its_date() -> None:

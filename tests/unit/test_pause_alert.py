@@ -13,7 +13,7 @@ from kafka_rescale.airflow.triggers.pause_alert import PauseAlertTrigger
 from kafka_rescale.core.cluster import GroupDescription
 from kafka_rescale.core.control_records import ControlState, Lease
 from kafka_rescale.core.downtime import downtime
-from kafka_rescale.core.errors import Outage
+from kafka_rescale.core.errors import InvalidInput, Outage, Refused, RescaleError
 from kafka_rescale.core.health import State, health_of
 from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.core.pause_alert import PauseState, read_pause
@@ -137,6 +137,27 @@ def test_brokers_that_do_not_answer_make_no_pause_shorter(watched: Any, monkeypa
 def test_an_outage_before_the_first_answer_is_waited_out(watched: Any) -> None:
     event, _ = watched([OSError("no route"), state_of(Phase.COMPLETE, 9.0)])
     assert event["late"] is False
+
+
+@pytest.mark.parametrize("kind", [InvalidInput, Refused])
+@pytest.mark.parametrize("before", [[], [state_of(Phase.WARMING)]], ids=["never read", "no pause yet"])
+def test_what_waiting_cannot_mend_ends_the_watch(
+    watched: Any, kind: type[RescaleError], before: list[ControlState]
+) -> None:
+    """Without a timeout it would keep its run from ending."""
+    gone = kind("connection", found="no such connection", expected="one", remedy="Add it.")
+    event, _ = watched([*before, gone])
+    assert event == {"late": False, "seconds": 0.0, "phase": ""}
+
+
+def test_a_connection_that_goes_within_the_pause_keeps_nobody_from_being_told(
+    watched: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = InvalidInput("connection", found="no such connection", expected="one", remedy="Add it.")
+    clock = iter([NOW, NOW, NOW + 2_000])
+    monkeypatch.setattr(trigger_module, "read_pause", lambda s, o, m, _: read_pause(s, o, m, next(clock)))
+    event, _ = watched([state_of(Phase.QUIESCED, 59.0), gone, gone])
+    assert event == {"late": True, "seconds": 61.0, "phase": "quiesced"}
 
 
 def test_the_trigger_is_made_again_from_what_is_stored_of_it() -> None:

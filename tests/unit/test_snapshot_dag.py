@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from tests.support.application_files import write_application
 if TYPE_CHECKING:
     from airflow.sdk import DAG
 
+DAY = datetime(2026, 1, 3, tzinfo=UTC)
 ROOT = Path(__file__).resolve().parents[2]
 CONTEXT: Any = {
     "dag_run": SimpleNamespace(dag_id="snapshot_orders-app", run_id="backfill__1"),
@@ -109,6 +110,32 @@ def test_days_of_a_backfill_leave_results_of_their_own(tmp_path: Path, monkeypat
 
     monkeypatch.setattr(RescaleSparkSubmitOperator, "execute", lambda task, _: {"key": task.result_key})
     assert operator(tmp_path).execute(CONTEXT) == {"key": "snapshot/2026-01-05"}
+
+
+@pytest.mark.parametrize(
+    ("interval", "expected"),
+    [
+        ({}, "2026-01-05"),
+        ({"data_interval_start": None, "data_interval_end": None}, "2026-01-05"),
+        ({"data_interval_start": DAY, "data_interval_end": DAY + timedelta(days=1)}, "2026-01-03"),
+    ],
+    ids=["undefined", "none", "a day"],
+)
+def test_a_run_without_a_logical_date_takes_the_last_day_before_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interval: dict[str, Any], expected: str
+) -> None:
+    """Rendered as Airflow does: what isn't defined is an error there."""
+    dag = parsed(tmp_path, monkeypatch, keep_days=3)
+    assert dag is not None
+    task = dag.get_task("snapshot")
+    # In UTC it is the 6th still; at home already the 7th.
+    due = datetime(2026, 1, 7, 1, tzinfo=timezone(timedelta(hours=2)))
+    run = SimpleNamespace(dag_id="snapshot_orders-app", run_id="manual__1", run_after=due)
+    context: Any = {**CONTEXT, "dag_run": run, "params": {"from_scratch": False}, **interval}
+    task.render_template_fields(context)
+    arguments = task._arguments(context)
+    request = SnapshotRequest.model_validate(json.loads(arguments[arguments.index("--request") + 1]))
+    assert request.date == expected
 
 
 def test_an_interval_that_is_no_day_is_refused_before_a_driver_is_started(tmp_path: Path) -> None:

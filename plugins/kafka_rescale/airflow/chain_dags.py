@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import DAG, TaskGroup, chain
 
 from kafka_rescale.airflow.operators.admin import PreflightOperator
-from kafka_rescale.airflow.operators.chain import UnpausedDagsOperator
+from kafka_rescale.airflow.operators.chain import MemberExpansionOperator, UnpausedDagsOperator
 from kafka_rescale.airflow.params import chain_params
 from kafka_rescale.airflow.retries import DEFAULT_ARGS
 from kafka_rescale.core.application import Application
@@ -93,10 +92,10 @@ def _dag(dag_id: str, name: str, members: list[Member]) -> DAG:
     return dag
 
 
-def _expansion(application: Application) -> TriggerDagRunOperator:
+def _expansion(application: Application) -> MemberExpansionOperator:
     name = application.application_id
     chosen = ("target", "dry_run", "approve_cutover")
-    return TriggerDagRunOperator(
+    return MemberExpansionOperator(
         task_id=name,
         trigger_dag_id=f"expand_{name}",
         # The same run for every attempt: it continues what it had begun.

@@ -20,7 +20,7 @@ from kafka_rescale.airflow.in_place_dag import build_in_place
 from kafka_rescale.airflow.notifications import attach
 from kafka_rescale.airflow.operators.invalid import InvalidApplicationOperator
 from kafka_rescale.airflow.params import expansion_params
-from kafka_rescale.airflow.retries import DEFAULT_ARGS
+from kafka_rescale.airflow.retries import DEFAULT_ARGS, FIRST_IN_LINE
 from kafka_rescale.core.application import Application, Mode
 from kafka_rescale.core.planning import stage_name
 from kafka_rescale.core.runtimes import SPARK
@@ -76,7 +76,9 @@ def build_expansion(make: ExpansionTasks, topology: Topology) -> None:
     make.preflight() >> make.plan() >> approved
     warmed = chain_stages(make, topology, approved)
     prewarm = make.prewarm()
-    catch_up, gate_all = make.spark("catch_up", trigger_rule=AFTER_PREWARM), make.gate_all()
+    # The cutover waits for catch_up: started anew within the pause, it must not wait for a slot.
+    catch_up = make.spark("catch_up", trigger_rule=AFTER_PREWARM, **FIRST_IN_LINE)
+    gate_all = make.gate_all()
     consent, cutover = make.approve_cutover(), make.cutover()
     # The gate comes after the pre-warming, in which nothing is copied.
     warmed >> [prewarm, catch_up, gate_all]

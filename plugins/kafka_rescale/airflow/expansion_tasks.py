@@ -19,6 +19,7 @@ from kafka_rescale.airflow.operators.approval import OptionalApprovalOperator
 from kafka_rescale.airflow.operators.closing import FinishOperator, RollBackOperator
 from kafka_rescale.airflow.operators.cutover import CutoverOperator
 from kafka_rescale.airflow.operators.spark_submit import RescaleSparkSubmitOperator
+from kafka_rescale.airflow.retries import FIRST_IN_LINE, UNTIL_SOMEBODY_RUNS
 from kafka_rescale.airflow.runs import PREWARM_TASK
 from kafka_rescale.airflow.sensors.lag_gate import LagGateSensor
 from kafka_rescale.airflow.sensors.pause_alert import PauseAlertSensor
@@ -108,7 +109,13 @@ class ExpansionTasks:
 
     def gate_all(self) -> LagGateSensor:
         """Wait until all copies are near at the same time, beside a ``catch_up`` that is ready."""
-        return LagGateSensor(task_id="gate_all", ready_job="catch_up", trigger_rule=AFTER_PREWARM, **self._gate())
+        return LagGateSensor(
+            task_id="gate_all",
+            ready_job="catch_up",
+            trigger_rule=AFTER_PREWARM,
+            **self._gate(),
+            **FIRST_IN_LINE,
+        )
 
     def approve_cutover(self) -> OptionalApprovalOperator:
         """Ask before the running generation is stopped."""
@@ -117,6 +124,7 @@ class ExpansionTasks:
             enabled_by="approve_cutover",
             subject=f"Cut {self.application.application_id} over now?",
             body=f"{LAG_TABLE}\n\n{PLAN_TABLE}",
+            **self._cutover_of(),
         )
 
     def approve_stop(self) -> OptionalApprovalOperator:
@@ -126,11 +134,17 @@ class ExpansionTasks:
             enabled_by="approve_cutover",
             subject=f"Stop {self.application.application_id} now, and let its topics grow for good?",
             body=PLAN_TABLE,
+            **self._cutover_of(),
         )
 
     def cutover(self) -> CutoverOperator:
         """Stop, carry over, promote, start; in place, stop, grow, move, start."""
-        return CutoverOperator(task_id="cutover", application_file=self.file, max_pause_seconds=MAX_PAUSE)
+        return CutoverOperator(
+            task_id="cutover",
+            application_file=self.file,
+            max_pause_seconds=MAX_PAUSE,
+            **UNTIL_SOMEBODY_RUNS,
+        )
 
     def pause_alert(self) -> list[PauseAlertSensor]:
         """Watch the pause beside the task that makes it; none where no limit is declared."""
@@ -141,6 +155,7 @@ class ExpansionTasks:
             application_id=self.application.application_id,
             kafka_config_id=self.application.kafka_conn_id_of(Role.PLAN),
             limit_seconds=self.application.pause_alert_seconds,
+            **FIRST_IN_LINE,
         )
         return [sensor]
 
@@ -155,8 +170,14 @@ class ExpansionTasks:
             application_file=self.file,
             reason="{{ run_id }} has failed",
             trigger_rule=TriggerRule.ONE_FAILED,
-            retries=5,
+            **UNTIL_SOMEBODY_RUNS,
         )
+
+    def _cutover_of(self) -> dict[str, str]:
+        return {
+            "cutover_of": self.application.application_id,
+            "kafka_config_id": self.application.kafka_conn_id_of(Role.PLAN),
+        }
 
     def _gate(self) -> dict[str, Any]:
         return {

@@ -109,6 +109,14 @@ def look(connection: KafkaConnection, gate: Gate) -> Reading:
     return Reading(GateReason.OPEN if ready else GateReason.JOB_NOT_READY, decision, progress=progress)
 
 
+def phase_of(connection: KafkaConnection, application: str) -> Phase | None:
+    """Return where the expansion of an application is; None if there never was one."""
+    from kafka_rescale.kafka.control_topic import ControlTopic
+
+    journal = ControlTopic(connection, application).read().journal
+    return journal.phase if journal is not None else None
+
+
 def _before_lags(state: ControlState, gate: Gate) -> Reading | None:
     lease, journal = state.lease, state.journal
     if lease is None or journal is None or lease.holder != gate.owner:

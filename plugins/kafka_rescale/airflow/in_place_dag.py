@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from airflow.sdk import TaskGroup, chain
 
 from kafka_rescale.airflow.expansion_tasks import ExpansionTasks
+from kafka_rescale.airflow.retries import UNTIL_SOMEBODY_RUNS
 from kafka_rescale.core.planning import stage_name
 from kafka_rescale.core.topology import SubTopology, Topology
 
@@ -38,7 +39,7 @@ def build_in_place(make: ExpansionTasks, topology: Topology) -> None:
         last = group
     rehearse, consent, cutover = make.spark("rehearse"), make.approve_stop(), make.cutover()
     # One job for all stages, up before the stop: starting a driver costs more than most moves.
-    move = make.spark("move", idle=not (topology.stores or topology.repartitions))
+    move = make.spark("move", idle=not (topology.stores or topology.repartitions), **UNTIL_SOMEBODY_RUNS)
     chain(last, rehearse, consent, [cutover, move, *make.pause_alert()])
     [move, cutover] >> make.spark("verify") >> make.callback()
     # callback is a leaf too: where roll_back runs, callback is upstream_failed, and with it the whole run failed.

@@ -8,7 +8,7 @@ from airflow.sdk import DAG, Param
 
 from kafka_rescale.airflow.operators.closing import AcceptOperator, RetireOperator, RollBackOperator
 from kafka_rescale.airflow.params import accept_params, retire_params, roll_back_params
-from kafka_rescale.airflow.retries import DEFAULT_ARGS
+from kafka_rescale.airflow.retries import DEFAULT_ARGS, UNTIL_SOMEBODY_RUNS
 from kafka_rescale.core.application import Application
 
 ROLL_BACK_DOC = """
@@ -40,7 +40,11 @@ def roll_back_dag(application: Application, file: Path) -> DAG:
     """Return the manual rollback of one application."""
     with _manual_dag("rollback", application, roll_back_params(), ROLL_BACK_DOC) as dag:
         RollBackOperator(
-            task_id="roll_back", application_file=str(file), reason="{{ params.reason }}", take_over=True
+            task_id="roll_back",
+            application_file=str(file),
+            reason="{{ params.reason }}",
+            take_over=True,
+            **UNTIL_SOMEBODY_RUNS,
         )
     return dag
 

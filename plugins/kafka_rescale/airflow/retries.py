@@ -36,4 +36,20 @@ DEFAULT_ARGS: dict[str, Any] = {
     "retries": 2,
     "retry_delay": timedelta(seconds=10),
     "retry_policy": RETRY_POLICY,
+    # Airflow's own rule adds up all that comes behind a task: the first task of a run would go before the last.
+    "weight_rule": "absolute",
 }
+
+FIRST_IN_LINE: dict[str, Any] = {"priority_weight": 1000, "weight_rule": "absolute"}
+"""For tasks without which a pause doesn't begin or end: in a busy Airflow they get the next slot that is free."""
+
+UNTIL_SOMEBODY_RUNS: dict[str, Any] = {
+    **FIRST_IN_LINE,
+    "retries": 60,
+    "retry_delay": timedelta(seconds=5),
+    "retry_exponential_backoff": 2.0,
+    "max_retry_delay": timedelta(minutes=1),
+}
+"""For tasks that end a pause: an outage of a minute must not leave nobody running, so they go on for an hour.
+
+The policy still fails what needs a person at once."""

@@ -52,8 +52,13 @@ def snapshot_dag(application: Application, file: Path) -> DAG | None:
             **kafka_arguments(application, Role.COPY),
             conn_id=application.spark_conn_id,
             conf=dict(application.spark_conf),
-            start="{{ data_interval_start.isoformat() }}",
-            end="{{ data_interval_end.isoformat() }}",
+            start=_moment("data_interval_start"),
+            end=_moment("data_interval_end"),
             from_scratch="{{ params.from_scratch }}",
         )
     return dag
+
+
+def _moment(name: str) -> str:
+    """A run without a logical date has no data interval: its names aren't even defined."""
+    return f"{{{{ {name}.isoformat() if {name} is defined and {name} else '' }}}}"

@@ -37,6 +37,14 @@ class SnapshotDay:
         return cls(begin.date())
 
     @classmethod
+    def last_before(cls, moment: datetime) -> SnapshotDay:
+        """Return the last day that was over at a moment.
+
+        :param moment: with its time zone.
+        """
+        return cls(moment.astimezone(UTC).date() - timedelta(days=1))
+
+    @classmethod
     def named(cls, text: str) -> SnapshotDay:
         """Return the day of an ISO date.
 

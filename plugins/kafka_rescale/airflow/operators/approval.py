@@ -8,10 +8,13 @@ from typing import Any
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import Context
 
+from kafka_rescale.airflow.gate import phase_of
+from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
 from kafka_rescale.airflow.markdown import copied_markdown
 from kafka_rescale.airflow.page_link import ApplicationPageLink
 from kafka_rescale.airflow.retries import APPROVAL_RETRY_POLICY
 from kafka_rescale.airflow.runs import PREWARM_TASK
+from kafka_rescale.core.journal import AFTER_PROMOTION, BLUE_STOPPED, Phase
 from kafka_rescale.core.prewarming import outlook
 
 COPYING = frozenset({"restore", "warm_up", "rehearse"})
@@ -27,6 +30,9 @@ class OptionalApprovalOperator(ApprovalOperator):
     What was copied until then, what the pause will have in it, and the way to the page, are added to the text.
 
     :param enabled_by: name of the DAG's boolean param that asks for the approval
+    :param cutover_of: base name of the application, where the approval is that of its cutover: one that has begun
+        is not asked about again
+    :param kafka_config_id: id of the Airflow connection, for ``cutover_of``
     :param response_timeout: how long to wait for the answer
     """
 
@@ -35,20 +41,38 @@ class OptionalApprovalOperator(ApprovalOperator):
     operator_extra_links = (*ApprovalOperator.operator_extra_links, ApplicationPageLink())
 
     def __init__(
-        self, *, enabled_by: str, response_timeout: timedelta = timedelta(hours=24), **kwargs: Any
+        self,
+        *,
+        enabled_by: str,
+        cutover_of: str | None = None,
+        kafka_config_id: str = "",
+        response_timeout: timedelta = timedelta(hours=24),
+        **kwargs: Any,
     ) -> None:
         kwargs = {**kwargs, "retry_policy": APPROVAL_RETRY_POLICY}
         super().__init__(fail_on_reject=True, defaults=[self.REJECT], response_timeout=response_timeout, **kwargs)
         self.enabled_by = enabled_by
+        self.cutover_of = cutover_of
+        self.kafka_config_id = kafka_config_id
 
     def execute(self, context: Context) -> Any:
-        """Return without asking unless the param is on."""
+        """Return without asking unless the param is on, and what it is about is still to come."""
         if not context["params"][self.enabled_by]:
             self.log.info("Not asked: param %s is off.", self.enabled_by)
+            return None
+        if (phase := self._begun()) is not None:
+            # A run that continues such an expansion ends the pause: nobody runs while a person is waited for.
+            self.log.info("Not asked: the cutover has begun before, phase %s.", phase)
             return None
         found = self._copied(context), self._outlook(context), self._page(context)
         self.body = "\n\n".join(filter(None, (self.body, *found)))
         return super().execute(context)
+
+    def _begun(self) -> Phase | None:
+        if self.cutover_of is None:
+            return None
+        phase = phase_of(KafkaRescaleHook(kafka_config_id=self.kafka_config_id).connection(), self.cutover_of)
+        return phase if phase in {*BLUE_STOPPED, *AFTER_PROMOTION} else None
 
     def _copied(self, context: Context) -> str:
         jobs = sorted(t for t in self.get_flat_relative_ids(upstream=True) if t.rpartition(".")[2] in COPYING)

@@ -1,23 +1,28 @@
-"""Submit the snapshot of the day that a run's data interval covers."""
+"""Submit the snapshot of the day that a run's data interval covers, or of the last one before the run."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Context
 
 from kafka_rescale.airflow.operators.spark_submit import RescaleSparkSubmitOperator
 from kafka_rescale.core.job_requests import as_argument
 
+if TYPE_CHECKING:
+    from kafka_rescale.core.snapshot_day import SnapshotDay
+
 
 class SnapshotOperator(RescaleSparkSubmitOperator):
     """
     Write the state of every store as of the end of the data interval.
 
+    A run that was triggered without a logical date has none; it takes the last day that was over when it was due.
+
     :param application_file: path of the application file, read again when the task runs (templated)
-    :param start: start of the data interval, ISO 8601 (templated)
-    :param end: its end, exclusive (templated)
+    :param start: start of the data interval, ISO 8601, or empty (templated)
+    :param end: its end, exclusive, or empty (templated)
     :param from_scratch: use no earlier snapshot; a boolean or its text (templated)
     """
 
@@ -40,13 +45,17 @@ class SnapshotOperator(RescaleSparkSubmitOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Return the job's result: records read, and rows per store."""
-        from kafka_rescale.core.snapshot_day import SnapshotDay
-
-        self.result_key = f"snapshot/{SnapshotDay.of_interval(self.start, self.end)}"
+        self.result_key = f"snapshot/{self._day(context)}"
         return super().execute(context)
 
-    def _arguments(self, context: Context) -> list[str]:
+    def _day(self, context: Context) -> SnapshotDay:
         from kafka_rescale.core.snapshot_day import SnapshotDay
+
+        if not self.start and not self.end:
+            return SnapshotDay.last_before(context["dag_run"].run_after)
+        return SnapshotDay.of_interval(self.start, self.end)
+
+    def _arguments(self, context: Context) -> list[str]:
         from kafka_rescale.core.snapshot_request import request_of
         from kafka_rescale.operations.load import load_application, topology_of
 
@@ -54,7 +63,7 @@ class SnapshotOperator(RescaleSparkSubmitOperator):
         request = request_of(
             application,
             topology_of(application),
-            SnapshotDay.of_interval(self.start, self.end),
+            self._day(context),
             from_scratch=str(self.from_scratch).lower() == "true",
         )
         return [*super()._arguments(context), "--request", as_argument(request)]

@@ -12,6 +12,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
 from kafka_rescale.airflow.metrics import report_pause_so_far
 from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.errors import InvalidInput, Refused
 from kafka_rescale.core.pause_alert import PauseReading, PauseState, read_pause
 
 if TYPE_CHECKING:
@@ -24,7 +25,9 @@ class PauseAlertTrigger(BaseTrigger):
     """
     Fire when the pause of a run's expansion has become too long, or is over.
 
-    What was read last is kept: brokers that don't answer make a pause longer, not shorter.
+    What was read last is kept: brokers that don't answer make a pause longer, not shorter. What waiting can't
+    mend, like a connection that isn't there, ends the watch, unless a pause is known of: that one is measured
+    by the clock.
 
     :param kafka_config_id: id of the Airflow connection; the trigger's stored arguments hold no secrets
     :param application_id: base name of the application
@@ -76,14 +79,20 @@ class PauseAlertTrigger(BaseTrigger):
         yield TriggerEvent({"late": late, "seconds": reading.seconds, "phase": reading.phase})
 
     async def _look(self) -> PauseReading:
-        from kafka_rescale.kafka.waiting import now_ms
-
+        mendless = False
         try:
             connection = await KafkaRescaleHook(kafka_config_id=self.kafka_config_id).aconnection()
             self._known = await asyncio.to_thread(_read, connection, self.application_id)
         except Exception as error:
-            # Nothing may end this watch but the end of the pause.
+            # No outage may end this watch: only the end of the pause, or that it can never be read.
             log.warning("pause of %s: %s", self.application_id, error)
+            mendless = isinstance(error, (InvalidInput, Refused))
+        reading = self._by_the_clock()
+        return PauseReading(PauseState.LOST) if mendless and reading.state is PauseState.WAITING else reading
+
+    def _by_the_clock(self) -> PauseReading:
+        from kafka_rescale.kafka.waiting import now_ms
+
         if self._known is None:
             return PauseReading(PauseState.WAITING)
         return read_pause(self._known, self.owner, self.limit_seconds, now_ms())

@@ -1,0 +1,77 @@
+"""A chain's task that is cleared: an expansion at work is waited for, and never begun anew."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.providers.standard.operators.trigger_dagrun import DagIsPaused
+from airflow.sdk.exceptions import AirflowException, DagRunTriggerException, TaskDeferred
+from kafka_rescale.airflow import chain_dags
+from kafka_rescale.airflow.operators import chain
+from kafka_rescale.core.application import Application
+from kafka_rescale.core.autoscaling import RunState
+from kafka_rescale.core.errors import Outage
+
+from tests.support.application_files import CHAIN
+
+RUN = "manual__1__chained"
+
+
+@pytest.fixture
+def execute(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Execute a member's task while its run is in a state; what was asked of Airflow is an exception."""
+
+    def run(state: RunState, *, paused: bool = False) -> None:
+        asked = {"expand_orders-app/" + RUN: state}
+        monkeypatch.setattr(chain, "run_state", asked.__getitem__)
+        ti = SimpleNamespace(
+            get_dag=lambda _: SimpleNamespace(is_paused=paused), xcom_push=lambda key, value: None
+        )
+        task = member()
+        task.trigger_run_id = RUN
+        task.execute({"ti": ti})  # type: ignore[typeddict-item]
+
+    return run
+
+
+def member() -> chain.MemberExpansionOperator:
+    return chain_dags._expansion(Application.model_validate(CHAIN))
+
+
+@pytest.mark.parametrize("state", [RunState.ABSENT, RunState.FAILED, RunState.SUCCESS])
+def test_a_run_that_is_not_at_work_is_triggered_or_begun_anew(execute: Any, state: RunState) -> None:
+    with pytest.raises(DagRunTriggerException) as asked:
+        execute(state)
+    assert (asked.value.dag_run_id, asked.value.reset_dag_run, asked.value.deferrable) == (RUN, True, True)
+
+
+def test_a_run_at_work_is_only_waited_for_in_the_triggerer(execute: Any) -> None:
+    with pytest.raises(TaskDeferred) as deferred:
+        execute(RunState.RUNNING)
+    _, arguments = deferred.value.trigger.serialize()
+    assert (arguments["dag_id"], arguments["run_ids"]) == ("expand_orders-app", [RUN])
+    assert {str(state) for state in arguments["states"]} == {"success", "failed"}
+    assert deferred.value.method_name == "execute_complete"
+
+
+@pytest.mark.parametrize("state", ["success", "failed"])
+def test_what_it_has_waited_for_decides(state: str) -> None:
+    event = ("DagStateTrigger", {"run_ids": [RUN], RUN: state})
+    if state == "success":
+        member().execute_complete({}, event)  # type: ignore[typeddict-item]
+    else:
+        with pytest.raises(AirflowException, match="failed"):
+            member().execute_complete({}, event)  # type: ignore[typeddict-item]
+
+
+@pytest.mark.parametrize("state", [RunState.RUNNING, RunState.ABSENT])
+def test_a_dag_that_is_paused_is_not_waited_for(execute: Any, state: RunState) -> None:
+    with pytest.raises(DagIsPaused):
+        execute(state, paused=True)
+
+
+def test_without_an_answer_nothing_is_begun_anew(execute: Any) -> None:
+    with pytest.raises(Outage, match="whether it is at work"):
+        execute(RunState.UNKNOWN)
