@@ -113,6 +113,13 @@ class Rescale:
                 expected="an expansion that has begun",
                 remedy="Trigger the expansion; its plan task begins it.",
             )
+        if lease.released and lease.owner == self.owner and journal.phase is Phase.COMPLETE:
+            raise Fenced(
+                f"expansion of {self.application.application_id}",
+                found=f"phase {journal.told}: {self.owner} has done everything, and given the lease back",
+                expected="an expansion in progress",
+                remedy="Nothing is left to be done, and nothing was touched: mark the task as success.",
+            )
         if lease.released or lease.owner != self.owner:
             raise Fenced(
                 f"lease of {self.application.application_id}",
