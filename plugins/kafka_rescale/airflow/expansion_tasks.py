@@ -173,7 +173,7 @@ class ExpansionTasks:
             **UNTIL_SOMEBODY_RUNS,
         )
 
-    def _cutover_of(self) -> dict[str, str]:
+    def _cutover_of(self) -> dict[str, Any]:
         return {
             "cutover_of": self.application.application_id,
             "kafka_config_id": self.application.kafka_conn_id_of(Role.PLAN),
