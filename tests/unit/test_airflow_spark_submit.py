@@ -16,6 +16,7 @@ from kafka_rescale.airflow.operators.spark_submit import RescaleSparkSubmitOpera
 from kafka_rescale.airflow.spark_connection import require_spark_master
 from kafka_rescale.airflow.spark_files import FETCHED, connector, require_spark_files
 from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.journal import Phase
 from kafka_rescale.embedded.jars import jars_directory
 from kafka_rescale.embedded.processes import is_running, wait_until
 
@@ -33,7 +34,8 @@ def connections(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 def operator(**arguments: Any) -> RescaleSparkSubmitOperator:
     defaults = {"task_id": "t", "application_id": "x", "job": "restore", "stage": 2}
-    return RescaleSparkSubmitOperator(**defaults, kafka_conn_id="kafka_x", conn_id="spark_x", **arguments)
+    arguments = {**defaults, **arguments}
+    return RescaleSparkSubmitOperator(kafka_conn_id="kafka_x", conn_id="spark_x", **arguments)
 
 
 def context() -> Any:
@@ -50,8 +52,23 @@ def submitted(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     monkeypatch.setattr(SparkSubmitHook, "submit", lambda hook, application: hooks.append(hook))
     monkeypatch.setattr(RescaleSparkSubmitOperator, "_package_zip", staticmethod(lambda directory: "package.zip"))
     module = "kafka_rescale.airflow.operators.spark_submit"
+    monkeypatch.setattr(f"{module}.phase_of", lambda connection, application: Phase.WARMING)
     monkeypatch.setattr(f"{module}.result_of", lambda connection, application, key: {"job": key})
     return hooks
+
+
+@pytest.mark.parametrize("phase", [None, *Phase])
+@pytest.mark.parametrize("job", ["restore", "warm_up", "catch_up", "rehearse", "move", "verify"])
+def test_a_run_that_continues_past_the_promotion_starts_no_driver_to_copy(
+    connections: pytest.MonkeyPatch, submitted: list[Any], job: str, phase: Phase | None
+) -> None:
+    """It is to start green as soon as it can; `move` and `verify` have work then, catch_up until then."""
+    connections.setattr(
+        "kafka_rescale.airflow.operators.spark_submit.phase_of", lambda _, application: {"x": phase}[application]
+    )
+    operator(job=job).execute(context())
+    promoted = phase in {Phase.PROMOTED, Phase.STARTED, Phase.VERIFIED, Phase.COMPLETE}
+    assert bool(submitted) is not (promoted and job not in {"move", "verify"})
 
 
 @pytest.mark.parametrize(

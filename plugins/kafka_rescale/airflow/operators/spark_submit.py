@@ -15,6 +15,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowException
 
+from kafka_rescale.airflow.gate import phase_of
 from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
 from kafka_rescale.airflow.job_results import failure_of, result_of
 from kafka_rescale.airflow.kafka_for_spark import kafka_environment
@@ -23,6 +24,7 @@ from kafka_rescale.airflow.runs import owner_of
 from kafka_rescale.airflow.spark_connection import deploy_mode_of, names_resource_manager, require_spark_master
 from kafka_rescale.airflow.spark_files import connector, job_file
 from kafka_rescale.core.config_files import KafkaOfJob
+from kafka_rescale.core.journal import AFTER_PROMOTION
 
 if TYPE_CHECKING:
     from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
 
     from kafka_rescale.core.declared_clients import DeclaredClient
     from kafka_rescale.kafka.connection import KafkaConnection
+
+
+UNTIL_PROMOTED = frozenset({"restore", "warm_up", "catch_up", "rehearse"})
 
 
 class RescaleSparkSubmitOperator(SparkSubmitOperator):
@@ -105,6 +110,9 @@ class RescaleSparkSubmitOperator(SparkSubmitOperator):
             return {}
         master = require_spark_master(self._conn_id)
         connection = KafkaRescaleHook(kafka_config_id=self.kafka_conn_id).connection()
+        if self._is_over(connection):
+            self.log.info("The expansion is promoted: nothing to copy, so no driver is started.")
+            return {}
         self.env_vars = {**(self.env_vars or {}), **self._environment(master, connection)}
         self.application_args = self._arguments(context)
         self._add_connector()
@@ -113,6 +121,10 @@ class RescaleSparkSubmitOperator(SparkSubmitOperator):
             self.py_files = self._package_zip(Path(directory))
             self._submit(connection, context)
         return result_of(connection, self.application_id, self.result_key)
+
+    def _is_over(self, connection: KafkaConnection) -> bool:
+        """Whether a driver would only find that: nobody runs while a run that continues waits for it."""
+        return self.job in UNTIL_PROMOTED and phase_of(connection, self.application_id) in AFTER_PROMOTION
 
     def get_job_status(self, external_id: JsonValue, context: Context) -> str:
         """Take a job of an earlier try that the ResourceManager has forgotten for one that has ended."""
