@@ -55,11 +55,12 @@ class Watch:
         owner: RunState = RunState.FAILED,
         later_ms: int = 2 * MINUTE,
         retried: bool = False,
+        held_by: str = "",
     ) -> Decision:
         """Look once; ``retried`` is the same task again, after its worker was killed."""
         self.looks += 0 if retried else 1
         self.now_ms += later_ms
         by = f"watch_shop/{self.looks}"
-        decision = Look(self.application, observed, self.record, run, owner, by, self.now_ms).decide()
+        decision = Look(self.application, observed, self.record, run, owner, by, self.now_ms, held_by).decide()
         self.record = decision.record
         return decision

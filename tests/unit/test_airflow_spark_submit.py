@@ -59,16 +59,18 @@ def submitted(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 @pytest.mark.parametrize("phase", [None, *Phase])
 @pytest.mark.parametrize("job", ["restore", "warm_up", "catch_up", "rehearse", "move", "verify"])
-def test_a_run_that_continues_past_the_promotion_starts_no_driver_to_copy(
+def test_no_driver_is_started_to_copy_where_nothing_is_left_to_be_copied(
     connections: pytest.MonkeyPatch, submitted: list[Any], job: str, phase: Phase | None
 ) -> None:
-    """It is to start green as soon as it can; `move` and `verify` have work then, catch_up until then."""
+    """A run that continues is to start green as soon as it can; beside one that is rolled back nothing moves."""
     connections.setattr(
         "kafka_rescale.airflow.operators.spark_submit.phase_of", lambda _, application: {"x": phase}[application]
     )
     operator(job=job).execute(context())
     promoted = phase in {Phase.PROMOTED, Phase.STARTED, Phase.VERIFIED, Phase.COMPLETE}
-    assert bool(submitted) is not (promoted and job not in {"move", "verify"})
+    rolled_back = phase in {Phase.ROLLING_BACK, Phase.ROLLED_BACK}
+    is_over = {"move": rolled_back, "verify": False}.get(job, promoted)
+    assert bool(submitted) is not is_over
 
 
 @pytest.mark.parametrize(

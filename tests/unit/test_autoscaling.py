@@ -256,6 +256,17 @@ class TestExpansionInProgress:
         watch.look()
         assert watch.look(growing(), RunState.FAILED, owner=RunState.RUNNING).outcome is Outcome.WAITING
 
+    @pytest.mark.parametrize("observed", [GROWN, growing()], ids=["rolled back", "in progress"])
+    def test_a_run_that_has_not_ended_is_waited_for_and_costs_no_time(self, observed: Observed) -> None:
+        """It holds the lease while a question of it is open: another one would be refused, again and again."""
+        watch = Watch()
+        watch.look()
+        for _ in range(3):
+            decision = watch.look(observed, RunState.FAILED, held_by="expand_shop/a-person", later_ms=TIMEOUT)
+            assert (decision.outcome, decision.trigger) == (Outcome.WAITING, None)
+            assert "expand_shop/a-person has not ended, and holds the lease" in decision.reason
+        assert watch.look(observed).outcome is Outcome.TRIGGER
+
     def test_counts_on_the_way_are_no_error(self) -> None:
         """Between the promotion and the growth of the inputs, green's topics have more partitions than follow."""
         assert Watch().look(growing(too_many=OVER.too_many)).error is None

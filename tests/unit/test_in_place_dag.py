@@ -65,9 +65,9 @@ def test_one_job_moves_what_moves_of_all_stages(dag: DAG) -> None:
     assert [dag.get_task(f"{stage}.expand").stage for stage in STAGES] == [1, 2, 3]
 
 
-def test_only_the_approval_of_the_cutover_looks_whether_it_has_begun(dag: DAG) -> None:
+def test_every_approval_looks_whether_the_cutover_has_begun(dag: DAG) -> None:
     asked = {each: dag.get_task(each).cutover_of for each in ("approve_plan", "approve_cutover")}
-    assert asked == {"approve_plan": None, "approve_cutover": "orders-app"}
+    assert asked == {"approve_plan": "orders-app", "approve_cutover": "orders-app"}
 
 
 def test_there_is_no_lag_to_accept_and_the_stop_is_asked_for(dag: DAG) -> None:

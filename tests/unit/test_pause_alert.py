@@ -146,8 +146,17 @@ def test_what_waiting_cannot_mend_ends_the_watch(
 ) -> None:
     """Without a timeout it would keep its run from ending."""
     gone = kind("connection", found="no such connection", expected="one", remedy="Add it.")
-    event, _ = watched([*before, gone])
+    event, _ = watched([*before, *[gone] * trigger_module.LOOKS_IN_VAIN])
     assert event == {"late": False, "seconds": 0.0, "phase": ""}
+
+
+@pytest.mark.parametrize("between", [OSError("no route"), state_of(Phase.WARMING)], ids=["an outage", "an answer"])
+def test_a_connection_that_is_gone_for_a_moment_does_not(watched: Any, between: object) -> None:
+    """Airflow says so, too, while its API server starts anew."""
+    gone = InvalidInput("connection", found="no such connection", expected="one", remedy="Add it.")
+    almost = [gone] * (trigger_module.LOOKS_IN_VAIN - 1)
+    event, _ = watched([*almost, between, *almost, state_of(Phase.QUIESCING, 61.0)])
+    assert event == {"late": True, "seconds": 61.0, "phase": "quiescing"}
 
 
 def test_a_connection_that_goes_within_the_pause_keeps_nobody_from_being_told(

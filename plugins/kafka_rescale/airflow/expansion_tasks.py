@@ -65,6 +65,8 @@ class ExpansionTasks:
             enabled_by="approve_plan",
             subject=f"Expand {self.application.application_id} as planned?",
             body=PLAN_TABLE,
+            # A run that continues a cutover is not held up by this one, either.
+            **self._cutover_of(),
         )
 
     def expand(self, stage: int) -> ExpandStageOperator:

@@ -45,11 +45,11 @@ FIRST_IN_LINE: dict[str, Any] = {"priority_weight": 1000, "weight_rule": "absolu
 
 UNTIL_SOMEBODY_RUNS: dict[str, Any] = {
     **FIRST_IN_LINE,
-    "retries": 60,
+    "retries": 12,
     "retry_delay": timedelta(seconds=5),
     "retry_exponential_backoff": 2.0,
     "max_retry_delay": timedelta(minutes=1),
 }
-"""For tasks that end a pause: an outage of a minute must not leave nobody running, so they go on for an hour.
+"""For tasks that end a pause: an outage of minutes must not leave nobody running, so they go on for about ten.
 
 The policy still fails what needs a person at once."""

@@ -91,6 +91,7 @@ class Look:
     :param owner: state of the run that has begun the expansion in progress, if there is one.
     :param by: ``<dag_id>/<run_id>`` of the watch that looks.
     :param now_ms: wall clock, in ms since the epoch.
+    :param held_by: run at work that holds the lease, and by which another one would be refused.
     """
 
     application: Application
@@ -100,6 +101,7 @@ class Look:
     owner: RunState
     by: str
     now_ms: int
+    held_by: str = ""
 
     def decide(self) -> Decision:
         """Return what is to be done."""
@@ -162,6 +164,10 @@ class Look:
         return self._attempt(record)
 
     def _attempt(self, record: Autoscaling) -> Decision:
+        if self.held_by:
+            # Nothing has failed meanwhile: the timeout stops, as it does while a bound is in the way.
+            said = f"{self.held_by} has not ended, and holds the lease"
+            return Decision(Outcome.WAITING, said, record.held(self.now_ms))
         application, timeout_ms = self.application, self.application.autoscaling_timeout_ms
         record = record.resumed(self.now_ms)
         if record.given_up or record.is_exceeded(self.now_ms, timeout_ms):

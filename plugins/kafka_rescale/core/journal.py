@@ -84,6 +84,8 @@ class Journal(Value):
     :param pause_started_ms: wall clock when blue was asked to stop, 0 before.
     :param stop_asked: whether blue's ``stop`` has been called in this attempt; it may still be at work after the
         process that called it was killed.
+    :param stopped_again: whether a rollback of this attempt has stopped blue for good before starting it: in its
+        next try blue may run, and is only started.
     :param blue_ran: whether blue ran when it was about to be stopped; if not, no rollback waits for it to run.
     :param gate_ends: ends of green's topics when it was started behind the warm-up gate; empty when it is known to
         be stopped again.
@@ -109,6 +111,7 @@ class Journal(Value):
     changed_at_ms: int = 0
     pause_started_ms: int = 0
     stop_asked: bool = False
+    stopped_again: bool = False
     blue_ran: bool = True
     gate_ends: PartitionOffsets = Field(default_factory=dict)
     prewarmed: dict[str, float] = Field(default_factory=dict)

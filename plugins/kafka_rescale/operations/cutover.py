@@ -19,7 +19,7 @@ import logging
 
 from kafka_rescale.core.application import Application, Mode
 from kafka_rescale.core.control_records import Concern
-from kafka_rescale.core.errors import Outage, RescaleError, UnsafeState
+from kafka_rescale.core.errors import Outage, UnsafeState
 from kafka_rescale.core.generations import promoted_generations
 from kafka_rescale.core.journal import BLUE_STOPPED, Journal, Phase
 from kafka_rescale.kafka.connection import KafkaConnection
@@ -47,13 +47,14 @@ def run_cutover(application: Application, connection: KafkaConnection, *, owner:
     :param owner: the run that holds the lease.
     :returns: seconds per part of the downtime.
     :raises UnsafeState: the expansion in progress was begun in another mode than the declared one.
-    :raises RescaleError: what went wrong; blue runs again unless the promotion had happened.
+    :raises Exception: what went wrong; blue runs again unless the promotion had happened.
     """
     cutover = Cutover(Rescale.open(application, connection, owner))
     cutover.assert_mode()
     try:
         cutover.until_promoted()
-    except RescaleError as error:
+    except Exception as error:
+        # Whatever it is: blue is down, and nobody else would start it before the last try has failed.
         log.error("the cutover failed before promotion: %s", error)
         done = roll_back(application, connection, owner=owner, reason=str(error))
         if done.was_done_before or not done.is_done:

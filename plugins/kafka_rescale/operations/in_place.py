@@ -23,7 +23,7 @@ from kafka_rescale.operations.rescale import Rescale
 from kafka_rescale.operations.timings import Timings
 
 SILENT_SECONDS = 300.0
-"""A job that has died is begun again by Airflow within seconds; a person may have to clear it."""
+"""A job that has died is begun again by Airflow within a minute; a person may have to clear it."""
 POLL_SECONDS = 0.1
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from functools import partial
 
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.control_records import Concern, ControlState
@@ -15,6 +14,7 @@ from kafka_rescale.kafka import lease
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import Change, ControlTopic
 from kafka_rescale.kafka.waiting import now_ms, wait_until
+from kafka_rescale.lifecycle.instance import Instance
 from kafka_rescale.operations import producers
 from kafka_rescale.operations.compaction import release_compaction
 from kafka_rescale.operations.gate import close_gate
@@ -163,21 +163,11 @@ def _restart_blue(rescale: Rescale, journal: Journal) -> None:
 
     A ``stop`` command outlives a killed task: blue may look alive and go down a moment later. Stopping it for good
     first makes the outcome certain; where that fails, what can run has to run all the same. Blue owns the inputs.
+    Once is enough: what a later try finds running was started since, by an earlier one or by a person.
     """
     instance = blue(journal.plan)
-
-    def clear() -> None:
-        # A classic member lingers after a clean close, and a new start would wait for its session timeout.
-        if not rescale.lifecycle.is_running(instance):
-            rescale.admin.remove_members(journal.plan.blue)
-
-    for step in (partial(rescale.lifecycle.stop, instance), clear):
-        try:
-            step()
-        except RescaleError as error:
-            log.error(
-                "%s is started although it could not be stopped for good before: %s", journal.plan.blue, error
-            )
+    if not journal.stopped_again:
+        _stop_for_good(rescale, instance)
     rescale.lifecycle.start(instance)
     if not journal.blue_ran:
         log.warning("%s did not run before this cutover either; nobody waits for it", journal.plan.blue)
@@ -188,3 +178,24 @@ def _restart_blue(rescale: Rescale, journal: Journal) -> None:
         what=f"{instance.application_id} to run again",
         remedy="START IT BY HAND NOW: it is down. Then retry the rollback.",
     )
+
+
+def _stop_for_good(rescale: Rescale, instance: Instance) -> None:
+    def stop() -> None:
+        rescale.lifecycle.stop(instance)
+        rescale.advance(Phase.ROLLING_BACK, stopped_again=True)
+
+    def clear() -> None:
+        # A classic member lingers after a clean close, and a new start would wait for its session timeout.
+        if not rescale.lifecycle.is_running(instance):
+            rescale.admin.remove_members(instance.application_id)
+
+    for step in (stop, clear):
+        try:
+            step()
+        except RescaleError as error:
+            log.error(
+                "%s is started although it could not be stopped for good before: %s",
+                instance.application_id,
+                error,
+            )

@@ -61,7 +61,9 @@ def watch(
         run_state(named) if named else RunState.ABSENT
         for named in (known.run, observed.in_progress.owner if observed.in_progress else "")
     )
-    decision = Look(application, observed, known, run, owner, by, now_ms).decide()
+    holder = state.lease.owner if state.lease is not None and not state.lease.released else ""
+    held_by = holder if holder and run_state(holder) is RunState.RUNNING else ""
+    decision = Look(application, observed, known, run, owner, by, now_ms, held_by).decide()
     if decision.record != known:
         control.ensure()
         result = JobResult(

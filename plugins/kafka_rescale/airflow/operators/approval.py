@@ -30,8 +30,7 @@ class OptionalApprovalOperator(ApprovalOperator):
     What was copied until then, what the pause will have in it, and the way to the page, are added to the text.
 
     :param enabled_by: name of the DAG's boolean param that asks for the approval
-    :param cutover_of: base name of the application, where the approval is that of its cutover: one that has begun
-        is not asked about again
+    :param cutover_of: base name of the application: once its cutover has begun, nothing is asked
     :param kafka_config_id: id of the Airflow connection, for ``cutover_of``
     :param response_timeout: how long to wait for the answer
     """

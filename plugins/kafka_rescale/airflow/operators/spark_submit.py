@@ -24,7 +24,7 @@ from kafka_rescale.airflow.runs import owner_of
 from kafka_rescale.airflow.spark_connection import deploy_mode_of, names_resource_manager, require_spark_master
 from kafka_rescale.airflow.spark_files import connector, job_file
 from kafka_rescale.core.config_files import KafkaOfJob
-from kafka_rescale.core.journal import AFTER_PROMOTION
+from kafka_rescale.core.journal import AFTER_PROMOTION, Phase
 
 if TYPE_CHECKING:
     from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
@@ -34,7 +34,11 @@ if TYPE_CHECKING:
     from kafka_rescale.kafka.connection import KafkaConnection
 
 
-UNTIL_PROMOTED = frozenset({"restore", "warm_up", "catch_up", "rehearse"})
+OVER = {
+    **dict.fromkeys(("restore", "warm_up", "catch_up", "rehearse"), AFTER_PROMOTION),
+    "move": (Phase.ROLLING_BACK, Phase.ROLLED_BACK),
+}
+"""Phases in which a job has nothing to do, so that no driver is started for it."""
 
 
 class RescaleSparkSubmitOperator(SparkSubmitOperator):
@@ -111,7 +115,7 @@ class RescaleSparkSubmitOperator(SparkSubmitOperator):
         master = require_spark_master(self._conn_id)
         connection = KafkaRescaleHook(kafka_config_id=self.kafka_conn_id).connection()
         if self._is_over(connection):
-            self.log.info("The expansion is promoted: nothing to copy, so no driver is started.")
+            self.log.info("Where the expansion is there is nothing to copy, so no driver is started.")
             return {}
         self.env_vars = {**(self.env_vars or {}), **self._environment(master, connection)}
         self.application_args = self._arguments(context)
@@ -124,7 +128,7 @@ class RescaleSparkSubmitOperator(SparkSubmitOperator):
 
     def _is_over(self, connection: KafkaConnection) -> bool:
         """Whether a driver would only find that: nobody runs while a run that continues waits for it."""
-        return self.job in UNTIL_PROMOTED and phase_of(connection, self.application_id) in AFTER_PROMOTION
+        return self.job in OVER and phase_of(connection, self.application_id) in OVER[self.job]
 
     def get_job_status(self, external_id: JsonValue, context: Context) -> str:
         """Take a job of an earlier try that the ResourceManager has forgotten for one that has ended."""

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
+LOOKS_IN_VAIN = 60
+"""Of these in a row, each must say that waiting can't mend it: an API server that starts anew says so, too."""
+
+
 class PauseAlertTrigger(BaseTrigger):
     """
     Fire when the pause of a run's expansion has become too long, or is over.
@@ -52,6 +56,7 @@ class PauseAlertTrigger(BaseTrigger):
         self.limit_seconds = limit_seconds
         self.poll_seconds = poll_seconds
         self._known: ControlState | None = None
+        self._in_vain = 0
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return the import path and the arguments."""
@@ -79,16 +84,17 @@ class PauseAlertTrigger(BaseTrigger):
         yield TriggerEvent({"late": late, "seconds": reading.seconds, "phase": reading.phase})
 
     async def _look(self) -> PauseReading:
-        mendless = False
         try:
             connection = await KafkaRescaleHook(kafka_config_id=self.kafka_config_id).aconnection()
             self._known = await asyncio.to_thread(_read, connection, self.application_id)
+            self._in_vain = 0
         except Exception as error:
             # No outage may end this watch: only the end of the pause, or that it can never be read.
             log.warning("pause of %s: %s", self.application_id, error)
-            mendless = isinstance(error, (InvalidInput, Refused))
+            self._in_vain = self._in_vain + 1 if isinstance(error, (InvalidInput, Refused)) else 0
         reading = self._by_the_clock()
-        return PauseReading(PauseState.LOST) if mendless and reading.state is PauseState.WAITING else reading
+        is_hopeless = self._in_vain >= LOOKS_IN_VAIN and reading.state is PauseState.WAITING
+        return PauseReading(PauseState.LOST) if is_hopeless else reading
 
     def _by_the_clock(self) -> PauseReading:
         from kafka_rescale.kafka.waiting import now_ms
