@@ -40,6 +40,10 @@ class Outage(RescaleError):
     """A broker, a process or a connection did not answer in time; a retry may help."""
 
 
+class ClusterOutage(Outage):
+    """The brokers did not carry out a request in time; the same request may succeed when they are well again."""
+
+
 class Fenced(RescaleError):
     """A newer attempt has taken over; this one must stop and has written nothing since."""
 
