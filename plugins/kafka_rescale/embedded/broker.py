@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -46,6 +48,7 @@ class EmbeddedBroker:
     :param sasl_users: user name to password; if given, clients must use SASL_PLAINTEXT with PLAIN
     :param security: instead, SASL_SSL, client certificates and an authorizer, as told there
     :param detached: the broker outlives this process and this context manager; otherwise it dies with them
+    :param formatting: arguments of ``kafka-storage format`` for a new directory; by default for one node alone
     """
 
     def __init__(
@@ -58,6 +61,7 @@ class EmbeddedBroker:
         sasl_users: Mapping[str, str] | None = None,
         security: BrokerSecurity | None = None,
         detached: bool = False,
+        formatting: Sequence[str] = (),
     ) -> None:
         self.directory = Path(directory).resolve()
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -69,6 +73,7 @@ class EmbeddedBroker:
         self._sasl_users = dict(sasl_users or {})
         self.security = security
         self._detached = detached
+        self._formatting = tuple(formatting) or ("--standalone", "-t", cluster_id())
 
     @property
     def bootstrap_servers(self) -> str:
@@ -108,6 +113,20 @@ class EmbeddedBroker:
 
     def start(self) -> EmbeddedBroker:
         """Format the directory if it is new, start the broker, return when it answers a metadata request."""
+        self.launch()
+        self.await_ready()
+        if self.security is not None:
+            self.security.create_users(AdminClient(self.internal_config))
+        return self
+
+    def launch(self) -> None:
+        """Format the directory if it is new, and start the process.
+
+        A broker of a cluster answers only when a majority of its controllers runs: start all of them before any is
+        waited for.
+
+        :raises BrokerError: the directory has a broker at work, or can't be formatted.
+        """
         if self.pid is not None:
             raise BrokerError(f"broker {self.pid} already runs on {self.directory}: stop it first")
         data = self.directory / "data"
@@ -117,16 +136,13 @@ class EmbeddedBroker:
             self._format()
         options = (*jvm_options(self._heap), *(self.security.jvm_options() if self.security else ()))
         self._kept.start(java_command("kafka.Kafka", str(self._properties_file), options=options))
-        self._wait_until_ready()
-        if self.security is not None:
-            self.security.create_users(AdminClient(self.internal_config))
-        return self
 
     def stop(self) -> None:
         """SIGTERM and wait until the process is gone (SIGKILL as the last resort); nothing if none runs.
 
         Waiting matters: a second broker on a directory that is still being closed corrupts the metadata log.
         """
+        self.thaw()
         if (pid := self.pid) is not None:
             end_process(pid, marker=self._marker, timeout=STOP_TIMEOUT_SECONDS)
         self._kept.forget()
@@ -136,6 +152,14 @@ class EmbeddedBroker:
         if (pid := self.pid) is not None:
             kill_process(pid, marker=self._marker)
         self._kept.forget()
+
+    def freeze(self) -> None:
+        """SIGSTOP: the process keeps its connections and answers nothing, as in a long pause of its machine."""
+        self._signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """SIGCONT: go on after ``freeze``; nothing happens to a broker that runs, or is down."""
+        self._signal(signal.SIGCONT)
 
     def restart(self) -> EmbeddedBroker:
         """Stop and start on the same directory and port."""
@@ -155,14 +179,23 @@ class EmbeddedBroker:
     def _marker(self) -> str:
         return str(self._properties_file)
 
+    def _signal(self, number: signal.Signals) -> None:
+        if (pid := self.pid) is not None:
+            os.kill(pid, number)
+
     def _format(self) -> None:
-        arguments = ("format", "--standalone", "-t", cluster_id(), "-c", str(self._properties_file))
+        arguments = ("format", *self._formatting, "-c", str(self._properties_file))
         command = java_command("kafka.tools.StorageTool", *arguments, options=("-XX:TieredStopAtLevel=1",))
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         if result.returncode != 0:
             raise BrokerError(f"formatting {self.directory} failed:\n{result.stdout}{result.stderr}")
 
-    def _wait_until_ready(self) -> None:
+    def await_ready(self) -> None:
+        """Return when the broker answers a metadata request.
+
+        :raises BrokerError: it has ended instead.
+        :raises TimeoutError: it does not answer in time.
+        """
         quiet = {"log_level": 0, "reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 100}
         admin = AdminClient({**self.internal_config, **quiet})
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from rich.console import Console
 
 from kafka_rescale.embedded.airflow_standalone import AirflowStandalone
-from kafka_rescale.embedded.broker import EmbeddedBroker
+from kafka_rescale.embedded.cluster import brokers_on
 from kafka_rescale.embedded.demo_progress import follow_run
 from kafka_rescale.embedded.demo_report import Outcome, print_report, task_order
 from kafka_rescale.embedded.flights_stack import FlightsStack
@@ -47,6 +47,7 @@ class Options:
     :param rate: flights per second while it goes on.
     :param remove_record: remove a record of the new generation before the cutover, to see verify find it.
     :param keep: leave everything running at the end, until Enter is pressed.
+    :param brokers: how many; several have replicas and a controller quorum.
     """
 
     directory: Path
@@ -58,6 +59,7 @@ class Options:
     remove_record: bool
     keep: bool
     port: int | None
+    brokers: int
 
 
 def run(options: Options) -> int:
@@ -111,11 +113,11 @@ def environment(
 
     :param applications: directory of the application files, that of the flights among them.
     """
-    with EmbeddedBroker(options.directory / "broker") as broker, ThreadPoolExecutor() as pool:
-        console.print(f"Kafka broker at {broker.bootstrap_servers}")
+    with brokers_on(options.directory / "broker", options.brokers) as kafka, ThreadPoolExecutor() as pool:
+        console.print(f"Kafka, {told(options.brokers)}, at {kafka.bootstrap_servers}")
         stack = FlightsStack(
             options.directory / "flights",
-            broker.bootstrap_servers,
+            kafka.bootstrap_servers,
             guarantee=options.guarantee,
             preload=options.preload,
             rate=options.rate,
@@ -143,6 +145,11 @@ def environment(
         finally:
             airflow.stop()
             stack.stop(BLUE, GREEN)
+
+
+def told(brokers: int) -> str:
+    """Return how a number of brokers is told."""
+    return "one broker" if brokers == 1 else f"{brokers} brokers with {brokers} replicas of everything"
 
 
 def await_live(stack: FlightsStack, options: Options) -> None:
@@ -202,6 +209,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--rate", type=float, default=300)
     parser.add_argument("--limit", type=int, help="only the first so many flights of the year")
     parser.add_argument("--port", type=int, help="port of Airflow's UI; a free one if omitted")
+    parser.add_argument(
+        "--brokers", type=int, choices=[1, 3], default=1, help="3: with replicas, as in production"
+    )
     parser.add_argument("--remove-record", action="store_true", help="sabotage: verify must find it")
     parser.add_argument("--keep", action="store_true", help="leave everything running until Enter")
     return run(Options(**vars(parser.parse_args(arguments))))

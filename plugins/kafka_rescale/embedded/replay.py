@@ -99,13 +99,20 @@ class Replay:
             raise KafkaException(self._errors[0])
 
     def _refresh_partitions(self) -> None:
-        """Follow a topic that grows."""
+        """Follow a topic that grows; while no broker answers, the last known count goes on."""
         if time.monotonic() - self._refreshed > REFRESH_SECONDS:
-            description = self._producer.list_topics(FLIGHTS, timeout=60).topics[FLIGHTS]
-            if description.error is not None:
-                raise KafkaException(description.error)
-            self._partitions = len(description.partitions)
             self._refreshed = time.monotonic()
+            try:
+                description = self._producer.list_topics(
+                    FLIGHTS, timeout=60 if not self._partitions else 5
+                ).topics[FLIGHTS]
+                if description.error is not None:
+                    raise KafkaException(description.error)
+            except KafkaException:
+                if not self._partitions:
+                    raise
+                return
+            self._partitions = len(description.partitions)
 
 
 def due_of(flights: int, rate: float, seconds: float, *, lasting: bool) -> int:
