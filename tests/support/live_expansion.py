@@ -6,11 +6,12 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 from kafka_rescale.embedded.broker import EmbeddedBroker
+from kafka_rescale.embedded.cluster import EmbeddedCluster
 from kafka_rescale.embedded.expansion import ROOT, Expansion
 from kafka_rescale.embedded.flights_stack import RUN, FlightsStack, environment_of
 from kafka_rescale.embedded.processes import wait_until
@@ -34,6 +35,7 @@ def live_application(
     settings: Mapping[str, str] | None = None,
     two_instances: bool = False,
     changes: Mapping[str, Any] | None = None,
+    cluster: EmbeddedCluster | None = None,
 ) -> Iterator[World]:
     """The flights application at work, and an expansion of it to 8 partitions.
 
@@ -41,10 +43,12 @@ def live_application(
     :param settings: further ``FLIGHTS_…`` variables of ``run.sh``.
     :param two_instances: run it as two processes with local state of their own, on a broker which waits for both.
     :param changes: of the application file.
+    :param cluster: brokers that run already; by default one is started.
     """
     properties = BROKERS_DEFAULT if two_instances else {}
     program = TWO_INSTANCES if two_instances else RUN
-    with EmbeddedBroker(directory / "broker", heap="512m", properties=properties) as broker:
+    own = EmbeddedBroker(directory / "broker", heap="512m", properties=properties)
+    with own if cluster is None else nullcontext(cluster) as broker:
         stack = FlightsStack(
             directory / "flights",
             broker.bootstrap_servers,

@@ -59,7 +59,7 @@ class Options:
     remove_record: bool
     keep: bool
     port: int | None
-    brokers: int
+    brokers: int = 1
 
 
 def run(options: Options) -> int:

@@ -1,0 +1,207 @@
+"""One broker of three dies, freezes or restarts during an expansion of a live application: it ends verified.
+
+Input goes on arriving all the time, two of three brokers are alive all the time, and the result is compared with
+what follows from the input by an independent computation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from subprocess import Popen
+from typing import Any
+
+import pytest
+from kafka_rescale.core.journal import Phase
+from kafka_rescale.embedded.cluster import EmbeddedCluster
+from kafka_rescale.embedded.expansion import Expansion
+from kafka_rescale.embedded.flights_stack import FlightsStack
+from kafka_rescale.embedded.processes import wait_until
+from kafka_rescale.operations.stages import expand_stage
+
+from tests.support.broker_faults import Faults, harmed_at
+from tests.support.live_expansion import live_application
+
+pytestmark = pytest.mark.integration
+AT_LEAST_ONCE, EXACTLY_ONCE = "at_least_once", "exactly_once_v2"
+LEADER, CONTROL, CONTROLLER = "leader of a changelog", "leader of the control topic", "controller"
+GROUP, TRANSACTIONS = "coordinator of the copy's group", "coordinator of the journal's transactions"
+ROLLING = "rolling restart"
+RATE = 8.0
+PAUSE = (Phase.QUIESCING, Phase.QUIESCED, Phase.CAUGHT_UP, Phase.PROMOTED)
+Harm = tuple[str, str]
+"""How, and the role of the broker."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is done to which broker, step by step; between two steps the broker is back.
+
+    :param catch_up: harm, or ``ROLLING``, while the job follows the running generation.
+    :param phase: harm as soon as the journal has come to it.
+    """
+
+    guarantee: str
+    restore: Harm | None = None
+    catch_up: Harm | str | None = None
+    phase: tuple[Phase, Harm] | None = None
+    verify: Harm | None = None
+
+    @property
+    def name(self) -> str:
+        """For pytest."""
+        at = "calm" if self.phase is None else f"{self.phase[1][0]}-{self.phase[0].value}-{self.phase[1][1]}"
+        return f"{at}-{self.guarantee}".replace(" ", "-")
+
+
+def harmed_throughout(guarantee: str, how: str, role: str, phase: Phase) -> Case:
+    """Return the case in which brokers of one role are harmed in every job, and in one phase of the pause."""
+    harm = (how, role)
+    return Case(guarantee, restore=harm, catch_up=harm, phase=(phase, harm), verify=harm)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case(
+            EXACTLY_ONCE,
+            restore=("kill", LEADER),
+            catch_up=ROLLING,
+            phase=(Phase.QUIESCED, ("kill", TRANSACTIONS)),
+        ),
+        Case(AT_LEAST_ONCE, phase=(Phase.QUIESCED, ("freeze", CONTROL))),
+    ],
+    ids=lambda case: case.name,
+)
+def test_an_expansion_survives_one_broker(case: Case, tmp_path: Path) -> None:
+    run(case, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case(
+            guarantee,
+            restore=(how, LEADER),
+            catch_up=(how, LEADER),
+            phase=(phase, (how, LEADER)),
+            verify=(how, LEADER),
+        )
+        for guarantee in (EXACTLY_ONCE, AT_LEAST_ONCE)
+        for how in ("kill", "freeze")
+        for phase in PAUSE
+    ],
+    ids=lambda case: case.name,
+)
+def test_an_expansion_survives_one_broker_in_every_step(case: Case, tmp_path: Path) -> None:
+    run(case, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "case",
+    [
+        harmed_throughout(EXACTLY_ONCE, how, role, phase)
+        for role, phase in ((GROUP, Phase.PROMOTED), (TRANSACTIONS, Phase.CAUGHT_UP), (CONTROLLER, Phase.QUIESCED))
+        for how in ("kill", "freeze")
+    ],
+    ids=lambda case: case.name,
+)
+def test_an_expansion_survives_a_coordinator_and_the_controller(case: Case, tmp_path: Path) -> None:
+    run(case, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("guarantee", [EXACTLY_ONCE, AT_LEAST_ONCE])
+def test_an_expansion_survives_rolling_restarts_all_the_time(guarantee: str, tmp_path: Path) -> None:
+    with live_cluster(tmp_path, guarantee) as (stack, expansion, faults):
+        with faults.restarting():
+            restored(expansion, faults, None)
+            expansion.cut_over_beside(caught_up(expansion))
+            report = verified(expansion, faults, None)
+        ended_verified(stack, expansion, faults, report)
+        assert faults.rounds >= 2, "each broker is to be restarted twice"
+
+
+@contextmanager
+def live_cluster(directory: Path, guarantee: str) -> Iterator[tuple[FlightsStack, Expansion, Faults]]:
+    """The flights application at work on three brokers."""
+    with (
+        EmbeddedCluster(directory / "cluster") as cluster,
+        live_application(directory, rate=RATE, guarantee=guarantee, cluster=cluster) as (stack, expansion),
+    ):
+        yield stack, expansion, Faults(cluster, expansion)
+
+
+def run(case: Case, directory: Path) -> None:
+    """Expand a live application on three brokers, with the harm of a case; prints its row of the table."""
+    with live_cluster(directory, case.guarantee) as (stack, expansion, faults):
+        restored(expansion, faults, case.restore)
+        job = caught_up(expansion)
+        if case.catch_up == ROLLING:
+            faults.restart_each()
+        elif isinstance(case.catch_up, tuple):
+            faults.harm(*case.catch_up, moment="catch_up")
+        faults.await_returned()
+        with harmed_at(faults, dict([case.phase] if case.phase else [])) as seen:
+            expansion.cut_over_beside(job)
+        assert "promoted" in seen, seen
+        faults.await_returned()
+        ended_verified(stack, expansion, faults, verified(expansion, faults, case.verify))
+
+
+def restored(expansion: Expansion, faults: Faults, harm: Harm | None) -> None:
+    """Expand and restore every stage; harm is done as the first job begins."""
+    plan = expansion.begin()
+    for stage in plan.stages:
+        expand_stage(expansion.application, expansion.connection, owner=expansion.owner, stage=stage.index)
+        if stage.changelogs:
+            job = expansion.submit("restore", stage.index)
+            if harm is not None:
+                await_result(expansion, f"restore/{stage.index}")
+                faults.harm(*harm, moment="restore")
+                harm = None
+            assert job.wait(400) == 0, expansion.log_of("restore", stage.index)
+    faults.await_returned()
+
+
+def caught_up(expansion: Expansion) -> Popen[bytes]:
+    """Start catch_up, and return it when it is near the ends."""
+    job = expansion.submit("catch_up")
+    await_result(expansion, "catch_up", "ready")
+    return job
+
+
+def verified(expansion: Expansion, faults: Faults, harm: Harm | None) -> dict[str, Any]:
+    """Return the report of a verification during which harm is done."""
+    job = expansion.submit("verify")
+    if harm is not None:
+        await_result(expansion, "verify")
+        faults.harm(*harm, moment="verify")
+    job.wait(400)
+    return dict(expansion.state().report)
+
+
+def ended_verified(stack: FlightsStack, expansion: Expansion, faults: Faults, report: dict[str, Any]) -> None:
+    """Finish, and compare the final results."""
+    assert report.get("passed"), (report, expansion.log_of("verify"))
+    faults.await_returned()
+    expansion.finish()
+    stack.finish_replay()
+    stack.await_equal("flights-g2")
+    journal = expansion.state().journal
+    assert journal is not None
+    print(f"RESULT verified, equal; pause {journal.timings['total']:.1f} s; {'; '.join(faults.done)}", flush=True)
+
+
+def await_result(expansion: Expansion, job: str, *states: str) -> None:
+    """Wait until a job has left a result, in one of some states."""
+
+    def left() -> bool:
+        result = expansion.state().results.get(job)
+        return result is not None and (not states or result.state in states)
+
+    wait_until(left, timeout=240, what=f"a result of {job}")

@@ -1,0 +1,132 @@
+"""Faults of one broker of three, done to the broker that matters at the moment that matters."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from kafka_rescale.core.journal import Journal, Phase
+from kafka_rescale.embedded.cluster import EmbeddedCluster
+from kafka_rescale.embedded.cluster_roles import ClusterRoles
+from kafka_rescale.embedded.expansion import Expansion
+from kafka_rescale.operations.rescale import Rescale
+
+AWAY_SECONDS = {"kill": 10.0, "freeze": 40.0}
+"""After so long a broker that was harmed comes back."""
+
+ROLES: dict[str, Callable[[ClusterRoles, Expansion], int]] = {
+    "leader of a changelog": lambda roles, e: roles.leader(f"{_green(e)}-aircraft-totals-changelog"),
+    "coordinator of the copy's group": lambda roles, e: roles.group_coordinator(_journal(e).plan.copy_group),
+    "coordinator of the journal's transactions": lambda roles, e: roles.transaction_coordinator(
+        f"kafka-rescale-{e.application.application_id}"
+    ),
+    "leader of the control topic": lambda roles, _: roles.leader("_kafka_rescale"),
+    "controller": lambda roles, _: roles.controller(),
+}
+
+
+@dataclass
+class Faults:
+    """Harms brokers, and remembers what was done for the table that a test prints.
+
+    A broker is harmed only while all others are well: two of three live all the time.
+    """
+
+    cluster: EmbeddedCluster
+    expansion: Expansion
+    done: list[str] = field(default_factory=list)
+    rounds: int = 0
+    _returns: list[threading.Thread] = field(default_factory=list)
+
+    def harm(self, how: str, role: str, moment: str, seconds: float | None = None) -> None:
+        """Kill or freeze the broker of a role; another thread lets it come back.
+
+        :param how: ``kill`` or ``freeze``.
+        :param role: of ``ROLES``.
+        :param moment: for the table.
+        :param seconds: until it comes back; by default as ``AWAY_SECONDS`` has it.
+        """
+        self.await_returned()
+        number = ROLES[role](ClusterRoles(self.expansion.connection), self.expansion)
+        broker, away = self.cluster.brokers[number], AWAY_SECONDS[how] if seconds is None else seconds
+        getattr(broker, how)()
+        self.done.append(f"{moment}: {how}, {away:.0f} s, broker {number}, {role}")
+        print(self.done[-1], flush=True)
+
+        def come_back() -> None:
+            time.sleep(away)
+            if how == "kill":
+                broker.start()
+            else:
+                broker.thaw()
+
+        self._returns.append(threading.Thread(target=come_back))
+        self._returns[-1].start()
+
+    def restart_each(self) -> None:
+        """Restart one broker after the other; each is whole again before the next one goes."""
+        self.await_returned()
+        self.cluster.restart_each()
+        self.rounds += 1
+        self.done.append(f"rolling restart {self.rounds}")
+
+    @contextmanager
+    def restarting(self) -> Iterator[None]:
+        """Restart one broker after the other, again and again, for as long as the block runs."""
+        over = threading.Event()
+
+        def go_on() -> None:
+            while not over.is_set():
+                self.restart_each()
+
+        with ThreadPoolExecutor(max_workers=1) as pool:
+            rounds = pool.submit(go_on)
+            try:
+                yield
+            finally:
+                over.set()
+            rounds.result()
+
+    def await_returned(self) -> None:
+        """Return when every broker that was harmed is back, and the cluster is whole."""
+        while self._returns:
+            self._returns.pop().join()
+            self.cluster.await_healthy()
+
+
+@contextmanager
+def harmed_at(faults: Faults, phases: dict[Phase, tuple[str, str]]) -> Iterator[list[str]]:
+    """Do harm as soon as the journal has come to a phase, before the cutover does anything else.
+
+    :param phases: how, and to which role; each once.
+    :returns: the phases that were seen, in order.
+    """
+    left, seen = dict(phases), list[str]()
+    advance = Rescale.advance
+
+    def advanced(self: Rescale, phase: Phase, **changes: Any) -> Journal:
+        journal = advance(self, phase, **changes)
+        seen.append(journal.phase.value)
+        if (harm := left.pop(journal.phase, None)) is not None:
+            faults.harm(*harm, moment=journal.phase.value)
+        return journal
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Rescale, "advance", advanced)
+        yield seen
+
+
+def _journal(expansion: Expansion) -> Journal:
+    journal = expansion.state().journal
+    assert journal is not None
+    return journal
+
+
+def _green(expansion: Expansion) -> str:
+    return _journal(expansion).plan.green
