@@ -21,7 +21,7 @@ AWAY_SECONDS = {"kill": 10.0, "freeze": 40.0}
 """After so long a broker that was harmed comes back."""
 
 ROLES: dict[str, Callable[[ClusterRoles, Expansion], int]] = {
-    "leader of a changelog": lambda roles, e: roles.leader(f"{_green(e)}-aircraft-totals-changelog"),
+    "leader of a changelog": lambda roles, e: roles.leader(_journal(e).plan.changelogs[0].target),
     "coordinator of the copy's group": lambda roles, e: roles.group_coordinator(_journal(e).plan.copy_group),
     "coordinator of the journal's transactions": lambda roles, e: roles.transaction_coordinator(
         f"kafka-rescale-{e.application.application_id}"
@@ -126,7 +126,3 @@ def _journal(expansion: Expansion) -> Journal:
     journal = expansion.state().journal
     assert journal is not None
     return journal
-
-
-def _green(expansion: Expansion) -> str:
-    return _journal(expansion).plan.green
