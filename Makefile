@@ -24,7 +24,7 @@ TESTS := tests/system tests/integration tests/unit
 RUN := PYTHONPATH="$(CURDIR)/plugins" $(PYTHON_OF_VENV)
 SHELL_SCRIPTS := .ci/run $(wildcard scripts/*.sh jvm/demo/*.sh tests/support/*.sh)
 # mypy refuses a directory without a Python file.
-TYPED := $(patsubst %/,%,$(sort $(dir $(wildcard plugins/kafka_rescale/*.py spark_jobs/*.py benchmarks/*.py scripts/*.py))))
+TYPED := $(patsubst %/,%,$(sort $(dir $(wildcard plugins/kafka_rescale/*.py spark_jobs/*.py benchmarks/*.py scripts/*.py examples/*.py))))
 
 # A test that hangs fails after the first limit with the stacks of all threads. One that hangs in C, where no Python
 # signal handler runs, ends the whole run at the second one, also with the stacks.
@@ -67,6 +67,10 @@ test-slow: machine setup ## Slow: everything that `make test` leaves out, the cr
 bench: setup ## Measure throughput and downtime
 	@$(RUN) -m benchmarks.run $(ARGS)
 
+.PHONY: dist
+dist: setup ## Build the wheel and the source distribution in dist
+	@$(PYTHON_OF_VENV) -m hatchling build
+
 .PHONY: lint
 lint: setup ## Check style: Python, shell scripts
 	@$(PYTHON_OF_VENV) -m ruff check --quiet .
@@ -101,5 +105,5 @@ env: ## Write .env with new secrets for docker compose
 .PHONY: clean
 clean: ## Stop the broker and delete everything generated, .venv and var too
 	@if [ -d var/broker ] && [ -x $(PYTHON_OF_VENV) ]; then $(MAKE) broker-stop; fi
-	rm -rf .venv var jvm/target .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv var dist jvm/target .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

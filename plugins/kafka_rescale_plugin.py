@@ -2,17 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from importlib.metadata import entry_points
 
-from airflow.plugins_manager import AirflowPlugin
-from kafka_rescale.airflow.page_link import ApplicationPageLink
-from kafka_rescale.web.plugin import EXTERNAL_VIEW, FASTAPI_APP
-
-
-class KafkaRescalePlugin(AirflowPlugin):
-    """Adds the page and the links to it; operators, sensors and triggers are plain imports."""
-
-    name = "kafka_rescale"
-    fastapi_apps: ClassVar[list[Any]] = [FASTAPI_APP]
-    external_views: ClassVar[list[Any]] = [EXTERNAL_VIEW]
-    operator_extra_links: ClassVar[list[Any]] = [ApplicationPageLink()]
+# An installed wheel registers the same plugin by its entry point. Airflow reports a second one as an import error.
+if not entry_points(group="airflow.plugins", name="kafka_rescale"):
+    from kafka_rescale.airflow.plugin import KafkaRescalePlugin  # noqa: F401

@@ -145,7 +145,10 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("page", ["README.md", *(str(p.relative_to(ROOT)) for p in ROOT.glob("docs/**/*.md"))])
+PAGES = [str(page.relative_to(ROOT)) for pattern in ("*.md", "docs/**/*.md") for page in ROOT.glob(pattern)]
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_links_to_files_of_the_repository_lead_somewhere(page: str) -> None:
     file = ROOT / page
     links = re.findall(r"\]\(([^)#]*)(?:#([^)]+))?\)", file.read_text())

@@ -7,18 +7,18 @@ from importlib.metadata import version
 from pathlib import Path
 
 from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.installation import CONNECTOR, SPARK_JOBS, own_file
 
 JOBS = "KAFKA_RESCALE_SPARK_JOBS"
 JARS = "KAFKA_RESCALE_SPARK_JARS"
 SCALA = "2.13"
-PROJECT = Path(__file__).resolve().parents[3]
-FETCHED = PROJECT / "jvm" / "target" / "connector"
+FETCHED = own_file(CONNECTOR)
 """Where `make setup` puts what Spark lacks to read Kafka."""
 
 
 def job_file(job: str) -> Path:
-    """Return a job's file, in the directory named by ``KAFKA_RESCALE_SPARK_JOBS`` or beside the plugins."""
-    return Path(os.environ.get(JOBS) or PROJECT / "spark_jobs") / f"{job}.py"
+    """Return a job's file, in the directory named by ``KAFKA_RESCALE_SPARK_JOBS`` or the one of this project."""
+    return Path(os.environ.get(JOBS) or own_file(SPARK_JOBS)) / f"{job}.py"
 
 
 def connector() -> tuple[str | None, str | None]:

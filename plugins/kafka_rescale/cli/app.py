@@ -16,6 +16,7 @@ from kafka_rescale.cli.declared import described_pipeline, permissions, validate
 from kafka_rescale.cli.exit_codes import FINDINGS
 from kafka_rescale.cli.options import AsJson, Config, File, OfRole, Principal
 from kafka_rescale.cli.output import Document, show
+from kafka_rescale.cli.own_files import own_files
 from kafka_rescale.cli.people import people
 from kafka_rescale.cli.pipeline_commands import pipelines
 from kafka_rescale.cli.pipelines import pipeline_status
@@ -51,6 +52,7 @@ app = typer.Typer(
 )
 app.add_typer(people)
 app.add_typer(pipelines)
+app.add_typer(own_files)
 
 
 @app.command()

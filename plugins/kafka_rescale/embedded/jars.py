@@ -85,10 +85,11 @@ def ensure_jars(jar_set: JarSet = "kafka") -> Path:
 
 def ensure_gate_jar() -> Path:
     """Compile and pack the warm-up gate unless its present source has been; returns the jar."""
-    jars, directory = ensure_jars("kafka"), GATE_JAR.parent
+    directory = GATE_JAR.parent
     wanted = _digest(JVM_DIRECTORY / "pom.xml", GATE_SOURCE)
     if _stamp(directory) == wanted:
         return GATE_JAR
+    jars = ensure_jars("kafka")
     with build_lock():
         if _stamp(directory) != wanted:
             shutil.rmtree(directory, ignore_errors=True)

@@ -8,6 +8,8 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from kafka_rescale.core.installation import users_directory
+
 NOT_EXECUTABLE, NO_SUCH_PROGRAM, NO_END = 126, 127, 124
 """Exit codes of commands that have none, as shells and ``timeout`` have them."""
 
@@ -19,8 +21,8 @@ _OUTPUT_SHOWN = 500
 
 
 def home() -> Path:
-    """Return the directory in which commands run: ``KAFKA_RESCALE_HOME``, or the checkout of this project."""
-    return Path(os.environ.get("KAFKA_RESCALE_HOME") or Path(__file__).resolve().parents[3])
+    """Return the directory in which commands run: ``KAFKA_RESCALE_HOME``, else that of ``applications/``."""
+    return Path(os.environ.get("KAFKA_RESCALE_HOME") or users_directory())
 
 
 def environment() -> dict[str, str]:

@@ -13,6 +13,7 @@ from kafka_rescale.core.application import Application
 from kafka_rescale.core.declaration import check_declaration
 from kafka_rescale.core.errors import Finding, InvalidApplication, InvalidInput
 from kafka_rescale.core.field_errors import mistakes_of
+from kafka_rescale.core.installation import users_directory
 from kafka_rescale.core.mistakes import Location, Mistake
 from kafka_rescale.core.pipeline_application import PipelineApplication
 from kafka_rescale.core.runtimes import KAFKA_STREAMS, SPARK, runtime_in, runtime_mistakes
@@ -22,7 +23,6 @@ from kafka_rescale.operations.application_texts import read_text, with_texts
 from kafka_rescale.operations.yaml_lines import YamlDocument, parse_yaml
 
 DIRECTORY_VARIABLE = "KAFKA_RESCALE_APPLICATIONS"
-_REPOSITORY = Path(__file__).resolve().parents[3]
 
 
 def application_files(runtime: str = KAFKA_STREAMS) -> list[Path]:
@@ -32,7 +32,7 @@ def application_files(runtime: str = KAFKA_STREAMS) -> list[Path]:
     :raises InvalidInput: the environment names a directory that does not exist.
     """
     named = os.environ.get(DIRECTORY_VARIABLE)
-    directory = Path(named) if named else _REPOSITORY / "applications"
+    directory = Path(named) if named else users_directory() / "applications"
     if named and not directory.is_dir():
         raise InvalidInput(
             f"environment variable {DIRECTORY_VARIABLE}",

@@ -1,0 +1,47 @@
+"""The DAGs of every kind together, for the one DAG file of an Airflow that has this package installed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from airflow.sdk import DAG, get_parsing_context
+
+from kafka_rescale.airflow.bridge_dag import bridge_dag
+from kafka_rescale.airflow.chain_dags import chain_dags
+from kafka_rescale.airflow.dag_factory import build_dags, expansion_dag
+from kafka_rescale.airflow.keep_warm_dag import keep_warm_dag
+from kafka_rescale.airflow.maintenance_dags import accept_dag, retire_dag, roll_back_dag
+from kafka_rescale.airflow.process_dag import process_dag
+from kafka_rescale.airflow.snapshot_dag import snapshot_dag
+from kafka_rescale.airflow.watch_dag import watch_dag
+from kafka_rescale.core.runtimes import SPARK
+
+KINDS: dict[str, Callable[[], dict[str, DAG]]] = {
+    "expand": partial(build_dags, expansion_dag, "expand"),
+    "expand_chain": chain_dags,
+    "rollback": partial(build_dags, roll_back_dag, "rollback"),
+    "accept": partial(build_dags, accept_dag, "accept"),
+    "retire": partial(build_dags, retire_dag, "retire"),
+    "bridge": partial(build_dags, bridge_dag, "bridge"),
+    "watch": partial(build_dags, watch_dag, "watch"),
+    "snapshot": partial(build_dags, snapshot_dag, "snapshot"),
+    "process": partial(build_dags, process_dag, "process", runtime=SPARK),
+    "keep_warm": partial(build_dags, keep_warm_dag, "keep_warm", runtime=SPARK),
+}
+"""How the DAGs of a kind are made, by the beginning of their ids; a file of ``dags/`` makes one kind."""
+
+
+def all_dags() -> dict[str, DAG]:
+    """Return the DAGs of all application files by id.
+
+    A task parses its DAG file once more before it begins, also within a pause. Then only DAGs of its own kind are
+    made.
+    """
+    running = get_parsing_context().dag_id
+    kinds = [kind for kind in KINDS if running is None or _is_of(running, kind)]
+    return {dag_id: dag for kind in kinds for dag_id, dag in KINDS[kind]().items()}
+
+
+def _is_of(dag_id: str, kind: str) -> bool:
+    return dag_id.removeprefix("invalid_").startswith(f"{kind}_")

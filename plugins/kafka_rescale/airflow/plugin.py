@@ -1,0 +1,19 @@
+"""The plugin's class. Every process of Airflow imports this, so nothing of a web server is in it."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from airflow.plugins_manager import AirflowPlugin
+
+from kafka_rescale.airflow.page_link import ApplicationPageLink
+from kafka_rescale.web.plugin import EXTERNAL_VIEW, FASTAPI_APP
+
+
+class KafkaRescalePlugin(AirflowPlugin):
+    """Adds the page and the links to it; operators, sensors and triggers are plain imports."""
+
+    name = "kafka_rescale"
+    fastapi_apps: ClassVar[list[Any]] = [FASTAPI_APP]
+    external_views: ClassVar[list[Any]] = [EXTERNAL_VIEW]
+    operator_extra_links: ClassVar[list[Any]] = [ApplicationPageLink()]

@@ -1,0 +1,33 @@
+"""Where the files of this project are that are not imported: inside an installed wheel, or in a checkout."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parents[1]
+SHIPPED = PACKAGE / "shipped"
+"""Only a wheel has it: the files below, under the paths that they have in a checkout."""
+
+SPARK_JOBS = "spark_jobs"
+CONNECTOR = "jvm/target/connector"
+GATE_JAR = "jvm/target/gate/kafka-rescale-gate.jar"
+DAG_FILE = "examples/kafka_rescale_dags.py"
+
+
+def own_file(path: str) -> Path:
+    """Return the path of a file or directory of this project. Some exist only after `make setup`.
+
+    :param path: its path in a checkout.
+    """
+    return (SHIPPED if SHIPPED.is_dir() else PACKAGE.parents[1]) / path
+
+
+def users_directory() -> Path:
+    """Return the directory that has the user's ``applications/``: the one beside ``plugins/``, or Airflow's home.
+
+    An installed package has nothing of the user's beside it.
+    """
+    if not SHIPPED.is_dir():
+        return PACKAGE.parents[1]
+    return Path(os.environ.get("AIRFLOW_HOME") or "~/airflow").expanduser()

@@ -1,0 +1,48 @@
+"""Adds the warm-up gate's jar to a wheel, and to a source distribution; compiles it if `make setup` has not."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+STAMP = ".built-from"
+
+
+class GateJarHook(BuildHookInterface):
+    """Called by hatchling for every target that it builds."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Add the jar to the files of the target.
+
+        :param version: ``editable`` for a checkout that stays where it is: it finds its jar there.
+        """
+        if version == "editable":
+            return
+        root = Path(self.root)
+        jar = gate_jar(root / "plugins")
+        # The stamp tells a build from the source distribution that the jar is that of the source beside it.
+        kept = [jar] if self.target_name == "wheel" else [jar, jar.with_name(STAMP)]
+        prefix = "kafka_rescale/shipped/" if self.target_name == "wheel" else ""
+        for file in kept:
+            build_data["force_include"][str(file)] = f"{prefix}{file.relative_to(root)}"
+
+
+def gate_jar(package_root: Path) -> Path:
+    """Return the jar, compiled if the one that is there is not that of the present source.
+
+    :param package_root: where ``kafka_rescale`` is imported from.
+    :raises SystemExit: it can't be compiled; the text says why.
+    """
+    sys.path.insert(0, str(package_root))
+    try:
+        from kafka_rescale.embedded.jars import BuildError, MissingToolError, ensure_gate_jar
+
+        return ensure_gate_jar()
+    except (BuildError, MissingToolError) as error:
+        reason = f"The jar of the warm-up gate is missing or outdated, and can't be built. {error}"
+        raise SystemExit(reason) from None
+    finally:
+        sys.path.remove(str(package_root))
