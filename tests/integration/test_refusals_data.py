@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka.admin import NewTopic
 from kafka_rescale.core.errors import PreflightRefused
 from kafka_rescale.core.expected_state import ExpectedState
 
 from tests.support.situations import all_placed_by
 from tests.support.small_application import KEYS, Made, declared, placed, records
-from tests.support.small_cluster import make, picture, run_preflight
+from tests.support.small_cluster import create, make, picture, run_preflight
 
 pytestmark = pytest.mark.integration
 Client = Mapping[str, str]
@@ -119,6 +120,29 @@ def test_a_window_declared_as_key_value(client: Client, tmp_path: Path, unique: 
         "`partitioning_key: whole`."
     )
     assert "sampled records elsewhere" in second
+
+
+def test_a_repartition_topic_with_the_times_of_the_brokers(client: Client, tmp_path: Path, unique: str) -> None:
+    make(client, unique, configs={"by-customer-repartition": {"message.timestamp.type": "LogAppendTime"}})
+    found = refusal(client, tmp_path, unique)
+    assert found.startswith(
+        f"- topic '{unique}-by-customer-repartition': found message.timestamp.type LogAppendTime; expected "
+        "CreateTime: the records in flight are carried with their timestamps"
+    )
+    assert len(found.splitlines()) == 1
+
+
+def test_a_topic_that_is_there_already_and_takes_less(client: Client, tmp_path: Path, unique: str) -> None:
+    make(client, unique)
+    successor = f"{unique}-customers-p8"
+    create(client, [NewTopic(successor, 8, config={"message.timestamp.type": "LogAppendTime"})])
+    lifecycle = declared(unique)["lifecycle"]
+    reading = {**lifecycle, "start": f"{lifecycle['start']} {{input:{unique}-customers}}"}
+    bridged = inputs(unique, policy="repartitioned", isolation_level="read_committed")
+    assert refusal(client, tmp_path, unique, inputs=bridged, lifecycle=reading).startswith(
+        f"- topic {successor!r}: found message.timestamp.type LogAppendTime on the topic that is there already; "
+        f"expected CreateTime: it is to keep the times of {unique}-customers. "
+    )
 
 
 def test_co_partitioned_topics_with_different_counts(client: Client, tmp_path: Path, unique: str) -> None:

@@ -149,6 +149,17 @@ TOPIC_REFUSALS: Refusals = {
             "the timestamps of the entries are part of the state. Set message.timestamp.type=CreateTime on it."
         ],
     ),
+    "LogAppendTime of a repartition topic": (
+        lambda: situation(
+            topics=with_configs("shop-by-customer-repartition", message__timestamp__type="LogAppendTime")
+        ),
+        [
+            "topic 'shop-by-customer-repartition': found message.timestamp.type LogAppendTime; expected "
+            "CreateTime: the records in flight are carried with their timestamps, by which windows and joins go. "
+            "Set message.timestamp.type=CreateTime on it; Kafka Streams does so of new ones since 2.5 "
+            "(KAFKA-6614)."
+        ],
+    ),
     "LogAppendTime of an input that gets a successor": (
         lambda: situation(
             inputs=[INPUTS[0], {**INPUTS[1], "policy": "repartitioned"}],
@@ -207,8 +218,56 @@ def test_a_spoilt_one_is_refused(case: str) -> None:
 def test_the_brokers_time_is_an_inputs_own_affair_where_no_successor_follows() -> None:
     theirs = with_configs("shop-customers", message__timestamp__type="LogAppendTime")
     assert found(situation(topics=theirs)) == []
-    repartitioned = [INPUTS[0], {**INPUTS[1], "policy": "repartitioned"}]
-    assert found(situation(4, inputs=repartitioned, topics=theirs)) == []
+    assert found(situation(4, inputs=REPARTITIONED, topics=theirs)) == []
+
+
+SUCCESSOR = "shop-customers-p8"
+REPARTITIONED = [INPUTS[0], {**INPUTS[1], "policy": "repartitioned"}]
+LEFT = "shop-g2-by-customer-repartition"
+
+
+def there_already(name: str, source: str, **configs: str) -> Situation:
+    """An empty topic under a name that the next generation needs; its source has the brokers' defaults."""
+    own = {"message.timestamp.type": "CreateTime", "max.message.bytes": "1048588", "cleanup.policy": "delete"}
+    described = replace(TOPICS[source], configs=own)
+    found = replace(described, name=name, partitions=8, configs={**own, **configs})
+    return situation(
+        inputs=REPARTITIONED,
+        topics={name: found, source: described},
+        samples=(),
+        control=journal(8, Phase.ROLLED_BACK),
+    )
+
+
+@pytest.mark.parametrize(
+    ("config", "value", "expected"),
+    [
+        ("message.timestamp.type", "LogAppendTime", "CreateTime: it is to keep the times of "),
+        ("max.message.bytes", "1000", "at least 1048588, to take all records of "),
+        ("message.timestamp.before.max.ms", "5", "at least 9223372036854775807, to take all records of "),
+        ("cleanup.policy", "compact", "delete: it is to keep every record of "),
+    ],
+)
+@pytest.mark.parametrize(
+    ("name", "source"), [(LEFT, "shop-by-customer-repartition"), (SUCCESSOR, "shop-customers")]
+)
+def test_a_topic_that_is_there_already_takes_what_its_source_has(
+    name: str, source: str, config: str, value: str, expected: str
+) -> None:
+    assert found(there_already(name, source)) == []
+    spoilt = there_already(name, source, **{config: value})
+    [text] = found(spoilt)
+    assert text.startswith(
+        f"topic {name!r}: found {config} {value} on the topic that is there already; expected {expected}{source}. "
+        f"Set {config}="
+    )
+    # Whatever is set on the source itself, `expand` sets on the topic.
+    described = replace(
+        spoilt.cluster.topics[source],
+        overrides={config: spoilt.cluster.topics[source].configs.get(config, "9223372036854775807")},
+    )
+    topics = {**spoilt.cluster.topics, source: described}
+    assert found(replace(spoilt, cluster=replace(spoilt.cluster, topics=topics))) == []
 
 
 def test_own_leftovers_are_kept_unless_they_have_another_count() -> None:
