@@ -145,6 +145,25 @@ def test_a_topic_that_is_there_already_and_takes_less(client: Client, tmp_path: 
     )
 
 
+def test_a_name_with_one_character_more_than_kafka_takes(client: Client, tmp_path: Path, unique: str) -> None:
+    """The running generation's changelog is as long as a topic's name can be."""
+    store = "s" * (249 - len(f"{unique}--changelog"))
+    shape = declared(unique)
+    make(client, unique)
+    changelog = f"{unique}-{store}-changelog"
+    create(client, [NewTopic(changelog, 4, config={"cleanup.policy": "compact"})])
+    found = refusal(
+        client,
+        tmp_path,
+        unique,
+        topology=shape["topology"].replace("customers, totals,", f"customers, {store},"),
+        stores=[{**s, "name": store if s["name"] == "totals" else s["name"]} for s in shape["stores"]],
+        unrelated=[f"{unique}-totals-changelog"],
+    )
+    assert found.startswith(f"- topic '{unique}-g2-{store}-changelog': found a name of 252 characters")
+    assert len(found.splitlines()) == 1
+
+
 def test_co_partitioned_topics_with_different_counts(client: Client, tmp_path: Path, unique: str) -> None:
     make(client, unique, counts={"customers": 3}, spoilt={"customers": placed(KEYS, 3)})
     message = refusal(client, tmp_path, unique, repartitions=[{"name": "by-customer", "count": "start_command"}])

@@ -9,6 +9,7 @@ from kafka_rescale.core.cluster import GroupDescription, TopicDescription
 from kafka_rescale.core.control_records import ControlState, Generations
 from kafka_rescale.core.journal import Phase
 from kafka_rescale.core.situation import Situation
+from kafka_rescale.core.topic_names import LONGEST_NAME
 from kafka_rescale.operations.load import topology_of
 
 from tests.support.situations import (
@@ -268,6 +269,34 @@ def test_a_topic_that_is_there_already_takes_what_its_source_has(
     )
     topics = {**spoilt.cluster.topics, source: described}
     assert found(replace(spoilt, cluster=replace(spoilt.cluster, topics=topics))) == []
+
+
+def test_the_names_of_the_next_generation_are_those_of_topics() -> None:
+    longest = LONGEST_NAME - len("shop-g2--changelog")
+    given = renamed(totals="t" * longest)
+    assert found(given) == []
+    name = f"shop-g2-{'t' * (longest + 1)}-changelog"
+    assert found(renamed(totals="t" * (longest + 1))) == [
+        f"topic {name!r}: found a name of 250 characters, which is to follow shop-totals-changelog; expected "
+        "at most 249, which Kafka takes. Give the store or the repartition a shorter name in the program that is "
+        "started as shop-g2, and declare it in `green_names:`. A shorter application id or "
+        "`internal_topic_prefix:` would have to be that of shop, too: it comes with an application that begins "
+        "anew."
+    ]
+    [text] = found(renamed(by__customer="t" * (longest + 1)))
+    assert "-repartition': found a name of 252 characters, which is to follow shop-by-customer-repartition" in text
+    [text] = found(
+        situation(inputs=[INPUTS[0], {**REPARTITIONED[1], "successor": "{topic}" * 18 + "-{partitions}"}])
+    )
+    assert text.startswith(f"topic '{'shop-customers' * 18}")
+    assert text.endswith("Give a shorter one as `successor:` of input shop-customers, with {partitions} in it.")
+
+
+def renamed(**names: str) -> Situation:
+    """Stores and repartitions have other names in the next generation; double underscores for dashes."""
+    given = situation()
+    dashed = {name.replace("__", "-"): then for name, then in names.items()}
+    return replace(given, application=given.application.model_copy(update={"green_names": dashed}))
 
 
 def test_own_leftovers_are_kept_unless_they_have_another_count() -> None:

@@ -36,7 +36,7 @@ from kafka_rescale.core.preflight_keys import history_messages, misplaced_keys, 
 from kafka_rescale.core.preflight_one_partition import unchecked_declarations, windowed_keys
 from kafka_rescale.core.preflight_partitioners import future_placement, one_partitioner
 from kafka_rescale.core.preflight_running import conflicting_target, lag_messages, running_as_expected
-from kafka_rescale.core.preflight_targets import kept_times, targets_as_found
+from kafka_rescale.core.preflight_targets import kept_times, long_names, targets_as_found
 from kafka_rescale.core.preflight_topics import (
     green_names,
     missing_topics,
@@ -102,6 +102,7 @@ def _counts(situation: Situation) -> list[Finding]:
         *undecided_counts(situation),
         *reachable_target(situation),
         *shrinking_in_place(situation),
+        *long_names(situation),
         *green_names(situation),
         *successor_topics(situation),
         *targets_as_found(situation),

@@ -1,4 +1,4 @@
-"""Preflight: would the topics of the next generation take every record as it is?"""
+"""Preflight: can the topics of the next generation have their names, and would they take every record as it is?"""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from kafka_rescale.core.errors import Finding
 from kafka_rescale.core.plan import Move
 from kafka_rescale.core.record_limits import AFTER, BEFORE, EITHER, LARGEST, UNLIMITED
 from kafka_rescale.core.situation import Situation
+from kafka_rescale.core.topic_names import LONGEST_NAME, too_long
 
 TIMESTAMPS = "message.timestamp.type"
 BY_BROKERS, BY_PRODUCERS = "LogAppendTime", "CreateTime"
@@ -34,6 +35,32 @@ def kept_times(situation: Situation) -> Iterator[Finding]:
             situation.full_name(name),
             "the records in flight are carried with their timestamps, by which windows and joins go",
             "; Kafka Streams does so of new ones since 2.5 (KAFKA-6614)",
+        )
+
+
+def long_names(situation: Situation) -> Iterator[Finding]:
+    """Yield names of topics to be created that have more characters than Kafka takes.
+
+    Groups and transactional ids may be longer than any topic.
+    """
+    plan, blue = situation.plan, situation.blue
+    internal = {} if situation.is_in_place else {m.target: m.source for m in plan.moves}
+    for name in too_long(internal):
+        yield Finding(
+            f"topic {name!r}",
+            f"a name of {len(name)} characters, which is to follow {internal[name]}",
+            f"at most {LONGEST_NAME}, which Kafka takes",
+            f"Give the store or the repartition a shorter name in the program that is started as {plan.green}, "
+            f"and declare it in `green_names:`. A shorter application id or `internal_topic_prefix:` would have "
+            f"to be that of {blue}, too: it comes with an application that begins anew.",
+        )
+    followed = {successor: topic for topic, successor in situation.successors().items()}
+    for name in too_long(followed):
+        yield Finding(
+            f"topic {name!r}",
+            f"a name of {len(name)} characters, which is to follow {situation.full_name(followed[name])}",
+            f"at most {LONGEST_NAME}, which Kafka takes",
+            f"Give a shorter one as `successor:` of input {followed[name]}, with {{partitions}} in it.",
         )
 
 
