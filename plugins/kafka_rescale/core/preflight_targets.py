@@ -8,6 +8,7 @@ from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.errors import Finding
 from kafka_rescale.core.plan import Move
 from kafka_rescale.core.record_limits import AFTER, BEFORE, EITHER, LARGEST, UNLIMITED
+from kafka_rescale.core.samples import at
 from kafka_rescale.core.situation import Situation
 from kafka_rescale.core.topic_names import LONGEST_NAME, too_long
 
@@ -73,6 +74,28 @@ def _by_brokers(situation: Situation, name: str, why: str, besides: str) -> Iter
             f"{BY_PRODUCERS}: {why}",
             f"Set {TIMESTAMPS}={BY_PRODUCERS} on it{besides}.",
         )
+
+
+def absent_times(situation: Situation) -> Iterator[Finding]:
+    """Yield topics with sampled records that have no time, or that of 1970: the client library can't write them.
+
+    In place only those matter that move, which are rehearsed.
+    """
+    if situation.is_in_place:
+        return
+    names = [situation.changelog(store) for store in situation.topology.stores]
+    names += [situation.full_name(name) for name in sorted(situation.topology.repartitions)]
+    for name in names:
+        samples = situation.samples_of(name)
+        if without := [s for s in samples if s.timestamp_ms <= 0]:
+            yield Finding(
+                f"topic {name!r}",
+                f"{len(without)} of {len(samples)} sampled records with timestamp 0 or none, "
+                f"first at {at(without[0])}",
+                "timestamps of at least 1 ms: the client library would write the present time instead",
+                "Delete or update these entries in the application, so that they get real timestamps. When "
+                "compaction has removed the old records, trigger again.",
+            )
 
 
 def targets_as_found(situation: Situation) -> Iterator[Finding]:
