@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka.admin import NewTopic
 from kafka_rescale.core.errors import PreflightRefused
 from kafka_rescale.core.expected_state import ExpectedState
 
 from tests.support.situations import all_placed_by
 from tests.support.small_application import KEYS, Made, declared, placed, records
-from tests.support.small_cluster import make, picture, run_preflight
+from tests.support.small_cluster import create, make, picture, run_preflight
 
 pytestmark = pytest.mark.integration
 Client = Mapping[str, str]
@@ -119,6 +120,48 @@ def test_a_window_declared_as_key_value(client: Client, tmp_path: Path, unique: 
         "`partitioning_key: whole`."
     )
     assert "sampled records elsewhere" in second
+
+
+def test_a_repartition_topic_with_the_times_of_the_brokers(client: Client, tmp_path: Path, unique: str) -> None:
+    make(client, unique, configs={"by-customer-repartition": {"message.timestamp.type": "LogAppendTime"}})
+    found = refusal(client, tmp_path, unique)
+    assert found.startswith(
+        f"- topic '{unique}-by-customer-repartition': found message.timestamp.type LogAppendTime; expected "
+        "CreateTime: the records in flight are carried with their timestamps"
+    )
+    assert len(found.splitlines()) == 1
+
+
+def test_a_topic_that_is_there_already_and_takes_less(client: Client, tmp_path: Path, unique: str) -> None:
+    make(client, unique)
+    successor = f"{unique}-customers-p8"
+    create(client, [NewTopic(successor, 8, config={"message.timestamp.type": "LogAppendTime"})])
+    lifecycle = declared(unique)["lifecycle"]
+    reading = {**lifecycle, "start": f"{lifecycle['start']} {{input:{unique}-customers}}"}
+    bridged = inputs(unique, policy="repartitioned", isolation_level="read_committed")
+    assert refusal(client, tmp_path, unique, inputs=bridged, lifecycle=reading).startswith(
+        f"- topic {successor!r}: found message.timestamp.type LogAppendTime on the topic that is there already; "
+        f"expected CreateTime: it is to keep the times of {unique}-customers. "
+    )
+
+
+def test_a_name_with_one_character_more_than_kafka_takes(client: Client, tmp_path: Path, unique: str) -> None:
+    """The running generation's changelog is as long as a topic's name can be."""
+    store = "s" * (249 - len(f"{unique}--changelog"))
+    shape = declared(unique)
+    make(client, unique)
+    changelog = f"{unique}-{store}-changelog"
+    create(client, [NewTopic(changelog, 4, config={"cleanup.policy": "compact"})])
+    found = refusal(
+        client,
+        tmp_path,
+        unique,
+        topology=shape["topology"].replace("customers, totals,", f"customers, {store},"),
+        stores=[{**s, "name": store if s["name"] == "totals" else s["name"]} for s in shape["stores"]],
+        unrelated=[f"{unique}-totals-changelog"],
+    )
+    assert found.startswith(f"- topic '{unique}-g2-{store}-changelog': found a name of 252 characters")
+    assert len(found.splitlines()) == 1
 
 
 def test_co_partitioned_topics_with_different_counts(client: Client, tmp_path: Path, unique: str) -> None:

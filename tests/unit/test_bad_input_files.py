@@ -191,8 +191,17 @@ FIELDS: dict[str, tuple[dict[str, Any], str]] = {
     "zero": ({"partitions": 0}, "partitions: found 0; expected 1 or more. Correct the value."),
     "no topic's name": (
         {"application_id": "my shop"},
-        "application_id: found 'my shop'; expected a text that matches ^[a-zA-Z0-9._-]{1,200}$. Correct the "
+        "application_id: found 'my shop'; expected a text that matches ^[a-zA-Z0-9._-]{1,249}$. Correct the "
         "value.",
+    ),
+    "a name that Kafka has for no topic": (
+        {"outputs": [{"topic": ".."}]},
+        "outputs[0].topic: found '..'; expected up to 249 letters, digits, dots, underscores and hyphens, other "
+        "than `.` and `..`. Correct the value.",
+    ),
+    "an application id that Airflow has no room for": (
+        {"application_id": "x" * 241},
+        f"application_id: found '{'x' * 56}...; expected at most 240 characters. Correct the value.",
     ),
     "no inputs": ({"inputs": []}, "inputs: found []; expected at least 1 entry. Correct the value."),
     **{

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.kafka.connection import RESILIENT, KafkaConnection
-from kafka_rescale.kafka.librdkafka_keys import CONNECTION_KEYS, OWNED_KEYS, TUNING_KEYS
+from kafka_rescale.kafka.librdkafka_keys import CONNECTION_KEYS, JAVA_NAMES, OWNED_KEYS, TUNING_KEYS
 from kafka_rescale.kafka.settings_files import CONFIG_FILE_VARIABLE, CONFIG_VARIABLE
 
 SERVERS = {"bootstrap.servers": "a:9092,b:9092"}
@@ -95,6 +95,11 @@ class TestFilesThatAreNamed:
             "the path."
         )
 
+    def test_one_that_is_of_no_use_is_not_looked_for(self) -> None:
+        connection = KafkaConnection.read({**SERVERS, "ssl.crl.location": "/absent.pem"}, "x")
+        with pytest.raises(InvalidInput, match=r"ssl\.crl\.location.*: found nothing that says the same"):
+            connection.java()
+
     def test_a_directory_is_no_file(self, tmp_path: Path) -> None:
         with pytest.raises(InvalidInput, match="Is a directory"):
             KafkaConnection.read({**SERVERS, "ssl.ca.location": str(tmp_path)}, "x")
@@ -103,6 +108,74 @@ class TestFilesThatAreNamed:
         (tmp_path / "ca.pem").touch()
         settings = {**SERVERS, "ssl.ca.location": f"{tmp_path}/ca.pem", "ssl.key.location": ""}
         assert KafkaConnection.read(settings, "x").config == settings
+
+
+JAVA = {
+    **SERVERS,
+    "security.protocol": "SASL_SSL",
+    "sasl.mechanism": "PLAIN",
+    "sasl.jaas.config": 'org.apache.kafka.….PlainLoginModule required username="u" password="s3cret";',
+    "ssl.truststore.location": "/absent.jks",
+    "ssl.truststore.password": "s3cret",
+    "acks": "all",
+}
+
+
+class TestSettingsOfOtherClients:
+    """All are told at once, before any file is looked for; values are not shown."""
+
+    def told(self, settings: dict[str, str]) -> str:
+        with pytest.raises(InvalidInput) as refused:
+            KafkaConnection.read(settings, "--config x")
+        assert "s3cret" not in str(refused.value)
+        for words in (KafkaConnection.java, KafkaConnection.kafka_python):
+            with pytest.raises(InvalidInput) as likewise:
+                words(KafkaConnection(settings))
+            assert str(likewise.value) == str(refused.value).replace("--config x", "Kafka connection", 1)
+        return str(refused.value)
+
+    def test_those_of_java_clients_have_other_names_here(self) -> None:
+        assert self.told(JAVA) == (
+            "--config x: found settings of Java clients (sasl.jaas.config, ssl.truststore.location, "
+            "ssl.truststore.password); expected librdkafka's settings: sasl.username and sasl.password instead of "
+            "sasl.jaas.config; ssl.ca.location (a PEM file) instead of ssl.truststore.location. `keytool "
+            "-importkeystore` makes a PKCS#12 file of a JKS, and `openssl pkcs12` makes PEM of it. Replace these "
+            "settings, and remove those that need no other."
+        )
+        assert "ssl.certificate.location and ssl.key.location (PEM files) instead of ssl.keystore.location" in (
+            self.told({**SERVERS, "security.protocol": "SSL", "ssl.keystore.location": "/absent.jks"})
+        )
+        assert "client.id and sasl.oauthbearer.client.secret instead of sasl.jaas.config" in (
+            self.told({**OAUTH, "sasl.jaas.config": "s3cret"})
+        )
+        assert self.told({**SERVERS, "key.serializer": "org.apache.….StringSerializer"}) == (
+            "--config x: found settings of Java clients (key.serializer); expected librdkafka's settings: none of "
+            "these. Replace these settings, and remove those that need no other."
+        )
+
+    def test_kerberos_is_told_as_the_mechanism_alone_is(self) -> None:
+        kerberos = {
+            **SERVERS,
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanisms": "GSSAPI",
+            "sasl.kerberos.service.name": "kafka",
+            "sasl.kerberos.keytab": "/absent.keytab",
+        }
+        assert self.told(kerberos) == (
+            "--config x: found sasl.mechanism 'GSSAPI' and settings of Kerberos (sasl.kerberos.service.name, "
+            "sasl.kerberos.keytab); expected one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER as "
+            "sasl.mechanism. Use a user with a password, or a client of a token issuer; others are not supported. "
+            "Replace these settings, and remove those that need no other."
+        )
+        assert "found sasl.mechanism 'GSSAPI' and settings of Java clients (sasl.jaas.config, " in (
+            self.told({key: value for key, value in JAVA.items() if key != "sasl.mechanism"})
+        )
+        assert "expected settings of the mechanism that is used" in (
+            self.told({**LOGIN, "sasl.kerberos.service.name": "kafka"})
+        )
+
+    def test_no_name_of_librdkafka_is_taken_for_one_of_theirs(self) -> None:
+        assert not JAVA_NAMES.keys() & (CONNECTION_KEYS | TUNING_KEYS | OWNED_KEYS)
 
 
 class TestEnvironment:
@@ -241,6 +314,10 @@ class TestJava:
         with pytest.raises(InvalidInput, match=key) as refused:
             KafkaConnection({**SERVERS, key: "s3cret"}).java()
         assert "s3cret" not in str(refused.value)
+
+    def test_all_of_them_are_told_at_once(self) -> None:
+        with pytest.raises(InvalidInput, match=r"settings 'ssl\.ca\.pem', 'plugin\.x': found nothing that says"):
+            KafkaConnection({**SERVERS, "ssl.ca.pem": "x", "plugin.x": "y"}).java()
 
     @pytest.mark.parametrize(
         ("change", "reason"),

@@ -102,7 +102,7 @@ def test_a_pipeline_is_built_once() -> None:
         stream.to("late")
 
 
-@pytest.mark.parametrize("name", ["with space", "slash/", "", "x" * 250])
+@pytest.mark.parametrize("name", ["with space", "slash/", "", ".", "..", "x" * 250])
 def test_a_name_that_no_topic_can_have_is_refused(name: str) -> None:
     for make in (
         lambda stream: stream.to(name),

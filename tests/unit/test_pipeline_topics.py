@@ -61,6 +61,16 @@ def test_joined_inputs_with_different_counts_are_refused() -> None:
     assert record(joined(), {"orders": 4, "prices": 4}, {}).tasks == {0: 4}
 
 
+def test_names_that_kafka_takes_for_no_topic_are_refused_before_any_is_created() -> None:
+    builder = StreamsBuilder()
+    builder.stream("orders").group_by_key().count(store="s" * 235).to_stream().to("out")
+    assert record(builder.build(), {"orders": 2}, {}).tasks == {0: 2}
+    builder = StreamsBuilder()
+    builder.stream("orders").group_by_key().count(store="s" * 236).to_stream().to("out")
+    with pytest.raises(Refused, match="found names of 250 characters; expected at most 249, which Kafka takes"):
+        record(builder.build(), {"orders": 2}, {})
+
+
 def test_a_repartition_topic_whose_count_the_program_sets_must_fit_what_it_is_joined_with() -> None:
     with pytest.raises(Refused, match="2 partitions of by-price-repartition, 4 partitions of prices"):
         record(rekeyed(), {"orders": 3, "prices": 4}, {})

@@ -250,7 +250,7 @@ class TestForeignKeyJoins:
         ]
 
     def test_records_on_their_way_back_are_where_the_left_tables_partitioner_puts_them(self) -> None:
-        answers = [Sample(f"app-{RESPONSE}", Murmur2().partition(k, COUNT), i, k) for i, k in enumerate(KEYS)]
+        answers = [Sample(f"app-{RESPONSE}", Murmur2().partition(k, COUNT), i, k, T) for i, k in enumerate(KEYS)]
         assert found(answers) == []
         [finding] = found([replace(s, partition=(s.partition + 1) % COUNT) for s in answers])
         assert finding.startswith(f"topic 'app-{RESPONSE}': found 24 of 24 sampled records elsewhere")

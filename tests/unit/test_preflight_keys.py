@@ -22,7 +22,7 @@ from tests.support.situations import (
     situation,
     unjoined,
 )
-from tests.support.small_application import KEYS, application
+from tests.support.small_application import KEYS, START_MS, application
 
 MODULE = "tests.support.user_partitioners"
 REPARTITION = "shop-by-customer-repartition"
@@ -30,7 +30,7 @@ REPARTITION = "shop-by-customer-repartition"
 
 def pinned(function: str) -> Situation:
     """A repartition topic before no state, whose keys a static partitioner has placed in four partitions."""
-    made = [Sample(REPARTITION, i % 4, i, key) for i, key in enumerate(KEYS)]
+    made = [Sample(REPARTITION, i % 4, i, key, START_MS) for i, key in enumerate(KEYS)]
     repartitions = [{"name": "by-customer", "partitioner": f"static:{MODULE}:{function}"}]
     return unjoined(situation(samples=samples(**{REPARTITION: made}), repartitions=repartitions))
 
@@ -61,7 +61,11 @@ DATA_REFUSALS: Refusals = {
     "no known partitioner": (
         lambda: situation(
             samples=samples(
-                **{CUSTOMERS_CHANGELOG: [Sample(CUSTOMERS_CHANGELOG, 3, i, k) for i, k in enumerate(KEYS)]}
+                **{
+                    CUSTOMERS_CHANGELOG: [
+                        Sample(CUSTOMERS_CHANGELOG, 3, i, k, START_MS) for i, k in enumerate(KEYS)
+                    ]
+                }
             )
         ),
         [
@@ -84,7 +88,11 @@ DATA_REFUSALS: Refusals = {
     "multicast": (
         lambda: situation(
             samples=samples(
-                **{REPARTITION: [Sample(REPARTITION, p, i, k) for p in (0, 1) for i, k in enumerate(KEYS)]}
+                **{
+                    REPARTITION: [
+                        Sample(REPARTITION, p, i, k, START_MS) for p in (0, 1) for i, k in enumerate(KEYS)
+                    ]
+                }
             )
         ),
         [
@@ -143,7 +151,7 @@ DATA_REFUSALS: Refusals = {
     ),
     "key too short for a window": (
         lambda: situation(
-            samples=samples(**{"shop-hourly-changelog": [Sample("shop-hourly-changelog", 0, 5, b"abc")]})
+            samples=samples(**{"shop-hourly-changelog": [Sample("shop-hourly-changelog", 0, 5, b"abc", START_MS)]})
         ),
         [
             "topic 'shop-hourly-changelog': found key 'abc' at partition 0, offset 5: 3 bytes, instead of at "

@@ -9,6 +9,7 @@ from kafka_rescale.core.cluster import GroupDescription, TopicDescription
 from kafka_rescale.core.control_records import ControlState, Generations
 from kafka_rescale.core.journal import Phase
 from kafka_rescale.core.situation import Situation
+from kafka_rescale.core.topic_names import LONGEST_NAME
 from kafka_rescale.operations.load import topology_of
 
 from tests.support.situations import (
@@ -149,6 +150,17 @@ TOPIC_REFUSALS: Refusals = {
             "the timestamps of the entries are part of the state. Set message.timestamp.type=CreateTime on it."
         ],
     ),
+    "LogAppendTime of a repartition topic": (
+        lambda: situation(
+            topics=with_configs("shop-by-customer-repartition", message__timestamp__type="LogAppendTime")
+        ),
+        [
+            "topic 'shop-by-customer-repartition': found message.timestamp.type LogAppendTime; expected "
+            "CreateTime: the records in flight are carried with their timestamps, by which windows and joins go. "
+            "Set message.timestamp.type=CreateTime on it; Kafka Streams does so of new ones since 2.5 "
+            "(KAFKA-6614)."
+        ],
+    ),
     "LogAppendTime of an input that gets a successor": (
         lambda: situation(
             inputs=[INPUTS[0], {**INPUTS[1], "policy": "repartitioned"}],
@@ -207,8 +219,97 @@ def test_a_spoilt_one_is_refused(case: str) -> None:
 def test_the_brokers_time_is_an_inputs_own_affair_where_no_successor_follows() -> None:
     theirs = with_configs("shop-customers", message__timestamp__type="LogAppendTime")
     assert found(situation(topics=theirs)) == []
-    repartitioned = [INPUTS[0], {**INPUTS[1], "policy": "repartitioned"}]
-    assert found(situation(4, inputs=repartitioned, topics=theirs)) == []
+    assert found(situation(4, inputs=REPARTITIONED, topics=theirs)) == []
+
+
+SUCCESSOR = "shop-customers-p8"
+REPARTITIONED = [INPUTS[0], {**INPUTS[1], "policy": "repartitioned"}]
+LEFT = "shop-g2-by-customer-repartition"
+
+
+def there_already(name: str, source: str, **configs: str) -> Situation:
+    """An empty topic under a name that the next generation needs; its source has the brokers' defaults."""
+    own = {"message.timestamp.type": "CreateTime", "max.message.bytes": "1048588", "cleanup.policy": "delete"}
+    described = replace(TOPICS[source], configs=own)
+    found = replace(described, name=name, partitions=8, configs={**own, **configs})
+    return situation(
+        inputs=REPARTITIONED,
+        topics={name: found, source: described},
+        samples=(),
+        control=journal(8, Phase.ROLLED_BACK),
+    )
+
+
+@pytest.mark.parametrize(
+    ("config", "value", "expected"),
+    [
+        ("message.timestamp.type", "LogAppendTime", "CreateTime: it is to keep the times of "),
+        ("max.message.bytes", "1000", "at least 1048588, to take all records of "),
+        ("message.timestamp.before.max.ms", "5", "at least 9223372036854775807, to take all records of "),
+        ("cleanup.policy", "compact", "delete: it is to keep every record of "),
+    ],
+)
+@pytest.mark.parametrize(
+    ("name", "source"), [(LEFT, "shop-by-customer-repartition"), (SUCCESSOR, "shop-customers")]
+)
+def test_a_topic_that_is_there_already_takes_what_its_source_has(
+    name: str, source: str, config: str, value: str, expected: str
+) -> None:
+    assert found(there_already(name, source)) == []
+    spoilt = there_already(name, source, **{config: value})
+    [text] = found(spoilt)
+    assert text.startswith(
+        f"topic {name!r}: found {config} {value} on the topic that is there already; expected {expected}{source}. "
+        f"Set {config}="
+    )
+    # Whatever is set on the source itself, `expand` sets on the topic.
+    described = replace(
+        spoilt.cluster.topics[source],
+        overrides={config: spoilt.cluster.topics[source].configs.get(config, "9223372036854775807")},
+    )
+    topics = {**spoilt.cluster.topics, source: described}
+    assert found(replace(spoilt, cluster=replace(spoilt.cluster, topics=topics))) == []
+
+
+def test_the_names_of_the_next_generation_are_those_of_topics() -> None:
+    longest = LONGEST_NAME - len("shop-g2--changelog")
+    given = renamed(totals="t" * longest)
+    assert found(given) == []
+    name = f"shop-g2-{'t' * (longest + 1)}-changelog"
+    assert found(renamed(totals="t" * (longest + 1))) == [
+        f"topic {name!r}: found a name of 250 characters, which is to follow shop-totals-changelog; expected "
+        "at most 249, which Kafka takes. Give the store or the repartition a shorter name in the program that is "
+        "started as shop-g2, and declare it in `green_names:`. A shorter application id or "
+        "`internal_topic_prefix:` would have to be that of shop, too: it comes with an application that begins "
+        "anew."
+    ]
+    [text] = found(renamed(by__customer="t" * (longest + 1)))
+    assert "-repartition': found a name of 252 characters, which is to follow shop-by-customer-repartition" in text
+    [text] = found(
+        situation(inputs=[INPUTS[0], {**REPARTITIONED[1], "successor": "{topic}" * 18 + "-{partitions}"}])
+    )
+    assert text.startswith(f"topic '{'shop-customers' * 18}")
+    assert text.endswith("Give a shorter one as `successor:` of input shop-customers, with {partitions} in it.")
+
+
+def renamed(**names: str) -> Situation:
+    """Stores and repartitions have other names in the next generation; double underscores for dashes."""
+    given = situation()
+    dashed = {name.replace("__", "-"): then for name, then in names.items()}
+    return replace(given, application=given.application.model_copy(update={"green_names": dashed}))
+
+
+@pytest.mark.parametrize("timestamp", [0, -1])
+@pytest.mark.parametrize("topic", ["shop-totals-changelog", "shop-by-customer-repartition"])
+def test_records_whose_time_can_not_be_written_are_found(topic: str, timestamp: int) -> None:
+    spoilt = [replace(s, timestamp_ms=timestamp) if s.topic == topic else s for s in samples()]
+    [first, *_] = [s for s in spoilt if s.topic == topic]
+    assert found(situation(samples=tuple(spoilt))) == [
+        f"topic {topic!r}: found 24 of 24 sampled records with timestamp 0 or none, first at partition "
+        f"{first.partition}, offset 0; expected timestamps of at least 1 ms: the client library would write the "
+        "present time instead. Delete or update these entries in the application, so that they get real "
+        "timestamps. When compaction has removed the old records, trigger again."
+    ]
 
 
 def test_own_leftovers_are_kept_unless_they_have_another_count() -> None:

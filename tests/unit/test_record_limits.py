@@ -127,7 +127,11 @@ def unit(kind: MoveKind = MoveKind.CHANGELOG) -> CopyUnit:
 
 
 NANOSECONDS = NOW * 1_000_000
-BAD = [(0, "by the present time"), (-1, "by the present time"), (NANOSECONDS, "no time in ms")]
+BAD = [
+    (0, "by the present time"),
+    (-1, r"found no timestamp \(-1\), for which .* write the present time"),
+    (NANOSECONDS, "no time in ms"),
+]
 
 
 @pytest.mark.parametrize(("timestamp", "found"), BAD)

@@ -152,7 +152,81 @@ def test_a_custom_processor_with_spaces_in_its_name_is_parsed() -> None:
     assert parse_describe(text) == WORD_COUNT_PARSED
 
 
+ONE_LINE = """\
+Sub-topologies:
+  Sub-topology: 1
+    Source: KSTREAM-SOURCE-0000000006(topics: Counts-repartition) --> KSTREAM-AGGREGATE-0000000003
+    Processor: KSTREAM-AGGREGATE-0000000003(stores: [Counts]) -->  <-- KSTREAM-SOURCE-0000000006
+  Sub-topology: 0
+    Source: KSTREAM-SOURCE-0000000000(topics: lines.raw, more-lines) --> KSTREAM-KEY-SELECT-0000000002, filter
+    Processor: KSTREAM-KEY-SELECT-0000000002(stores: []) --> filter <-- KSTREAM-SOURCE-0000000000
+    Processor: filter(stores: []) --> sink <-- KSTREAM-KEY-SELECT-0000000002, KSTREAM-SOURCE-0000000000
+    Sink: sink(topic: Counts-repartition) <-- filter
+Global Stores:
+  GlobalStore: KSTREAM-SOURCE-0000000010(topic: rates) -> KTABLE-SOURCE-0000000011(store: rates-store)
+
+"""
+"""Of Kafka Streams before 1.1, which had its sub-topologies in the order of a hash table."""
+
+ONE_LINE_PARSED = (
+    SubTopology(0, ("lines.raw", "more-lines"), (), ("Counts-repartition",)),
+    SubTopology(1, ("Counts-repartition",), ("Counts",), ()),
+)
+
+
+def test_arrows_beside_their_nodes_are_parsed() -> None:
+    topology = parse_describe(ONE_LINE)
+    assert topology.subtopologies == ONE_LINE_PARSED
+    assert (topology.global_stores, topology.global_topics) == (("rates-store",), ("rates",))
+    alone = ONE_LINE.replace("Sub-topology: 1", "Sub-topology: 2")
+    assert [s.id for s in parse_describe(alone).subtopologies] == [0, 2]
+    without, _, _ = ONE_LINE.partition("Global Stores:")
+    assert parse_describe(f"{without}Global Stores:\n  none\n").subtopologies == ONE_LINE_PARSED
+    bracketed = ONE_LINE.replace("topics: lines.raw, more-lines", "topics: [lines.raw, more-lines]")
+    assert parse_describe(bracketed) == topology
+
+
+@pytest.mark.parametrize("change", ["in the topics", "in the arrows", "prefixed"])
+def test_wrapped_and_prefixed_lines_with_arrows_are_parsed(change: str) -> None:
+    text = {
+        "in the topics": ONE_LINE.replace("lines.raw, more", "lines.raw,\n    more"),
+        "in the arrows": ONE_LINE.replace(" filter\n    Proc", "\n       filter\n    Proc", 1),
+        "prefixed": "\n".join(f"12:00:01 INFO App - {line}" for line in ONE_LINE.splitlines()),
+    }[change]
+    assert text != ONE_LINE
+    assert parse_describe(text) == parse_describe(ONE_LINE)
+
+
+def test_the_same_topology_is_the_same_on_one_line() -> None:
+    """Lines that somebody has joined, with the brackets of later versions."""
+    joined = WORD_COUNT.replace("\n      -->", " -->").replace("\n      <--", " <--")
+    assert parse_describe(joined) == WORD_COUNT_PARSED
+
+
+@pytest.mark.parametrize("kind", ["Source", "Processor", "Sink", "Sub-topology"])
+def test_spaces_after_the_colon_are_of_no_meaning(kind: str) -> None:
+    assert parse_describe(WORD_COUNT.replace(f"{kind}: ", f"{kind}:  ")) == WORD_COUNT_PARSED
+
+
 BAD = {
+    "pattern source beside its arrow": (
+        ONE_LINE.replace("lines.raw, more-lines", "lines-.*"),
+        "topology, line 6: found a source that reads the pattern lines-.*; expected sources that read named "
+        "topics. What matches can change during an expansion: name the topics in the program.",
+    ),
+    "a line that is cut off": (
+        ONE_LINE.replace(
+            " --> sink <-- KSTREAM-KEY-SELECT-0000000002, KSTREAM-SOURCE-0000000000", " --> sink <--"
+        ),
+        "topology, line 8: found `Processor: filter(stores: [])` without its whole line `<-- …`; expected the "
+        "arrows below every node, with `none` where there is no other: the text has been cut. "
+        "Paste the text that Topology#describe() prints, whole and unchanged.",
+    ),
+    "a sub-topology that is left out": (
+        ONE_LINE.replace("Sub-topology: 1", "Sub-topology: 3"),
+        "topology, line 2: found sub-topology 3; expected sub-topology 2. "
+        "Paste the text that Topology#describe() prints, whole and unchanged.",
+    ),
     "pattern source": (
         WORD_COUNT.replace("[lines]", "lines-.*"),
         "topology, line 3: found a source that reads the pattern lines-.*; expected sources that read named "

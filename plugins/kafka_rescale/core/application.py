@@ -15,7 +15,7 @@ from kafka_rescale.core.declared_notifications import Event, Notification
 from kafka_rescale.core.declared_snapshots import Snapshots
 from kafka_rescale.core.declared_stores import Store
 from kafka_rescale.core.declared_topics import Input, Output, Repartition, SubTopologySpec
-from kafka_rescale.core.fields import Name, PartitionCount, Strict, WholeNumber
+from kafka_rescale.core.fields import ApplicationId, ChainName, Name, PartitionCount, Strict, WholeNumber
 from kafka_rescale.core.schedules import checked_schedule
 
 
@@ -33,7 +33,8 @@ class Mode(StrEnum):
 class Application(Strict):
     """One application file.
 
-    :param application_id: the ``application.id`` of the first generation; later ones add a suffix.
+    :param application_id: the ``application.id`` of the first generation; later ones add a suffix. Up to 240
+        characters, so that Airflow's ids have room for it.
     :param kafka_conn_ids: Airflow connections of roles (``plan``, ``copy``, ``admin``, ``verify``) that have a
         principal of their own; the others use ``kafka_conn_id``.
     :param kafka_config_files: JSON files with the Kafka settings of ``copy`` and ``verify``, mounted for drivers
@@ -62,7 +63,7 @@ class Application(Strict):
         them, notifiers of ``long_pause`` are told, also if the cutover hangs. Without it nobody is.
     """
 
-    application_id: Name
+    application_id: ApplicationId
     runtime: Literal["kafka-streams"] = "kafka-streams"
     mode: Mode = Mode.BLUE_GREEN
     kafka_conn_id: str = "kafka_default"
@@ -86,7 +87,7 @@ class Application(Strict):
     on_partition_expansion: Annotated[str, Field(pattern=r"^[\w.]+:\w+$")] | None = None
     spark_conf: dict[str, str] = Field(default_factory=dict)
     bridge_cores: WholeNumber = Field(default=1, ge=1)
-    chain: Name | None = None
+    chain: ChainName | None = None
     autoscaling_enabled: bool = Field(default=False, alias="partition.autoscaling.enabled")
     autoscaling_timeout_ms: WholeNumber = Field(default=900_000, ge=0, alias="partition.autoscaling.timeout.ms")
     autoscaling_bounds: Bounds = Bounds()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from enum import StrEnum
 from typing import Literal
 
@@ -10,7 +9,6 @@ from pydantic import Field, field_validator, model_validator
 
 from kafka_rescale.core.fields import (
     COMMAND_SECONDS,
-    TOPIC_NAME,
     Name,
     PartitionCount,
     Strict,
@@ -18,6 +16,7 @@ from kafka_rescale.core.fields import (
     checked,
 )
 from kafka_rescale.core.partitioners import partitioner_named
+from kafka_rescale.core.topic_names import is_topic_name
 
 
 class InputPolicy(StrEnum):
@@ -97,7 +96,7 @@ class Input(Strict):
             name = value is None or value.format(topic="topic", partitions=1)
         except (KeyError, IndexError, ValueError, AttributeError, TypeError):
             name = ""
-        if name is not True and not re.fullmatch(TOPIC_NAME, str(name)):
+        if name is not True and not is_topic_name(str(name)):
             raise ValueError(
                 f"found {value!r}; expected the name of a topic, with no other placeholders than {{topic}} and "
                 "{partitions}. Correct it."

@@ -6,12 +6,23 @@ from collections.abc import Callable
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.topic_names import SAID, TOPIC_NAME, is_topic_name
 
-TOPIC_NAME = r"^[a-zA-Z0-9._-]{1,200}$"
-Name = Annotated[str, Field(pattern=TOPIC_NAME)]
+
+def _named(value: str) -> str:
+    if not is_topic_name(value):
+        raise ValueError(f"found {value!r}; expected {SAID}. Correct the value.")
+    return value
+
+
+Name = Annotated[str, Field(pattern=TOPIC_NAME), AfterValidator(_named)]
+ApplicationId = Annotated[str, Field(pattern=TOPIC_NAME, max_length=240), AfterValidator(_named)]
+"""Airflow's ids have 250 characters, and the longest that has an application's id in it is ``keep_warm_…``."""
+ChainName = Annotated[str, Field(pattern=TOPIC_NAME, max_length=237), AfterValidator(_named)]
+"""As above, with ``expand_chain_…``."""
 COMMAND_SECONDS = 120
 """How long a command of the file may take, if it says nothing else."""
 WholeNumber = Annotated[int, Field(strict=True)]

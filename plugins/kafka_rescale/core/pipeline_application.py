@@ -11,7 +11,7 @@ from kafka_rescale.core.assignment.configs import AssignmentConfigs
 from kafka_rescale.core.config_files import KafkaOfJob, of_spark_jobs
 from kafka_rescale.core.declared_clients import DeclaredClient, check_clients
 from kafka_rescale.core.errors import InvalidInput
-from kafka_rescale.core.fields import Name, PartitionCount, Strict, WholeNumber, place
+from kafka_rescale.core.fields import ApplicationId, Name, PartitionCount, Strict, WholeNumber, place
 from kafka_rescale.core.schedules import checked_schedule
 from kafka_rescale.core.stream_threads import Decision, client_of
 
@@ -58,7 +58,7 @@ class PipelineApplication(Strict):
     :param backfill: how past intervals are processed once more; without it they can't be.
     """
 
-    application_id: Name
+    application_id: ApplicationId
     runtime: Literal["spark"]
     kafka_conn_id: str = "kafka_default"
     kafka_conn_ids: dict[Role, str] = Field(default_factory=dict)

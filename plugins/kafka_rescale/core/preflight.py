@@ -36,13 +36,14 @@ from kafka_rescale.core.preflight_keys import history_messages, misplaced_keys, 
 from kafka_rescale.core.preflight_one_partition import unchecked_declarations, windowed_keys
 from kafka_rescale.core.preflight_partitioners import future_placement, one_partitioner
 from kafka_rescale.core.preflight_running import conflicting_target, lag_messages, running_as_expected
+from kafka_rescale.core.preflight_targets import absent_times, kept_times, long_names, targets_as_found
 from kafka_rescale.core.preflight_topics import (
     green_names,
     missing_topics,
+    replicas,
     retention_warnings,
     source_tables,
     store_types,
-    topic_configs,
 )
 from kafka_rescale.core.preflight_undecided import maybe_enforced, undecided_counts
 from kafka_rescale.core.preflight_unexplained import unexplained_topics
@@ -78,7 +79,12 @@ def check(situation: Situation) -> list[Finding]:
         *store_types(situation),
         *versioned_stores(situation),
     ]
-    findings += [*topic_configs(situation), *successor_times(situation)]
+    findings += [
+        *kept_times(situation),
+        *absent_times(situation),
+        *replicas(situation),
+        *successor_times(situation),
+    ]
     joins = [] if missing else list(foreign_key_joins(situation))
     findings += [*grace_buffers(situation), *joins]
     if not missing and not joins:
@@ -101,8 +107,10 @@ def _counts(situation: Situation) -> list[Finding]:
         *undecided_counts(situation),
         *reachable_target(situation),
         *shrinking_in_place(situation),
+        *long_names(situation),
         *green_names(situation),
         *successor_topics(situation),
+        *targets_as_found(situation),
         *unfinished_bridge(situation),
     ]
 

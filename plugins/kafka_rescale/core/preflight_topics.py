@@ -118,17 +118,8 @@ def _type_remedy(policy: tuple[str, ...], declared: ChangelogFormat) -> str:
     return "Declare the store's real type."
 
 
-def topic_configs(situation: Situation) -> Iterator[Finding]:
-    """Yield configs with which the copies could not be made, or not be faithful."""
-    for store in situation.topology.stores:
-        topic = situation.cluster.topics.get(situation.changelog(store))
-        if topic and topic.configs.get("message.timestamp.type") == "LogAppendTime":
-            yield Finding(
-                f"topic {topic.name!r}",
-                "message.timestamp.type LogAppendTime",
-                "CreateTime: the timestamps of the entries are part of the state",
-                "Set message.timestamp.type=CreateTime on it.",
-            )
+def replicas(situation: Situation) -> Iterator[Finding]:
+    """Yield internal topics whose copies could not be created or written."""
     internal = [situation.changelog(s) for s in situation.topology.stores]
     internal += [situation.full_name(t) for t in sorted(situation.topology.repartitions)]
     for name in internal:

@@ -1,9 +1,9 @@
 """From the text that ``Topology#describe()`` prints to a ``Topology``.
 
 The printers are ``TopologyDescription``, ``Subtopology``, ``GlobalStore``, ``Source``, ``Processor`` and ``Sink``
-in Kafka Streams' ``InternalTopologyBuilder``. People paste the text out of logs and terminals, so that prefixes,
-foreign lines and wrapped lines are expected; a text that has been cut is not: dangling arrows, nodes without their
-own arrows, and ids show it.
+in Kafka Streams' ``InternalTopologyBuilder``; for versions before 1.1 there is ``describe_one_line``. People paste
+the text out of logs and terminals, so that prefixes, foreign lines and wrapped lines are expected; a text that has
+been cut is not: dangling arrows, nodes without their own arrows, and ids show it.
 """
 
 from __future__ import annotations
@@ -13,20 +13,22 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
+from kafka_rescale.core.describe_one_line import has_arrows, of_global_store, of_node
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.topology import SubTopology, Topology, is_internal
 
 _HEAD = re.compile(r"(?:^|\s)(?:Topologies:|Topology: (?P<name>[\w.-]+):)\s*$")
-_SUBTOPOLOGY = re.compile(r"(?:^|\s)Sub-topology: (?P<id>\d+)(?P<is_global> for global store)?")
-_NODE_BEGINS = re.compile(r"(?:^|\s)(?P<statement>(?:Source|Processor|Sink): \S.*)$")
+_SUBTOPOLOGY = re.compile(r"(?:^|\s)Sub-topology:\s+(?P<id>\d+|\?)(?P<is_global> for global store)?")
+_NODE_BEGINS = re.compile(r"(?:^|\s)(?P<statement>(?:Source|Processor|Sink):\s+\S.*)$")
 _EDGE_BEGINS = re.compile(r"(?:^|\s)(?P<statement>(?:-->|<--).*)$")
 _NODE = re.compile(
-    r"^(?P<kind>Source|Processor|Sink): (?P<name>.+?) "
-    r"\((?P<label>topics|stores|topic|extractor class): ?(?P<value>.*)\)\s*$"
+    r"^(?P<kind>Source|Processor|Sink):\s+(?P<name>.+?)\s*"
+    r"\((?P<label>topics|stores|topic|extractor class):\s*(?P<value>.*)\)\s*$"
 )
 _NAME = re.compile(r"^[\w.-]+$")
 _ARROWS = {"Source": ("-->",), "Processor": ("-->", "<--"), "Sink": ("<--",)}
 """The lines that every version prints below a node, with ``none`` where there is no other."""
+_UNNUMBERED = -1
 _PASTE_AGAIN = "Paste the text that Topology#describe() prints, whole and unchanged."
 
 
@@ -64,7 +66,7 @@ class _Section:
 
 
 def parse_describe(text: str) -> Topology:
-    """Return the topology that ``Topology#describe()`` of Kafka Streams 3.x or 4.x printed.
+    """Return the topology that ``Topology#describe()`` of Kafka Streams printed, of any version that has it.
 
     Sub-topologies of named topologies are numbered through; their stores and repartition topics get the name as a
     prefix, as their topics have it on the cluster.
@@ -82,6 +84,7 @@ def parse_describe(text: str) -> Topology:
         )
     for section in sections:
         _check_complete(section)
+    sections = _in_order(sections)
     _check_ids(sections)
     streams = [s for s in sections if not s.is_global]
     return Topology(
@@ -99,7 +102,8 @@ def _sections(text: str) -> list[_Section]:
             topology_name = head["name"] or ""
         elif begin := _SUBTOPOLOGY.search(statement.text):
             is_global = begin["is_global"] is not None
-            sections.append(_Section(statement, int(begin["id"]), topology_name, is_global))
+            number = _UNNUMBERED if begin["id"] == "?" else int(begin["id"])
+            sections.append(_Section(statement, number, topology_name, is_global))
         elif sections:
             _add(sections[-1], statement)
         elif _NODE.match(statement.text):
@@ -108,11 +112,23 @@ def _sections(text: str) -> list[_Section]:
 
 
 def _statements(text: str) -> Iterator[_Statement]:
+    """Yield nodes and arrows, each as a statement of its own."""
+    for statement in _joined(text):
+        for part in of_global_store(statement.text) or of_node(statement.text):
+            yield _Statement(statement.line, part)
+
+
+def _joined(text: str) -> Iterator[_Statement]:
     """Join wrapped lines and drop foreign ones; a statement has the number of its first line."""
     current: _Statement | None = None
     for number, line in enumerate(text.splitlines(), start=1):
-        begins = _NODE_BEGINS.search(line) or _EDGE_BEGINS.search(line)
-        if begins or _SUBTOPOLOGY.search(line) or _HEAD.search(line):
+        begins = _NODE_BEGINS.search(line)
+        is_wrapped = (
+            current is not None and _is_open(current.text) and not line.lstrip().startswith(("-->", "<--"))
+        )
+        if not begins and not is_wrapped:
+            begins = _EDGE_BEGINS.search(line)
+        if begins or _SUBTOPOLOGY.search(line) or _HEAD.search(line) or of_global_store(line):
             if current:
                 yield current
             current = _Statement(number, (begins["statement"] if begins else line).rstrip())
@@ -123,7 +139,7 @@ def _statements(text: str) -> Iterator[_Statement]:
 
 
 def _is_open(statement: str) -> bool:
-    if statement.startswith(("-->", "<--")):
+    if statement.startswith(("-->", "<--")) or has_arrows(statement):
         return statement.endswith((",", "-->", "<--"))
     is_node = statement.startswith(("Source:", "Processor:", "Sink:"))
     return is_node and ("(" not in statement or statement.count("(") > statement.count(")"))
@@ -206,6 +222,18 @@ def _unknown(parts: list[str], nodes: Mapping[str, _Node]) -> str | None:
     ends = (end for end in range(len(parts), 0, -1) if ", ".join(parts[:end]) in nodes)
     rests = [_unknown(parts[end:], nodes) for end in ends]
     return parts[0] if not rests else None if None in rests else rests[-1]
+
+
+def _in_order(sections: list[_Section]) -> list[_Section]:
+    """Return the sections by their ids if these differ, with those that are left over for the unnumbered ones.
+
+    Versions that printed no id for a global store printed sub-topologies in any order.
+    """
+    left = sorted(set(range(len(sections))) - {s.id for s in sections})
+    for section, number in zip((s for s in sections if s.id == _UNNUMBERED), left, strict=False):
+        section.id = number
+    differ = len({s.id for s in sections}) == len(sections)
+    return sorted(sections, key=lambda s: s.id) if differ else sections
 
 
 def _check_ids(sections: list[_Section]) -> None:

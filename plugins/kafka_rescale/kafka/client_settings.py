@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from kafka_rescale.core.errors import InvalidInput
-from kafka_rescale.kafka.librdkafka_keys import CONNECTION_KEYS, OWNED_KEYS, TUNING_KEYS
-from kafka_rescale.kafka.sasl_settings import java_sasl, kafka_python_sasl
+from kafka_rescale.kafka.librdkafka_keys import (
+    CONNECTION_KEYS,
+    JAVA_NAMES,
+    KERBEROS_PREFIX,
+    OWNED_KEYS,
+    TUNING_KEYS,
+)
+from kafka_rescale.kafka.oauth_token import OAUTHBEARER
+from kafka_rescale.kafka.sasl_settings import java_sasl, kafka_python_sasl, wrong_mechanism
 
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
@@ -19,9 +26,9 @@ def java_settings(config: Mapping[str, str]) -> dict[str, str]:
     :param config: librdkafka settings.
     :raises InvalidInput: a setting has no counterpart, or a file can't be used.
     """
-    for key in config:
-        if key not in CONNECTION_KEYS | TUNING_KEYS | OWNED_KEYS:
-            raise _unknown(key, "Java clients (Spark's connector)")
+    refuse_names_of_others(config, "Kafka connection")
+    known = CONNECTION_KEYS | TUNING_KEYS | OWNED_KEYS
+    _refuse_unknown([key for key in config if key not in known], "Java clients (Spark's connector)")
     java = {"bootstrap.servers": config["bootstrap.servers"], "security.protocol": _protocol(config)}
     if java["security.protocol"].startswith("SASL_"):
         java |= java_sasl(config)
@@ -36,10 +43,9 @@ def kafka_python_settings(config: Mapping[str, str]) -> dict[str, Any]:
     :param config: librdkafka settings; those that don't matter for security are dropped.
     :raises InvalidInput: a setting that matters for security has no counterpart.
     """
-    for key in config:
-        matters = key.startswith(("sasl.", "ssl.", "security.", "https.", "oauth")) or ".ssl." in key
-        if matters and key not in CONNECTION_KEYS:
-            raise _unknown(key, "kafka-python")
+    refuse_names_of_others(config, "Kafka connection")
+    secure = [k for k in config if k.startswith(("sasl.", "ssl.", "security.", "https.", "oauth")) or ".ssl." in k]
+    _refuse_unknown([key for key in secure if key not in CONNECTION_KEYS], "kafka-python")
     protocol = _protocol(config)
     servers = [server.strip() for server in config["bootstrap.servers"].split(",")]
     settings: dict[str, Any] = {"bootstrap_servers": servers, "security_protocol": protocol}
@@ -52,6 +58,47 @@ def kafka_python_settings(config: Mapping[str, str]) -> dict[str, Any]:
         files |= {"ssl_keyfile": "ssl.key.location", "ssl_password": "ssl.key.password"}
         settings |= {name: config[key] for name, key in files.items() if key in config}
     return settings
+
+
+def refuse_names_of_others(config: Mapping[str, str], what: str) -> None:
+    """Refuse settings by which Java clients and Kerberos are configured, all at once, with librdkafka's names.
+
+    Values are not quoted: there are passwords among them.
+
+    :param config: as somebody has given it.
+    :param what: where it was found, for the message.
+    :raises InvalidInput: there are such settings.
+    """
+    theirs = [key for key in config if key in JAVA_NAMES]
+    kerberos = [key for key in config if key.startswith(KERBEROS_PREFIX)]
+    if not theirs and not kerberos:
+        return
+    logs_in = config.get("security.protocol", "").upper().startswith("SASL_")
+    # What cannot log in at all is to be told first: passwords won't help it.
+    refused = wrong_mechanism(config) if logs_in else None
+    found = [f"sasl.mechanism {refused.found}"] if refused else []
+    found += [f"settings of Kerberos ({', '.join(kerberos)})"] if kerberos else []
+    found += [f"settings of Java clients ({', '.join(theirs)})"] if theirs else []
+    expected = [f"{refused.expected} as sasl.mechanism"] if refused else []
+    expected += [f"librdkafka's settings: {_instead(theirs, config)}"] if theirs else []
+    remedy = [refused.remedy] if refused else []
+    if any(".location" in JAVA_NAMES[key] for key in theirs):
+        remedy += [
+            "`keytool -importkeystore` makes a PKCS#12 file of a JKS, and `openssl pkcs12` makes PEM of it."
+        ]
+    raise InvalidInput(
+        what,
+        found=" and ".join(found),
+        expected="; ".join(expected) or "settings of the mechanism that is used",
+        remedy=" ".join([*remedy, "Replace these settings, and remove those that need no other."]),
+    )
+
+
+def _instead(theirs: Sequence[str], config: Mapping[str, str]) -> str:
+    names = {**JAVA_NAMES}
+    if config.get("sasl.mechanism", config.get("sasl.mechanisms")) == OAUTHBEARER:
+        names["sasl.jaas.config"] = "sasl.oauthbearer.client.id and sasl.oauthbearer.client.secret"
+    return "; ".join(f"{names[key]} instead of {key}" for key in theirs if names[key]) or "none of these"
 
 
 def _java_ssl(config: Mapping[str, str]) -> dict[str, str]:
@@ -119,11 +166,13 @@ def _refuse_unverified(config: Mapping[str, str]) -> None:
         )
 
 
-def _unknown(key: str, client: str) -> InvalidInput:
-    return InvalidInput(
-        f"Kafka connection, setting {key!r}",
-        found=f"a setting without a counterpart in {client}",
+def _refuse_unknown(keys: Sequence[str], client: str) -> None:
+    if not keys:
+        return
+    raise InvalidInput(
+        f"Kafka connection, settings {', '.join(map(repr, keys))}",
+        found=f"nothing that says the same to {client}",
         expected="PLAINTEXT, SSL with PEM files, SASL with PLAIN, SCRAM or OAUTHBEARER by OIDC, and librdkafka's "
         "tuning",
-        remedy="Remove it from the connection, or reach the brokers by one of these ways.",
+        remedy="Remove them from the connection, or reach the brokers by one of these ways.",
     )

@@ -166,8 +166,10 @@ def wrong_timestamp(unit: CopyUnit, message: Message) -> UnsafeState:
     timestamp = message.timestamp()[1]
     if timestamp > 0:
         found = f"timestamp {timestamp}, which is no time in ms: Spark could not read the topic to compare it"
+    elif timestamp == 0:
+        found = "timestamp 0 (1970-01-01), which the client library would replace by the present time"
     else:
-        found = f"timestamp {timestamp} (1970-01-01), which the client library would replace by the present time"
+        found = f"no timestamp ({timestamp}), for which the client library would write the present time"
     return UnsafeState(
         place_of(unit, message),
         found=found,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 OWNED_KEYS = frozenset({
     "acks", "auto.commit.enable", "auto.commit.interval.ms", "auto.offset.reset", "delivery.timeout.ms",
     "enable.auto.commit", "enable.auto.offset.store", "enable.idempotence", "enable.partition.eof",
@@ -46,3 +48,40 @@ CONNECTION_KEYS = frozenset({
     "ssl.key.password",
 })  # fmt: skip
 """How to reach the brokers; every client has a word for it."""
+
+KERBEROS_PREFIX = "sasl.kerberos."
+"""Java's and librdkafka's settings of GSSAPI, which Spark's drivers and executors can't be given."""
+
+_CA = "ssl.ca.location (a PEM file)"
+_CERTIFICATE, _KEY = "ssl.certificate.location (a PEM file)", "ssl.key.location (a PEM file)"
+_BOTH = "ssl.certificate.location and ssl.key.location (PEM files)"
+
+JAVA_NAMES: Mapping[str, str] = {
+    "sasl.jaas.config": "sasl.username and sasl.password",
+    "ssl.truststore.location": _CA,
+    "ssl.truststore.certificates": _CA,
+    "ssl.keystore.location": _BOTH,
+    "ssl.keystore.certificate.chain": _CERTIFICATE,
+    "ssl.keystore.key": _KEY,
+    "ssl.keystore.password": "ssl.key.password",
+    **dict.fromkeys(
+        (
+            "auto.include.jmx.reporter", "bootstrap.controllers", "buffer.memory", "config.providers",
+            "default.api.timeout.ms", "exclude.internal.topics", "fetch.max.wait.ms", "group.remote.assignor",
+            "interceptor.classes", "key.deserializer", "key.serializer", "max.block.ms", "max.poll.records",
+            "max.request.size", "metadata.max.idle.ms", "metric.reporters", "metrics.num.samples",
+            "metrics.recording.level", "metrics.sample.window.ms", "partitioner.class",
+            "receive.buffer.bytes", "sasl.client.callback.handler.class", "sasl.login.callback.handler.class",
+            "sasl.login.class", "sasl.login.connect.timeout.ms", "sasl.login.read.timeout.ms",
+            "sasl.login.refresh.buffer.seconds", "sasl.login.refresh.min.period.seconds",
+            "sasl.login.refresh.window.factor", "sasl.login.refresh.window.jitter",
+            "sasl.login.retry.backoff.max.ms", "sasl.login.retry.backoff.ms", "security.providers",
+            "send.buffer.bytes", "socket.connection.setup.timeout.max.ms", "ssl.enabled.protocols",
+            "ssl.engine.factory.class", "ssl.keymanager.algorithm", "ssl.keystore.type", "ssl.protocol",
+            "ssl.secure.random.implementation", "ssl.trustmanager.algorithm", "ssl.truststore.password",
+            "ssl.truststore.type", "value.deserializer", "value.serializer",
+        ),
+        "",
+    ),
+}  # fmt: skip
+"""What only Java clients know (a PKCS#12 file in librdkafka, too), and what stands for it here; empty: nothing."""

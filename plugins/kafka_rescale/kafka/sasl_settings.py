@@ -62,16 +62,26 @@ def mechanism_of(config: Mapping[str, str]) -> str:
 
     :raises InvalidInput: it is not known here.
     """
+    if refused := wrong_mechanism(config):
+        raise refused
+    return _mechanism(config)
+
+
+def wrong_mechanism(config: Mapping[str, str]) -> InvalidInput | None:
+    """Return the error about a mechanism that is not known here."""
+    if (mechanism := _mechanism(config)) in _LOGIN_MODULES:
+        return None
+    return InvalidInput(
+        "Kafka connection, sasl.mechanism",
+        found=repr(mechanism),
+        expected=f"one of {', '.join(_LOGIN_MODULES)}",
+        remedy="Use a user with a password, or a client of a token issuer; others are not supported.",
+    )
+
+
+def _mechanism(config: Mapping[str, str]) -> str:
     # librdkafka's default is GSSAPI, which can't be carried over here: it must be said.
-    mechanism = config.get("sasl.mechanism", config.get("sasl.mechanisms", "GSSAPI"))
-    if mechanism not in _LOGIN_MODULES:
-        raise InvalidInput(
-            "Kafka connection, sasl.mechanism",
-            found=repr(mechanism),
-            expected=f"one of {', '.join(_LOGIN_MODULES)}",
-            remedy="Use a user with a password, or a client of a token issuer; others are not supported.",
-        )
-    return mechanism
+    return config.get("sasl.mechanism", config.get("sasl.mechanisms", "GSSAPI"))
 
 
 def jaas_quoted(text: str) -> str:

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.kafka.client_settings import refuse_names_of_others
+from kafka_rescale.kafka.librdkafka_keys import CONNECTION_KEYS
 
 CONFIG_FILE_VARIABLE = "KAFKA_RESCALE_KAFKA_CONFIG_FILE"
 CONFIG_VARIABLE = "KAFKA_RESCALE_KAFKA_CONFIG"
@@ -61,12 +63,16 @@ def of_word(word: str) -> dict[str, Any]:
 def require_files(config: Mapping[str, str], origin: str) -> None:
     """Refuse settings that name files which can't be read here: clients would tell of them late, or not at all.
 
+    Those of other clients are refused before, and those that are of no use here when a client is made: a file that
+    is of no use needs not be mounted.
+
     :param config: librdkafka settings, of which ``*.location`` are paths.
     :param origin: where they were found, for the message.
-    :raises InvalidInput: one can't be read.
+    :raises InvalidInput: one can't be read, or there are settings of other clients.
     """
+    refuse_names_of_others(config, origin)
     for key, path in config.items():
-        if not key.endswith(".location") or not path:
+        if key not in CONNECTION_KEYS or not key.endswith(".location") or not path:
             continue
         try:
             with Path(path).open("rb"):

@@ -10,6 +10,7 @@ from confluent_kafka.admin import ConfigResource, ConfigSource, ResourceType
 
 from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.errors import Outage
+from kafka_rescale.core.topic_names import is_topic_name
 from kafka_rescale.kafka.admin_calls import REQUEST_SECONDS, SETTLE_SECONDS, AdminCalls, has_code, value_of
 from kafka_rescale.kafka.failures import typed
 from kafka_rescale.kafka.waiting import poll_until
@@ -33,11 +34,11 @@ class TopicReader(AdminCalls):
             raise typed(error.args[0], "list of topics") from None
 
     def describe_topics(self, names: Iterable[str]) -> dict[str, TopicDescription]:
-        """Return the topics by name; those that don't exist are left out.
+        """Return the topics by name; those that don't exist are left out, also because none can have the name.
 
         :raises Outage: nobody answers.
         """
-        if not (wanted := sorted(set(names))):
+        if not (wanted := sorted(filter(is_topic_name, set(names)))):
             return {}
         topics = self._present(
             lambda: self._client.describe_topics(TopicCollection(wanted), request_timeout=REQUEST_SECONDS),

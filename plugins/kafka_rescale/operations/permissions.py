@@ -15,6 +15,7 @@ from kafka_rescale.core.needed_acls import needed_acls, retirement_acls
 from kafka_rescale.core.planning import green_of
 from kafka_rescale.core.preflight_acls import Right, acl_findings, examples, missing_acls
 from kafka_rescale.core.retirement import remains
+from kafka_rescale.core.topic_names import is_topic_name
 from kafka_rescale.core.topology import Topology
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
@@ -78,7 +79,9 @@ def _topics(application: Application, topology: Topology, state: ControlState) -
         for each in application.inputs
         if each.policy is InputPolicy.REPARTITIONED
     ]
-    return [*now, *green_names(application, green).all_of(topology), *next_inputs]
+    names = [*now, *green_names(application, green).all_of(topology), *next_inputs]
+    # Preflight tells of the others; brokers answer no question about them.
+    return [name for name in names if is_topic_name(name)]
 
 
 def _rights(acls: Iterable[Acl], connections: Connections, topics: list[str]) -> list[Right]:

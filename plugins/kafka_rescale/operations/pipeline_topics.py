@@ -17,6 +17,7 @@ from kafka_rescale.core.processing.internal_topics import KEEP_ALL, internal_top
 from kafka_rescale.core.processing.linear_topics import require_linear_topics
 from kafka_rescale.core.processing.lost_offsets import require_changelogs, require_names
 from kafka_rescale.core.processing.processors_record import PipelineProcessors, ProcessorCounts
+from kafka_rescale.core.topic_names import LONGEST_NAME, too_long
 from kafka_rescale.core.topology import REPARTITION_SUFFIX, internal_topic
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.waiting import now_ms
@@ -41,12 +42,22 @@ def external_counts(pipeline: Pipeline, admin: ClusterAdmin, backfill: Backfill 
     return {name: topic.partitions for name, topic in found.items()}
 
 
+def _refuse_long_names(internal: Collection[str]) -> None:
+    if names := too_long(sorted(internal)):
+        raise Refused(
+            f"topics {', '.join(names)}",
+            found=f"names of {', '.join(str(len(name)) for name in names)} characters",
+            expected=f"at most {LONGEST_NAME}, which Kafka takes",
+            remedy="Name stores and repartitions shorter in the pipeline, or give a shorter `application_id:`.",
+        )
+
+
 class PipelineTopics:
     """The topics of a generation of a pipeline as they are now, and what they ought to be.
 
     :param application: under the id of the generation.
     :param backfill: the interval that the generation is for.
-    :raises Refused: an input or an output doesn't exist.
+    :raises Refused: an input or an output doesn't exist, or Kafka takes no topic of such a name.
     :raises InvalidInput: what is declared under ``linear_hashing`` isn't true.
     """
 
@@ -68,6 +79,7 @@ class PipelineTopics:
         internal = {self.names[topic] for topic in topology.repartitions} | {
             changelog for part in self.parts for changelog in self._changelogs(part)
         }
+        _refuse_long_names(internal)
         self._existing = {name: found.partitions for name, found in admin.describe_topics(internal).items()}
         self._at_ms = now_ms()
 

@@ -6,7 +6,6 @@ Topics connect nothing, which is what repartition topics are for. Sub-topologies
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
@@ -15,11 +14,10 @@ from typing import TYPE_CHECKING
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.pipeline.serdes import Serde
 from kafka_rescale.core.pipeline.task import StoreDefinition
+from kafka_rescale.core.topic_names import SAID, is_topic_name
 
 if TYPE_CHECKING:
     from kafka_rescale.core.pipeline.processor import Processor, TaskContext
-
-_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 Supplier = Callable[["TaskContext"], "Processor"]
 
@@ -119,11 +117,11 @@ class Nodes:
 
 
 def _check_name(name: str) -> None:
-    if not _NAME.fullmatch(name):
+    if not is_topic_name(name):
         raise InvalidInput(
             f"name {name!r}",
             found="a name that can't be a topic's",
-            expected="up to 249 letters, digits, dots, underscores and hyphens",
+            expected=SAID,
             remedy="Choose another one: names of nodes and stores become names of topics.",
         )
 

@@ -1,0 +1,23 @@
+"""Which names Kafka takes for topics: ``org.apache.kafka.common.internals.Topic``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+LONGEST_NAME = 249
+"""With a dash and a partition behind it, it is the name of a directory."""
+TOPIC_NAME = rf"^[a-zA-Z0-9._-]{{1,{LONGEST_NAME}}}$"
+SAID = f"up to {LONGEST_NAME} letters, digits, dots, underscores and hyphens, other than `.` and `..`"
+
+_DIRECTORIES = (".", "..")
+
+
+def is_topic_name(name: str) -> bool:
+    """Return whether a topic can have the name."""
+    return re.fullmatch(TOPIC_NAME, name) is not None and name not in _DIRECTORIES
+
+
+def too_long(names: Iterable[str]) -> list[str]:
+    """Return those names that have more characters than Kafka takes."""
+    return [name for name in names if len(name) > LONGEST_NAME]
