@@ -112,11 +112,15 @@ class TestOn:
         assert watch.look().trigger == first.trigger
         assert watch.record.first_failure_ms == watch.now_ms
 
-    def test_growth_that_can_not_be_told_from_a_count_of_the_program_waits_for_the_first_record(self) -> None:
+    def test_growth_that_can_not_be_told_from_a_count_of_the_program_is_said_once_with_the_ways_on(self) -> None:
         unattributed = Observed(running="shop", grown={}, too_few=GROWN.too_few)
-        decision = Watch().look(unattributed)
-        assert decision.outcome is Outcome.WAITING
-        assert "first record" in decision.reason
+        watch = Watch()
+        decision = watch.look(unattributed)
+        assert (decision.outcome, decision.trigger) == (Outcome.ERROR, None)
+        for part in ("`count: derived`", "`count: start_command`", "first record in a new partition"):
+            assert part in str(decision.error)
+        assert watch.look(unattributed).error is None
+        assert watch.look().trigger is not None
 
     def test_it_may_be_switched_off_and_on_again(self) -> None:
         watch = Watch()
@@ -132,6 +136,75 @@ class TestOn:
 
     def test_missing_topics_are_waited_for(self) -> None:
         assert Watch().look(Observed(running="shop", grown={}, missing="no topic")).outcome is Outcome.WAITING
+
+
+class TestRecordedCounts:
+    LINED_UP = replace(IN_LINE, inputs={"shop-orders": 4})
+
+    def test_the_counts_of_a_look_that_finds_all_in_line_are_remembered(self) -> None:
+        watch = Watch()
+        watch.look(self.LINED_UP)
+        assert watch.record.inputs == {"shop-orders": 4}
+
+    def test_they_stay_until_the_growth_has_been_expanded(self) -> None:
+        watch = Watch()
+        watch.look(self.LINED_UP)
+        grown = replace(GROWN, inputs={"shop-orders": 8})
+        for run in (RunState.ABSENT, RunState.FAILED, RunState.FAILED):
+            watch.look(grown, run)
+            assert watch.record.inputs == {"shop-orders": 4}
+        watch.look(replace(IN_LINE, inputs={"shop-orders": 8}))
+        assert watch.record.inputs == {"shop-orders": 8}
+
+    def test_switched_off_they_are_remembered_as_well(self) -> None:
+        watch = Watch(declared(enabled=False))
+        watch.look(self.LINED_UP)
+        watch.look(replace(GROWN, inputs={"shop-orders": 8}))
+        assert watch.record.inputs == {"shop-orders": 4}
+
+    def test_a_record_of_before_has_none(self) -> None:
+        old = '{"target":8,"attempts":2,"run":"expand_shop/a","said":"","by":"watch_shop/1"}'
+        assert Autoscaling.model_validate_json(old).inputs == {}
+
+
+class TestDown:
+    """An application that is down while the watch waits is never quiet."""
+
+    GROWN = replace(GROWN, is_down=True, lag=6)
+
+    def test_a_bound_that_holds_it_is_told_once_and_warned_of_at_every_look(self) -> None:
+        watch = Watch(declared(autoscaling_bounds={"maximum_lag": 5}))
+        first, second = watch.look(self.GROWN), watch.look(replace(self.GROWN, lag=7))
+        assert "application shop, which is down: found autoscaling_bounds are in the way" in str(first.error)
+        assert "trigger expand_shop yourself with target 8" in str(first.error)
+        assert second.error is None
+        assert {first.outcome, second.outcome} == {Outcome.HELD}
+        assert {first.is_quiet, second.is_quiet} == {False}
+        assert watch.look().trigger is not None
+
+    def test_a_look_that_was_killed_before_it_could_tell_it_tells_it(self) -> None:
+        watch = Watch(declared(autoscaling_bounds={"maximum_lag": 5}))
+        watch.look(self.GROWN)
+        assert watch.look(self.GROWN, retried=True).error is not None
+
+    def test_what_is_missing_is_told(self) -> None:
+        observed = Observed(running="shop", grown={}, missing="no topic", is_down=True)
+        assert "no topic" in str(Watch().look(observed).error)
+
+    def test_an_expansion_that_nobody_goes_on_with_is_told(self) -> None:
+        decision = Watch().look(growing(is_down=True), owner=RunState.FAILED)
+        assert "begun by expand_shop/a-person" in str(decision.error)
+
+    @pytest.mark.parametrize("state", [RunState.RUNNING, RunState.UNKNOWN])
+    def test_a_run_at_work_says_itself_what_it_needs(self, state: RunState) -> None:
+        watch = Watch()
+        watch.look()
+        decision = watch.look(self.GROWN, state)
+        assert (decision.outcome, decision.error, decision.is_quiet) == (Outcome.WAITING, None, True)
+        assert watch.look(growing(is_down=True), owner=state).error is None
+
+    def test_one_that_was_stopped_with_every_count_in_line_is_no_matter_of_the_watch(self) -> None:
+        assert Watch().look(replace(IN_LINE, is_down=True)).is_quiet
 
 
 class TestRetries:

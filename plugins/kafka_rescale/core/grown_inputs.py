@@ -84,6 +84,7 @@ def _derived(
             continue
         if len(recorded) == 1:
             yield repartition, counts[repartition]
-        # The largest of several sources decides: only what was recorded of each tells which of them has grown.
-        elif all(recorded.values()) and max(recorded.values()) == counts[repartition]:
+        # The largest of several sources decides: only what was recorded of each tells which of them has grown, and
+        # one that is not larger than that by now has changed nothing.
+        elif all(recorded.values()) and max(recorded.values()) == counts[repartition] < counts.get(topic, 0):
             yield repartition, recorded[topic]

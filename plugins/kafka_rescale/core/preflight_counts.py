@@ -130,8 +130,8 @@ def changelog_counts(situation: Situation) -> Iterator[Finding]:
                     f"{topic.partitions} partitions",
                     f"{tasks}, one per task of sub-topology {subtopology.id} "
                     f"({_listed(subtopology, situation.counts)})",
-                    "Kafka Streams refuses to start on it: a source or the changelog was grown by hand. "
-                    "Restore the counts, or reset the application.",
+                    "Kafka Streams refuses to start on it: a source or the changelog was grown by hand, and no "
+                    "topic can shrink again. Grow the others alike and reset the application.",
                 )
 
 
