@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, TopicPartition
 from kafka_rescale.cli.views import status_view
 from kafka_rescale.core.autoscaling import Outcome, RunState
 from kafka_rescale.core.autoscaling_record import FOLLOW_UP_MS, Autoscaling
-from kafka_rescale.core.control_records import Concern, ControlState, Generations
+from kafka_rescale.core.control_records import Concern, ControlState, Generations, Lease
 from kafka_rescale.core.errors import Fenced, PreflightRefused
 from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.core.planning import build_plan
@@ -288,6 +288,16 @@ def test_an_expansion_that_a_person_has_begun_is_waited_for(shop: Shop) -> None:
     shop.begins()
     assert shop.outcome(**ON) is Outcome.WAITING
     assert shop.remembered() is None
+
+
+def test_an_application_that_a_shell_has_stopped_is_told_when_its_lease_has_expired(shop: Shop) -> None:
+    shop.has_processed(1)
+    shop.begins(phase=Phase.QUIESCED)
+    lease = Lease(owner="shell/host/1", epoch=1, target=8, expires_at_ms=shop.now_ms + 3 * MINUTE)
+    shop.control.update(lambda _: {Concern.LEASE: lease})
+    assert shop.look().decision.error is None
+    assert "which is down: found an expansion to 8 partitions is in progress" in str(shop.look().decision.error)
+    assert shop.look().decision.error is None
 
 
 def test_a_look_fences_no_expansion(shop: Shop) -> None:

@@ -203,6 +203,11 @@ class TestDown:
         assert (decision.outcome, decision.error, decision.is_quiet) == (Outcome.WAITING, None, True)
         assert watch.look(growing(is_down=True), owner=state).error is None
 
+    def test_an_expansion_from_a_shell_is_at_work_while_it_holds_the_lease(self) -> None:
+        watch = Watch()
+        assert watch.look(growing(is_down=True), owner=RunState.ABSENT, is_leased=True).error is None
+        assert watch.look(growing(is_down=True), owner=RunState.ABSENT).error is not None
+
     def test_one_that_was_stopped_with_every_count_in_line_is_no_matter_of_the_watch(self) -> None:
         assert Watch().look(replace(IN_LINE, is_down=True)).is_quiet
 

@@ -103,6 +103,7 @@ class Look:
     :param by: ``<dag_id>/<run_id>`` of the watch that looks.
     :param now_ms: wall clock, in ms since the epoch.
     :param held_by: run at work that holds the lease, and by which another one would be refused.
+    :param is_leased: whether the lease is held by a run at work, or by any owner and has not expired.
     """
 
     application: Application
@@ -113,6 +114,7 @@ class Look:
     by: str
     now_ms: int
     held_by: str = ""
+    is_leased: bool = False
 
     def decide(self) -> Decision:
         """Return what is to be done."""
@@ -126,7 +128,7 @@ class Look:
         """Whether a run goes on with an expansion, and says itself what it needs."""
         has_run = bool(self.known.run) and self.run in UNFINISHED
         has_owner = self.observed.in_progress is not None and self.owner in UNFINISHED
-        return has_run or has_owner or bool(self.held_by)
+        return has_run or has_owner or self.is_leased
 
     def _decided(self) -> Decision:
         record = self.known.seen(self.observed.partitions)
