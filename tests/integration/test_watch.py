@@ -167,6 +167,7 @@ class TestNobodyWritesIntoTheNewPartitions:
         shop.grow(orders=8)
         assert shop.triggered(**fields) == f"expand_{shop.name}/autoscaling__1__to_8"
         passed = run_preflight(shop.client, shop.directory, shop.name, target=8, **fields)
+        assert passed.plan is not None
         (orders,) = passed.plan.inputs
         assert (orders.earlier, orders.current, orders.grows) == (4, 8, False)
         assert {(m.source_partitions, m.target_partitions) for m in passed.plan.moves} == {(4, 8)}
@@ -188,13 +189,15 @@ class TestNobodyWritesIntoTheNewPartitions:
             run_preflight(shop.client, shop.directory, shop.name, target=8, **rekeyed(shop.name))
         told = rekeyed(shop.name, repartitions=[{"name": "by-customer", "count": "derived"}])
         assert shop.triggered(**ON, **told).endswith("/autoscaling__1__to_8")
-        assert run_preflight(shop.client, shop.directory, shop.name, target=8, **told).plan.inputs[0].earlier == 4
+        passed = run_preflight(shop.client, shop.directory, shop.name, target=8, **told)
+        assert passed.plan is not None
+        assert passed.plan.inputs[0].earlier == 4
 
 
 def test_an_application_that_is_down_while_a_bound_holds_the_expansion_is_told_once(shop: Shop) -> None:
     shop.has_processed(1)
     shop.grow(customers=8)
-    held = {**ON, "autoscaling_bounds": {"maximum_lag": 0}}
+    held: dict[str, Any] = {**ON, "autoscaling_bounds": {"maximum_lag": 0}}
     first, second = (shop.look(**held).decision for _ in range(2))
     assert f"application {shop.name}, which is down: found autoscaling_bounds are in the way" in str(first.error)
     assert second.error is None
