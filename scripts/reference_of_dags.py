@@ -44,8 +44,8 @@ def dags() -> Iterator[str]:
     """Yield the section of the DAGs, line by line."""
     yield "## DAGs\n"
     yield "As they are for an application with one sub-topology, whose input is repartitioned. With `schedule:`,"
-    yield "`approve_cutover` is off by default; with autoscaling declared, its watch is not paused at first;"
-    yield "without a repartitioned input, its bridge is.\n"
+    yield "`approve_cutover` is off by default; with autoscaling declared, its watch runs every 120 s;"
+    yield "without a repartitioned input, its bridge is paused at first.\n"
     for title, dag in _example_dags():
         yield "\n".join(_dag(title, dag)).replace("APPLICATION", "<application>").replace("CHAIN", "<name>")
 

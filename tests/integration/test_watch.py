@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 from kafka_rescale.cli.views import status_view
 from kafka_rescale.core.autoscaling import Outcome, RunState
 from kafka_rescale.core.autoscaling_record import FOLLOW_UP_MS, Autoscaling
-from kafka_rescale.core.control_records import Concern, ControlState, Generations
-from kafka_rescale.core.errors import Fenced
+from kafka_rescale.core.control_records import Concern, ControlState, Generations, Lease
+from kafka_rescale.core.errors import Fenced, PreflightRefused
 from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.core.planning import build_plan
 from kafka_rescale.kafka.admin import ClusterAdmin
@@ -21,8 +22,8 @@ from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.operations.load import load_application, topology_of
 from kafka_rescale.operations.watch import Watched, watch
 
-from tests.support.small_application import topic_configs, write
-from tests.support.small_cluster import make, picture
+from tests.support.small_application import topic_configs, topology_text, write
+from tests.support.small_cluster import make, picture, run_preflight
 
 pytestmark = pytest.mark.integration
 MINUTE = 60_000
@@ -83,6 +84,18 @@ class Shop:
         targets = {f"{self.name}-{topic.replace('_', '-')}": n for topic, n in counts.items()}
         ClusterAdmin(self.connection).grow_topics(targets)
 
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Its input topics."""
+        return f"{self.name}-orders", f"{self.name}-customers"
+
+    def has_processed(self, offsets: int) -> None:
+        """It has committed so many offsets of its orders, and has no member now."""
+        consumer = Consumer({**self.client, "group.id": self.name})
+        orders, _ = self.inputs
+        consumer.commit(offsets=[TopicPartition(orders, p, offsets) for p in range(4)], asynchronous=False)
+        consumer.close()
+
     def remembered(self) -> Autoscaling | None:
         """What the control topic has."""
         return self.control.read().autoscaling
@@ -103,6 +116,22 @@ class Shop:
         return journal
 
 
+def rekeyed(name: str, **fields: Any) -> dict[str, Any]:
+    """Fields of an application that reads nothing but its orders, and re-keys them before any state."""
+    text = topology_text(name)
+    for line in (
+        f"    Source: customers-source (topics: [{name}-customers])\n      --> customers-table\n",
+        "    Processor: customers-table (stores: [customers])\n      --> none\n      <-- customers-source\n",
+    ):
+        assert line in text
+        text = text.replace(line, "")
+    return {
+        "topology": text,
+        "inputs": [{"topic": f"{name}-orders", "policy": "unkeyed"}],
+        **fields,
+    }
+
+
 @pytest.fixture
 def shop(client: Mapping[str, str], unique: str, tmp_path: Path) -> Shop:
     """The application with 4 partitions of everything."""
@@ -113,8 +142,10 @@ def shop(client: Mapping[str, str], unique: str, tmp_path: Path) -> Shop:
 def test_counts_that_follow_from_the_inputs_are_left_alone(shop: Shop) -> None:
     before = picture(shop.client, shop.name)
     assert shop.outcome(**ON) is Outcome.IN_LINE
-    assert picture(shop.client, shop.name) == before
-    assert shop.remembered() is None
+    assert shop.outcome(**ON) is Outcome.IN_LINE
+    after = picture(shop.client, shop.name)
+    assert shop.remembered() == Autoscaling(inputs=dict.fromkeys(shop.inputs, 4))
+    assert {**after, "remembered": before["remembered"], "names": before["names"]} == before
 
 
 def test_switched_off_it_is_said_once_across_runs_and_nothing_is_triggered(shop: Shop) -> None:
@@ -125,6 +156,53 @@ def test_switched_off_it_is_said_once_across_runs_and_nothing_is_triggered(shop:
     for _ in range(2):
         again = shop.look().decision
         assert (again.outcome, again.error, again.trigger) == (Outcome.ERROR, None, None)
+
+
+class TestNobodyWritesIntoTheNewPartitions:
+    """KIP-878: "they should wait for this before sending any records to the new input topic partitions"."""
+
+    def test_what_an_earlier_look_has_recorded_tells_the_growth(self, shop: Shop) -> None:
+        fields = {**ON, **rekeyed(shop.name)}
+        assert shop.outcome(**fields) is Outcome.IN_LINE
+        shop.grow(orders=8)
+        assert shop.triggered(**fields) == f"expand_{shop.name}/autoscaling__1__to_8"
+        passed = run_preflight(shop.client, shop.directory, shop.name, target=8, **fields)
+        assert passed.plan is not None
+        (orders,) = passed.plan.inputs
+        assert (orders.earlier, orders.current, orders.grows) == (4, 8, False)
+        assert {(m.source_partitions, m.target_partitions) for m in passed.plan.moves} == {(4, 8)}
+
+    def test_switched_off_it_is_said_once(self, shop: Shop) -> None:
+        fields = rekeyed(shop.name)
+        assert shop.outcome(**fields) is Outcome.IN_LINE
+        shop.grow(orders=8)
+        assert f"{shop.name}-orders has 8 partitions, 4 known" in str(shop.look(**fields).decision.error)
+        assert shop.look(**fields).decision.error is None
+        # Switched on later, it goes on with what was recorded meanwhile.
+        assert shop.triggered(**ON, **fields).endswith("/autoscaling__1__to_8")
+
+    def test_a_first_look_at_it_says_what_can_not_be_known_and_the_file_tells_it(self, shop: Shop) -> None:
+        shop.grow(orders=8)
+        first = shop.look(**ON, **rekeyed(shop.name)).decision
+        assert "`count: derived`" in str(first.error)
+        with pytest.raises(PreflightRefused, match="can't be undone, and need not be: declare `count: derived`"):
+            run_preflight(shop.client, shop.directory, shop.name, target=8, **rekeyed(shop.name))
+        told = rekeyed(shop.name, repartitions=[{"name": "by-customer", "count": "derived"}])
+        assert shop.triggered(**ON, **told).endswith("/autoscaling__1__to_8")
+        passed = run_preflight(shop.client, shop.directory, shop.name, target=8, **told)
+        assert passed.plan is not None
+        assert passed.plan.inputs[0].earlier == 4
+
+
+def test_an_application_that_is_down_while_a_bound_holds_the_expansion_is_told_once(shop: Shop) -> None:
+    shop.has_processed(1)
+    shop.grow(customers=8)
+    held: dict[str, Any] = {**ON, "autoscaling_bounds": {"maximum_lag": 0}}
+    first, second = (shop.look(**held).decision for _ in range(2))
+    assert f"application {shop.name}, which is down: found autoscaling_bounds are in the way" in str(first.error)
+    assert second.error is None
+    assert {first.outcome, second.outcome} == {Outcome.HELD}
+    assert shop.triggered(**ON).endswith("/autoscaling__1__to_8")
 
 
 def test_switched_on_the_expansion_is_asked_for_by_one_name_and_waited_for(shop: Shop) -> None:
@@ -213,6 +291,16 @@ def test_an_expansion_that_a_person_has_begun_is_waited_for(shop: Shop) -> None:
     shop.begins()
     assert shop.outcome(**ON) is Outcome.WAITING
     assert shop.remembered() is None
+
+
+def test_an_application_that_a_shell_has_stopped_is_told_when_its_lease_has_expired(shop: Shop) -> None:
+    shop.has_processed(1)
+    shop.begins(phase=Phase.QUIESCED)
+    lease = Lease(owner="shell/host/1", epoch=1, target=8, expires_at_ms=shop.now_ms + 3 * MINUTE)
+    shop.control.update(lambda _: {Concern.LEASE: lease})
+    assert shop.look().decision.error is None
+    assert "which is down: found an expansion to 8 partitions is in progress" in str(shop.look().decision.error)
+    assert shop.look().decision.error is None
 
 
 def test_a_look_fences_no_expansion(shop: Shop) -> None:

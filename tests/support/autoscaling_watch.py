@@ -56,11 +56,14 @@ class Watch:
         later_ms: int = 2 * MINUTE,
         retried: bool = False,
         held_by: str = "",
+        is_leased: bool = False,
     ) -> Decision:
         """Look once; ``retried`` is the same task again, after its worker was killed."""
         self.looks += 0 if retried else 1
         self.now_ms += later_ms
         by = f"watch_shop/{self.looks}"
-        decision = Look(self.application, observed, self.record, run, owner, by, self.now_ms, held_by).decide()
+        decision = Look(
+            self.application, observed, self.record, run, owner, by, self.now_ms, held_by, is_leased
+        ).decide()
         self.record = decision.record
         return decision

@@ -235,6 +235,8 @@ def test_an_input_that_has_grown_has_the_expansion_triggered_and_after_a_failure
 
 def test_switched_off_the_watch_fails_once_and_says_what_to_do(world: World) -> None:
     watch = f"watch_{NOT_SCALED}"
+    world.airflow.await_dag(watch)
+    assert not world.airflow.request("GET", f"/dags/{watch}")["is_paused"]
     ClusterAdmin(KafkaConnection(world.client)).grow_topic(f"{NOT_SCALED}-customers", 8)
     states = [world.airflow.wait_for_run(watch, world.airflow.trigger(watch), timeout=LIMIT) for _ in range(2)]
     assert states[1] == "success"

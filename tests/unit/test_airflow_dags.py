@@ -299,11 +299,12 @@ class TestWatch:
         write_application(applications, **{"partition.autoscaling.enabled": request.param})
         return bool(request.param)
 
-    def test_it_looks_on_a_schedule_by_itself_only_where_autoscaling_is_declared(self, enabled: bool) -> None:
+    def test_it_looks_on_a_schedule_by_itself_whether_autoscaling_is_on_or_off(self, enabled: bool) -> None:
+        """Off, a growth is told all the same; and nobody has to unpause anything to have it on later."""
         dag = parsed().dags["watch_orders-app"]
-        assert dag.schedule == timedelta(minutes=2)
+        assert dag.schedule == timedelta(minutes=2 if enabled else 10)
         assert (dag.max_active_runs, dag.catchup) == (1, False)
-        assert dag.is_paused_upon_creation is not enabled
+        assert dag.is_paused_upon_creation is False
 
     def test_an_expansion_is_triggered_under_the_decided_name_and_never_twice(self, enabled: bool) -> None:
         dags = parsed().dags

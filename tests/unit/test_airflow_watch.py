@@ -78,6 +78,20 @@ def test_an_error_fails_the_task_after_the_metrics_were_reported(
     assert gauges
 
 
+@pytest.mark.parametrize(("leaves_down", "level"), [(False, "info"), (True, "warning")])
+def test_waiting_is_a_warning_while_the_application_is_down(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    gauges: dict[str, Any],
+    capsys: pytest.CaptureFixture[str],
+    leaves_down: bool,
+    level: str,
+) -> None:
+    executed(monkeypatch, tmp_path, Decision(Outcome.HELD, "for a window", RECORD, leaves_down=leaves_down))
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if "for a window" in line)
+    assert f"[{level} " in line
+
+
 def test_the_three_metrics_have_the_names_and_tags_of_the_kip(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, gauges: dict[str, Any]
 ) -> None:

@@ -112,11 +112,15 @@ class TestOn:
         assert watch.look().trigger == first.trigger
         assert watch.record.first_failure_ms == watch.now_ms
 
-    def test_growth_that_can_not_be_told_from_a_count_of_the_program_waits_for_the_first_record(self) -> None:
+    def test_growth_that_can_not_be_told_from_a_count_of_the_program_is_said_once_with_the_ways_on(self) -> None:
         unattributed = Observed(running="shop", grown={}, too_few=GROWN.too_few)
-        decision = Watch().look(unattributed)
-        assert decision.outcome is Outcome.WAITING
-        assert "first record" in decision.reason
+        watch = Watch()
+        decision = watch.look(unattributed)
+        assert (decision.outcome, decision.trigger) == (Outcome.ERROR, None)
+        for part in ("`count: derived`", "`count: start_command`", "first record in a new partition"):
+            assert part in str(decision.error)
+        assert watch.look(unattributed).error is None
+        assert watch.look().trigger is not None
 
     def test_it_may_be_switched_off_and_on_again(self) -> None:
         watch = Watch()

@@ -6,9 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from kafka_rescale.core.autoscaling_record import Autoscaling
+from kafka_rescale.core.control_records import ControlState, Generations
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.grown_inputs import Reach, grown_by_hand
 from kafka_rescale.core.plan import Move, MoveKind
+from kafka_rescale.core.preflight_counts import derived_repartitions
 from kafka_rescale.core.situation import Situation
 from kafka_rescale.core.start_offsets import input_starts
 from kafka_rescale.core.topology import SubTopology, Topology
@@ -73,6 +76,42 @@ class TestRecognition:
         counts, reach = {"clicks": 8, "by-user-repartition": 4}, {"clicks": Reach(written, read)}
         assert grown_by_hand(REKEYED, counts, {"visits": 4}, (), reach) == known
 
+    @pytest.mark.parametrize(
+        ("reach", "following", "known"),
+        [
+            pytest.param(Reach(4, 4, recorded=4), (), {"clicks": 4}, id="recorded-by-the-watch"),
+            pytest.param(Reach(0, 0, recorded=4), (), {"clicks": 4}, id="recorded-and-empty"),
+            pytest.param(Reach(4, 4, recorded=8), (), {}, id="recorded-with-a-count-that-the-program-sets"),
+            pytest.param(Reach(4, 4), ("by-user-repartition",), {"clicks": 4}, id="said-to-follow"),
+            pytest.param(Reach(4, 4), ("another-repartition",), {}, id="another-one-is-said-to-follow"),
+            pytest.param(Reach(8, 8, recorded=4), ("by-user-repartition",), {}, id="read-so-it-can-not-be"),
+        ],
+    )
+    def test_no_record_in_a_new_partition_is_needed(
+        self, reach: Reach, following: tuple[str, ...], known: dict[str, int]
+    ) -> None:
+        """ "They should wait for this before sending any records to the new input topic partitions" (KIP-878)."""
+        counts = {"clicks": 8, "by-user-repartition": 4}
+        assert grown_by_hand(REKEYED, counts, {}, (), {"clicks": reach}, following=following) == known
+
+    @pytest.mark.parametrize(
+        ("taps", "recorded", "known"),
+        [
+            pytest.param(8, 2, {"taps": 2}, id="recorded"),
+            pytest.param(8, 0, {}, id="nothing-is-recorded"),
+            pytest.param(3, 2, {}, id="the-other-one-still-decides"),
+        ],
+    )
+    def test_of_several_inputs_that_are_merged_the_recorded_counts_tell_which_has_grown(
+        self, taps: int, recorded: int, known: dict[str, int]
+    ) -> None:
+        """The largest one decides the count of what is made of them."""
+        both = SubTopology(0, ("clicks", "taps"), (), ("by-user-repartition",))
+        merged = Topology((both, REKEYED.subtopologies[1]))
+        counts = {"clicks": 4, "taps": taps, "by-user-repartition": 4}
+        reach = {"clicks": Reach(4, 4, recorded=4), "taps": Reach(2, 2, recorded=recorded)}
+        assert grown_by_hand(merged, counts, {}, (), reach) == known
+
     def test_a_count_that_the_program_sets_tells_nothing(self) -> None:
         counts = {"clicks": 8, "by-user-repartition": 4}
         reach = {"clicks": Reach(written=8, read=4)}
@@ -135,6 +174,46 @@ class TestPreflight:
         assert given.grown == {"shop-orders": 4}
         assert given.plan.inputs[0].earlier == 4
         assert not given.plan.inputs[0].grows
+
+
+class TestSigns:
+    """What tells a growth of the re-keyed orders, into whose new partitions nobody has written."""
+
+    UNJOINED = Topology(
+        (
+            SubTopology(0, ("shop-orders",), (), ("by-customer-repartition",)),
+            SubTopology(1, ("by-customer-repartition",), ("totals",), ()),
+        )
+    )
+
+    def grown(self, control: ControlState | None = None, **fields: Any) -> dict[str, int]:
+        given = situation(8, topics=with_counts(orders=8), inputs=INPUTS[:1], **fields)
+        return replace(given, topology=self.UNJOINED, control=control or ControlState()).grown
+
+    def test_nothing_tells_it(self) -> None:
+        assert self.grown() == {}
+
+    def test_the_record_of_the_watch_does(self) -> None:
+        record = Autoscaling(inputs={"shop-orders": 4})
+        assert self.grown(ControlState(autoscaling=record)) == {"shop-orders": 4}
+
+    @pytest.mark.parametrize("count", ["derived", "joined"])
+    def test_the_file_does(self, count: str) -> None:
+        assert self.grown(repartitions=[{"name": "by-customer", "count": count}]) == {"shop-orders": 4}
+
+    def test_an_entry_that_does_not_mention_the_count_does_not(self) -> None:
+        assert self.grown(repartitions=[{"name": "by-customer", "partitioner": "murmur2"}]) == {}
+
+    def test_an_expansion_does_because_its_generation_has_started_on_derived_counts(self) -> None:
+        generations = Generations(running="shop", generation=2, partitions=4)
+        assert self.grown(ControlState(generations=generations)) == {"shop-orders": 4}
+
+    def test_preflight_names_the_way_on(self) -> None:
+        given = replace(situation(8, topics=with_counts(orders=8), inputs=INPUTS[:1]), topology=self.UNJOINED)
+        (finding,) = derived_repartitions(given)
+        for part in ("can't be undone, and need not be", "`count: derived`", "first record in a new partition"):
+            assert part in str(finding)
+        assert "undo that" not in str(finding)
 
 
 class TestRouting:

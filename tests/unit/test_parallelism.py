@@ -6,10 +6,20 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from kafka_rescale.core.cluster import GroupDescription
 from kafka_rescale.core.journal import Phase
 from kafka_rescale.core.parallelism import Observed, Parallelism, observe
 
-from tests.support.situations import INPUTS, SET_BY_PROGRAM, journal, situation, unjoined, with_counts
+from tests.support.situations import (
+    INPUTS,
+    RUNNING,
+    SET_BY_PROGRAM,
+    STOPPED,
+    journal,
+    situation,
+    unjoined,
+    with_counts,
+)
 
 UNKEYED = [INPUTS[0], {**INPUTS[1], "policy": "unkeyed"}]
 CHANGELOGS = ["customers", "totals", "hourly", "visits"]
@@ -107,3 +117,21 @@ def test_an_expansion_in_progress_is_seen(phase: Phase, runs: bool) -> None:
 
 def test_partitions_are_counted_over_all_topics() -> None:
     assert seen(customers=8).partitions == seen().partitions + 4
+
+
+def test_what_the_inputs_have_is_seen_by_their_names_on_the_cluster() -> None:
+    assert seen(customers=8).inputs == {"shop-orders": 4, "shop-customers": 8}
+
+
+@pytest.mark.parametrize(
+    ("group", "committed", "is_down"),
+    [
+        pytest.param(RUNNING, {("shop-orders", 0): 3}, False, id="has-members"),
+        pytest.param(STOPPED, {("shop-orders", 0): 3}, True, id="has-none-any-more"),
+        pytest.param(STOPPED, {}, False, id="was-never-started"),
+    ],
+)
+def test_an_application_is_down_if_it_has_processed_something_and_has_no_member(
+    group: GroupDescription, committed: dict[tuple[str, int], int], is_down: bool
+) -> None:
+    assert observe(situation(group=group, cluster={"committed": committed})).is_down is is_down

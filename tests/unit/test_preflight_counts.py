@@ -108,8 +108,9 @@ COUNT_REFUSALS: Refusals = {
         [
             "topic 'shop-by-customer-repartition': found 6 partitions; expected 4, as Kafka Streams derives "
             "it from shop-orders with 12. If the program sets it (withNumberOfPartitions), declare "
-            "`{name: by-customer, count: start_command}` in `repartitions:`. If a topic was grown by hand, "
-            "undo that: the application can't start again.",
+            "`{name: by-customer, count: start_command}` in `repartitions:`. If somebody has grown the "
+            "topic by hand, no expansion mends that, as it can't shrink: grow the inputs alike and reset the "
+            "application.",
             "sources of sub-topology 1",
             *["topic 'shop-"] * 4,
             "input topic 'shop-orders'",
@@ -120,7 +121,8 @@ COUNT_REFUSALS: Refusals = {
         [
             "topic 'shop-visits-changelog': found 8 partitions; expected 4, one per task of sub-topology 1 "
             "(by-customer-repartition with 4, shop-customers with 4). Kafka Streams refuses to start on it: a "
-            "source or the changelog was grown by hand. Restore the counts, or reset the application."
+            "source or the changelog was grown by hand, and no topic can shrink again. Grow the others alike and "
+            "reset the application."
         ],
     ),
     "inputs can not shrink": (

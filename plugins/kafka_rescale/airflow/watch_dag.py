@@ -16,6 +16,9 @@ from kafka_rescale.core.application import Application, Mode
 EVERY = timedelta(minutes=2)
 """Kafka Streams was to notice a growth within ``metadata.max.age.ms``, five minutes by default."""
 
+EVERY_IF_OFF = timedelta(minutes=10)
+"""Where autoscaling is off it only says what has grown: a look is cheap, and need not be as soon."""
+
 DOC = """
 Compares the partition counts of the inputs of `{application_id}` with those of its internal topics.
 
@@ -34,12 +37,13 @@ def watch_dag(application: Application, file: Path) -> DAG | None:
     with DAG(
         dag_id=f"watch_{name}",
         auto_register=False,
-        schedule=EVERY,
+        schedule=EVERY if enabled else EVERY_IF_OFF,
         start_date=START,
         catchup=False,
         max_active_runs=1,
-        # Declaring autoscaling is the decision; a person who has not declared it may still want to be told.
-        is_paused_upon_creation=not enabled,
+        # Off or on: a growth is told by default (KIP-878), and Airflow asks for this only when it first sees the
+        # DAG. Paused then, it would stay paused when autoscaling is declared later.
+        is_paused_upon_creation=False,
         default_args=DEFAULT_ARGS,
         render_template_as_native_obj=True,
         doc_md=DOC.format(application_id=name, enabled=str(enabled).lower()),

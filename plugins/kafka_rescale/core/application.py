@@ -167,6 +167,12 @@ class Application(Strict):
         """
         return {f"{r.name}-repartition": partitions for r in self.repartitions if r.count == "start_command"}
 
+    @property
+    def following_repartitions(self) -> frozenset[str]:
+        """Repartition topics of which the file says that the program does not set their counts; names as above."""
+        said = (r for r in self.repartitions if "count" in r.model_fields_set and r.count != "start_command")
+        return frozenset(f"{r.name}-repartition" for r in said)
+
 
 def _told_of(notifications: tuple[Notification, ...], event: Event) -> tuple[Notification, ...]:
     return tuple(n for n in notifications if event in n.events)

@@ -6,7 +6,7 @@ the KIP does by ``Admin#createPartitions`` is an expansion, which also moves the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from kafka_rescale.core.application import Application
@@ -17,6 +17,7 @@ from kafka_rescale.core.autoscaling_messages import (
     out_of_bounds,
     over_partitioned,
     switched_off,
+    waits_while_down,
     would_shrink,
 )
 from kafka_rescale.core.autoscaling_record import Autoscaling
@@ -54,6 +55,9 @@ class Outcome(StrEnum):
         return self not in {Outcome.GAVE_UP, Outcome.ERROR}
 
 
+IDLE = frozenset({Outcome.WAITING, Outcome.HELD})
+
+
 @dataclass(frozen=True)
 class Trigger:
     """An expansion to ask for.
@@ -73,6 +77,7 @@ class Decision:
     :param reason: for a person.
     :param record: what is to be remembered, before anything else is done.
     :param error: to be raised, once per discrepancy.
+    :param leaves_down: whether it waits while the application is down, and no run is at work on it.
     """
 
     outcome: Outcome
@@ -80,6 +85,12 @@ class Decision:
     record: Autoscaling
     trigger: Trigger | None = None
     error: Refused | None = None
+    leaves_down: bool = False
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nobody has to look."""
+        return self.outcome.is_quiet and not self.leaves_down
 
 
 @dataclass(frozen=True)
@@ -92,6 +103,7 @@ class Look:
     :param by: ``<dag_id>/<run_id>`` of the watch that looks.
     :param now_ms: wall clock, in ms since the epoch.
     :param held_by: run at work that holds the lease, and by which another one would be refused.
+    :param is_leased: whether the lease is held by a run at work, or by any owner and has not expired.
     """
 
     application: Application
@@ -102,9 +114,23 @@ class Look:
     by: str
     now_ms: int
     held_by: str = ""
+    is_leased: bool = False
 
     def decide(self) -> Decision:
         """Return what is to be done."""
+        decision = self._decided()
+        if decision.outcome in IDLE and self.observed.is_down and not self._is_at_work:
+            return self._waits_while_down(decision)
+        return decision
+
+    @property
+    def _is_at_work(self) -> bool:
+        """Whether a run goes on with an expansion, and says itself what it needs."""
+        has_run = bool(self.known.run) and self.run in UNFINISHED
+        has_owner = self.observed.in_progress is not None and self.owner in UNFINISHED
+        return has_run or has_owner or self.is_leased
+
+    def _decided(self) -> Decision:
         record = self.known.seen(self.observed.partitions)
         if record.run and self.run in UNFINISHED:
             return Decision(Outcome.WAITING, f"{record.run} is {self.run}", record)
@@ -124,11 +150,12 @@ class Look:
             return self._said_once(record.settled(), over_partitioned(observed))
         if not (observed.grown or observed.too_few):
             checked = "follow-up check: " if record.succeeded_ms else ""
-            return Decision(Outcome.IN_LINE, f"{checked}every count follows from the inputs", record.settled())
+            record = record.in_line(observed.inputs)
+            return Decision(Outcome.IN_LINE, f"{checked}every count follows from the inputs", record)
         if not self.application.autoscaling_enabled:
             return self._said_once(record.settled(), switched_off(self.application, observed))
         if not observed.grown:
-            return Decision(Outcome.WAITING, not_told(observed), record)
+            return self._said_once(record.settled(), not_told(observed))
         if observed.shrinking:
             return self._said_once(record.settled(), would_shrink(self.application, observed))
         return self._expand(record.aimed_at(observed.target, observed.partitions))
@@ -177,6 +204,13 @@ class Look:
         trigger = Trigger(run_id, record.target, application.autoscaling_bounds.wants_approval(record.target))
         reason = f"{dag_id} to {record.target} partitions: {described(self.observed)}"
         return Decision(Outcome.TRIGGER, reason, record.asked(f"{dag_id}/{run_id}", self.by), trigger)
+
+    def _waits_while_down(self, decision: Decision) -> Decision:
+        # The bounds' own words name a time of day and a lag, which change from look to look.
+        why = "autoscaling_bounds are in the way" if decision.outcome is Outcome.HELD else decision.reason
+        told = self._said_once(decision.record, waits_while_down(self.application, self.observed, why))
+        reason = f"{decision.reason}; {self.observed.running} is down meanwhile"
+        return replace(decision, reason=reason, record=told.record, error=told.error, leaves_down=True)
 
     def _said_once(self, record: Autoscaling, error: Refused) -> Decision:
         said = str(error)

@@ -63,10 +63,32 @@ def would_shrink(application: Application, observed: Observed) -> Refused:
     )
 
 
-def not_told(observed: Observed) -> str:
-    """Say why nothing is done although something doesn't follow."""
-    found = ", ".join(map(str, observed.too_few))
-    return f"{found}; whether an input has grown shows with the first record in its new partitions"
+def not_told(observed: Observed) -> Refused:
+    """Return the error of counts that don't follow, when nothing tells a growth from a count of the program."""
+    return Refused(
+        f"application {observed.running}",
+        found=f"{', '.join(map(str, observed.too_few))}, and no earlier look with every count in line",
+        expected="something that tells an input that has grown from a count that the program sets",
+        remedy="In `repartitions:`, declare `count: derived` if the program sets none and an input has grown: "
+        "then it is expanded, although nothing is in the new partitions; `count: start_command` if the program "
+        "sets it (withNumberOfPartitions). A first record in a new partition of an input tells it as well. "
+        "This is said once.",
+    )
+
+
+def waits_while_down(application: Application, observed: Observed, why: str) -> Refused:
+    """Return the error of an application that processes nothing while the watch waits.
+
+    :param why: what it waits for, in words that stay the same from look to look.
+    """
+    name = application.application_id
+    return Refused(
+        f"application {observed.running}, which is down",
+        found=", ".join(filter(None, [why, described(observed)])),
+        expected=f"members of its group {observed.running}: nobody processes its inputs",
+        remedy=f"Don't wait: look at what is said here, and trigger expand_{name} yourself"
+        f"{f' with target {observed.target}' if observed.target else ''}. This is said once.",
+    )
 
 
 def gave_up(application: Application, target: int) -> str:

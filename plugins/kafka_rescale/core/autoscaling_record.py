@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from kafka_rescale.core.values import Value
 
 FOLLOW_UP_MS = 10_000
@@ -23,6 +25,8 @@ class Autoscaling(Value):
     :param succeeded_ms: wall clock when an expansion was seen to have succeeded, until the follow-up check.
     :param said: the error that was raised last, which is not raised again.
     :param by: run of the watch that has asked or raised last; when it is retried, it does so again.
+    :param inputs: partitions of every input, by its name on the cluster, when all counts were last in line: one
+        that has another count by now has grown. Empty before the first such look.
     """
 
     target: int = 0
@@ -36,6 +40,7 @@ class Autoscaling(Value):
     succeeded_ms: int = 0
     said: str = ""
     by: str = ""
+    inputs: dict[str, int] = Field(default_factory=dict)
 
     def seen(self, partitions: int) -> Autoscaling:
         """Return the record after a look: more partitions than ever are a success, which resets the timeout."""
@@ -86,8 +91,15 @@ class Autoscaling(Value):
         return self.model_copy(update={"given_up": True, "failures": self.failures + 1})
 
     def settled(self) -> Autoscaling:
-        """Return the record of an application whose counts agree, or that isn't scaled: only totals are kept."""
-        return Autoscaling(attempts=self.attempts, failures=self.failures)
+        """Return the record of an application that has nothing to try: totals and the inputs' counts are kept."""
+        return Autoscaling(attempts=self.attempts, failures=self.failures, inputs=self.inputs)
+
+    def in_line(self, inputs: dict[str, int]) -> Autoscaling:
+        """Return the record of an application whose counts agree.
+
+        :param inputs: partitions per input, by its name on the cluster.
+        """
+        return self.settled().model_copy(update={"inputs": inputs})
 
     def is_exceeded(self, now_ms: int, timeout_ms: int) -> bool:
         """Whether nothing has succeeded for the whole timeout since the first failure."""

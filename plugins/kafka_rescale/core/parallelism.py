@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from kafka_rescale.core.journal import Journal
 from kafka_rescale.core.partition_counts import partition_counts
@@ -49,6 +49,8 @@ class Observed:
     :param lag: the largest of all input partitions, in offsets.
     :param partitions: of all topics concerned, together.
     :param in_progress: the expansion in progress, if there is one.
+    :param inputs: present partitions per input, by its name on the cluster.
+    :param is_down: whether the running generation has processed something, and has no member now.
     """
 
     running: str
@@ -60,6 +62,8 @@ class Observed:
     lag: int = 0
     partitions: int = 0
     in_progress: Journal | None = None
+    inputs: dict[str, int] = field(default_factory=dict)
+    is_down: bool = False
 
     @property
     def target(self) -> int:
@@ -84,6 +88,7 @@ def observe(situation: Situation) -> Observed:
         lag=_lag(situation),
         partitions=sum(topic.partitions for topic in situation.cluster.topics.values()),
         in_progress=journal if journal is not None and journal.in_progress else None,
+        is_down=bool(situation.cluster.committed) and not situation.cluster.group.is_live,
     )
     if missing := next(missing_topics(situation), None):
         return replace(observed, missing=str(missing))
@@ -95,6 +100,7 @@ def observe(situation: Situation) -> Observed:
     observed = replace(
         observed,
         grown=grown,
+        inputs={situation.full_name(t): situation.actual_counts[t] for t in situation.topology.inputs},
         too_few=tuple(m for m in mismatches if m.found < m.expected),
         too_many=tuple(m for m in mismatches if m.found > m.expected),
     )

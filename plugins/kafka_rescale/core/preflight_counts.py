@@ -80,15 +80,35 @@ def derived_repartitions(situation: Situation) -> Iterator[Finding]:
         count, name = situation.counts[topic], topic.removesuffix(REPARTITION_SUFFIX)
         if count not in possible.get(topic, {derived[topic]}):
             sources = _deciding_sources(situation, topic)
+            way_on = _way_on(situation, topic) if count < derived[topic] else INTERNAL_GROWN
             yield Finding(
                 f"topic {situation.full_name(topic)!r}",
                 f"{count} partitions",
                 f"{derived[topic]}, as Kafka Streams derives it from "
                 f"{', '.join(f'{t} with {situation.counts[t]}' for t in sources)}",
                 f"If the program sets it (withNumberOfPartitions), declare `{{name: {name}, count: "
-                "start_command}` in `repartitions:`. If a topic was grown by hand, undo that: the application "
-                "can't start again.",
+                f"start_command}}` in `repartitions:`. {way_on}",
             )
+
+
+INTERNAL_GROWN = (
+    "If somebody has grown the topic by hand, no expansion mends that, as it can't shrink: grow the inputs alike "
+    "and reset the application."
+)
+
+
+def _way_on(situation: Situation, topic: str) -> str:
+    """Return how an application is gone on with whose input was grown by hand: no input can shrink again."""
+    if topic in situation.application.following_repartitions:
+        return (
+            "`count: derived` is declared, but the running generation has read partitions that it can't have "
+            "known of, or other topics disagree on the earlier count."
+        )
+    return (
+        "If an input was grown by hand, that can't be undone, and need not be: declare `count: derived` there, by "
+        "which the file says that the program sets no count. A first record in a new partition tells it as well. "
+        "Then the expansion goes on from the committed offsets."
+    )
 
 
 def _deciding_sources(situation: Situation, topic: str) -> list[str]:
@@ -110,8 +130,8 @@ def changelog_counts(situation: Situation) -> Iterator[Finding]:
                     f"{topic.partitions} partitions",
                     f"{tasks}, one per task of sub-topology {subtopology.id} "
                     f"({_listed(subtopology, situation.counts)})",
-                    "Kafka Streams refuses to start on it: a source or the changelog was grown by hand. "
-                    "Restore the counts, or reset the application.",
+                    "Kafka Streams refuses to start on it: a source or the changelog was grown by hand, and no "
+                    "topic can shrink again. Grow the others alike and reset the application.",
                 )
 
 

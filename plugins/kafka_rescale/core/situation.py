@@ -140,14 +140,25 @@ class Situation:
             {store: found.partitions for store, found in changelogs.items() if found is not None},
             self.application.enforced_counts(self.target),
             {topic: self._reach(self.full_name(topic)) for topic in self.topology.inputs},
+            following=self._following,
         )
+
+    @property
+    def _following(self) -> frozenset[str]:
+        """Repartition topics that are known to follow from their sources: the file, or an expansion, tells it."""
+        generations = self.control.generations
+        if generations is not None and generations.partitions:
+            # The expansion has made them by the derived counts, and the generation has started on them.
+            return frozenset(self.topology.repartitions)
+        return self.application.following_repartitions
 
     def _reach(self, name: str) -> Reach:
         written = [
             p for (topic, p), end in self.cluster.ends.items() if topic == name and end > self._begin(name, p)
         ]
         read = [partition for topic, partition in self.cluster.committed if topic == name]
-        return Reach(written=max(written, default=-1) + 1, read=max(read, default=-1) + 1)
+        recorded = self.control.autoscaling.inputs.get(name, 0) if self.control.autoscaling else 0
+        return Reach(written=max(written, default=-1) + 1, read=max(read, default=-1) + 1, recorded=recorded)
 
     def _begin(self, name: str, partition: int) -> int:
         return self.cluster.begins.get((name, partition), 0)

@@ -107,11 +107,12 @@ def empty(directory: Path) -> None:
 
 @contextmanager
 def environment(
-    options: Options, applications: Path = ROOT / "applications"
+    options: Options, applications: Path = ROOT / "applications", *, pinned: bool = False
 ) -> Iterator[tuple[FlightsStack, AirflowStandalone]]:
     """Start everything, and end it afterwards, whatever happens.
 
     :param applications: directory of the application files, that of the flights among them.
+    :param pinned: flights never go to partitions that are added meanwhile.
     """
     with brokers_on(options.directory / "broker", options.brokers) as kafka, ThreadPoolExecutor() as pool:
         console.print(f"Kafka, {told(options.brokers)}, at {kafka.bootstrap_servers}")
@@ -123,6 +124,7 @@ def environment(
             rate=options.rate,
             limit=options.limit,
             lasting=True,
+            pinned=pinned,
         )
         airflow = AirflowStandalone(
             options.directory / "airflow",

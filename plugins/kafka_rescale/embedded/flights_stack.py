@@ -33,6 +33,7 @@ class FlightsStack:
     :param rate: flights per second after that.
     :param limit: flights of the year that are used; all for ``None``.
     :param lasting: the replay slows down rather than end before :meth:`finish_replay`.
+    :param pinned: the replay leaves partitions alone that are added meanwhile.
     :param settings: further ``FLIGHTS_…`` variables of ``run.sh``.
     :param program: takes the commands of the application's life cycle, as ``run.sh`` does.
     """
@@ -46,6 +47,7 @@ class FlightsStack:
     rate: float = 500
     limit: int | None = None
     lasting: bool = False
+    pinned: bool = False
     settings: Mapping[str, str] = field(default_factory=dict)
     program: Path = RUN
     _replay: subprocess.Popen[bytes] | None = None
@@ -91,7 +93,8 @@ class FlightsStack:
             "--progress-file": self.progress_file,
             **({"--limit": self.limit} if self.limit is not None else {}),
         }
-        words = [str(word) for pair in options.items() for word in pair] + ["--lasting"] * self.lasting
+        words = [str(word) for pair in options.items() for word in pair]
+        words += ["--lasting"] * self.lasting + ["--pinned"] * self.pinned
         with (self.directory / "replay.log").open("ab") as log:
             self._replay = subprocess.Popen(
                 [sys.executable, "-m", "kafka_rescale.embedded.replay", *words],

@@ -31,10 +31,14 @@ class Replay:
     """Sends flights in order; flight i goes to partition i modulo the present partition count.
 
     :param client: librdkafka properties with ``bootstrap.servers``
+    :param pinned: go on with the partitions that there are at the beginning, however many are added
     """
 
-    def __init__(self, client: Mapping[str, object], dataset: Dataset, start: int = 0) -> None:
+    def __init__(
+        self, client: Mapping[str, object], dataset: Dataset, start: int = 0, *, pinned: bool = False
+    ) -> None:
         self.sent = start
+        self._pinned = pinned
         self.stopping = False
         self.full_speed = False
         self._dataset = dataset
@@ -100,6 +104,8 @@ class Replay:
 
     def _refresh_partitions(self) -> None:
         """Follow a topic that grows; while no broker answers, the last known count goes on."""
+        if self._pinned and self._partitions:
+            return
         if time.monotonic() - self._refreshed > REFRESH_SECONDS:
             self._refreshed = time.monotonic()
             try:
@@ -134,7 +140,7 @@ def run(options: argparse.Namespace) -> Progress:
         raise SystemExit(f"{options.progress_file}: an earlier replay was killed; what it sent is unknown")
     limit, shift_hours = (before.limit, before.shift_hours) if before else (options.limit, None)
     dataset = load(limit, shift_hours)
-    replay = Replay(client, dataset, start=before.sent if before else 0)
+    replay = Replay(client, dataset, start=before.sent if before else 0, pinned=options.pinned)
     report = ProgressReport(options.progress_file, limit, dataset)
     _handle_signals(replay)
     if options.partitions:
@@ -176,6 +182,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--preload", type=int, default=0, help="flights sent at once")
     parser.add_argument("--rate", type=float, default=200, help="flights per second after that")
     parser.add_argument("--lasting", action="store_true", help="slow down, and keep the last ones for SIGUSR1")
+    parser.add_argument("--pinned", action="store_true", help="leave partitions alone that are added meanwhile")
     parser.add_argument("--limit", type=int, help="only the first so many flights of the year")
     parser.add_argument("--progress-file", type=Path, default=Path("flights-progress.json"))
     run(parser.parse_args(arguments))

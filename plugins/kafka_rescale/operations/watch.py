@@ -61,9 +61,11 @@ def watch(
         run_state(named) if named else RunState.ABSENT
         for named in (known.run, observed.in_progress.owner if observed.in_progress else "")
     )
-    holder = state.lease.owner if state.lease is not None and not state.lease.released else ""
+    holder = state.lease.holder if state.lease is not None else ""
     held_by = holder if holder and run_state(holder) is RunState.RUNNING else ""
-    decision = Look(application, observed, known, run, owner, by, now_ms, held_by).decide()
+    # A shell's expansion is no run that Airflow could be asked about.
+    is_leased = bool(held_by) or (bool(holder) and state.lease is not None and state.lease.expires_at_ms > now_ms)
+    decision = Look(application, observed, known, run, owner, by, now_ms, held_by, is_leased).decide()
     if decision.record != known:
         control.ensure()
         result = JobResult(

@@ -37,7 +37,7 @@ class WatchOperator(RescaleOperator, SkipMixin):
         report(application, watched.observed, decision.record)
         if decision.error is not None:
             raise decision.error
-        log = self.log.info if decision.outcome.is_quiet else self.log.warning
+        log = self.log.info if decision.is_quiet else self.log.warning
         log("%s: %s", decision.outcome, decision.reason)
         found: dict[str, Any] = {"outcome": str(decision.outcome), "reason": decision.reason}
         if watched.just_gave_up:
