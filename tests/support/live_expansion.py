@@ -35,7 +35,7 @@ def live_application(
     settings: Mapping[str, str] | None = None,
     two_instances: bool = False,
     changes: Mapping[str, Any] | None = None,
-    cluster: EmbeddedCluster | None = None,
+    cluster: EmbeddedBroker | EmbeddedCluster | None = None,
 ) -> Iterator[World]:
     """The flights application at work, and an expansion of it to 8 partitions.
 
