@@ -155,10 +155,13 @@ def test_a_process_that_stood_still_itself_blames_nobody(clock: Clock) -> None:
 
 def test_what_it_depends_on_behind_the_promotion_has_to_be_heard_of_before(clock: Clock) -> None:
     world = World(clock, (0, "ready", ""), signs_until=300)
-    await_signs(world.jobs, {"move": 1, "bridge": 1})
+    await_signs(world.jobs, {"move": 1, "bridge": 1}, 300)
     assert world.now < 1
     with pytest.raises(Outage, match="move job of shop: found no sign of life"):
-        await_signs(World(clock, (0, "ready", "")).jobs, {"move": 1})
+        await_signs(World(clock, (0, "ready", "")).jobs, {"move": 1}, 300)
+    away = World(clock, (0, "ready", ""), slow=(0.0, 1000.0), answers=False)
+    with pytest.raises(Outage, match="another sign of life of the job move: found no, after 60 s"):
+        await_signs(away.jobs, {"move": 1}, 60)
 
 
 class TestReady:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from kafka_rescale.core.cluster import GroupDescription
 from kafka_rescale.core.control_records import PartitionProgress
-from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.errors import ClusterOutage, UnsafeState
 from kafka_rescale.core.journal import Captured, Journal, Phase
 from kafka_rescale.kafka.copy_progress import Snapshot
 from kafka_rescale.spark import move as module
@@ -146,6 +146,21 @@ def test_within_the_pause_it_gives_signs_of_life_more_often(monkeypatch: pytest.
     job, _ = run([WARMING, quiescing, quiesced, quiesced, STOPPED], monkeypatch)
     assert [state for _, state, _ in job.results] == ["running", "done"]
     assert (job.signs, job.session.breaths) == (3, 0)
+
+
+def test_brokers_that_are_away_for_a_while_end_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BEAT_SECONDS", 1e9)
+    monkeypatch.setattr(module, "SIGN_SECONDS", -1.0)
+    failures = [ClusterOutage("a test", found="no answer", expected="one", remedy="Wait.")] * 2
+
+    def sign(_: FakeJob) -> None:
+        if failures:
+            raise failures.pop()
+
+    monkeypatch.setattr(FakeJob, "sign", sign)
+    quiesced = STOPPED.model_copy(update={"phase": Phase.QUIESCED})
+    job, moved = run([WARMING, quiesced, quiesced, quiesced, STOPPED], monkeypatch)
+    assert (len(moved), job.results[-1][1], failures) == (2, "done", [])
 
 
 def test_it_begins_when_all_topics_have_grown(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,18 +86,26 @@ def signs_of(jobs: JobsBeside, plan: Plan) -> dict[str, int]:
     return {job: jobs.signs(job) for job in needed_behind(plan)}
 
 
-def await_signs(jobs: JobsBeside, seen: dict[str, int]) -> None:
+def await_signs(jobs: JobsBeside, seen: dict[str, int], seconds: float) -> None:
     """Wait for another sign of life of each job that the application is about to depend on.
 
     :param seen: how many had been seen when it had been stopped.
+    :param seconds: how long at most.
     :raises Outage: there is none, or one says that it has failed.
     """
-    for job, before in seen.items():
-        while True:
+
+    def are_alive() -> bool:
+        for job in seen:
             jobs.assert_at_work(job, _remedy(job))
-            if jobs.signs(job) > before:
-                break
-            time.sleep(POLL_SECONDS)
+        return all(jobs.signs(job) > before for job, before in seen.items())
+
+    wait_until(
+        are_alive,
+        seconds=seconds,
+        what=f"another sign of life of the job {', '.join(seen)}",
+        remedy="Look at the log of its task; blue has been started again.",
+        longest_pause=POLL_SECONDS,
+    )
 
 
 def _remedy(job: str) -> str:

@@ -229,7 +229,7 @@ class Cutover:
         with self._part("promote", "the promotion"):
             if needed_behind(plan):
                 jobs = self._beside(journal)
-                await_signs(jobs, self._signs or signs_of(jobs, plan))
+                await_signs(jobs, self._signs or signs_of(jobs, plan), self._seconds_left(journal))
             # In place, green's ends and start are known only when everything has been moved.
             begins, known = {}, {}
             if not plan.is_in_place:

@@ -6,11 +6,12 @@ before it is stopped, and wait for the journal's word.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.errors import Outage, UnsafeState
 from kafka_rescale.core.journal import Captured, Journal, Phase
 from kafka_rescale.core.plan import Move, Plan
 from kafka_rescale.kafka.admin import ClusterAdmin
@@ -26,6 +27,8 @@ from kafka_rescale.spark.job import SIGN_SECONDS, Job, say
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
+
+log = logging.getLogger("kafka_rescale.job")
 
 BEAT_SECONDS = 2.0
 POLL_SECONDS = 0.05
@@ -76,16 +79,23 @@ class _Waiting:
     def until_due(self) -> Journal | None:
         """Return the journal once the topics have grown, or nothing is left to be done; None after a rollback."""
         while (journal := self._latest()) is not None:
-            if journal.is_promoted and (journal.phase is not Phase.PROMOTED or self._have_grown(journal.plan)):
-                return journal
-            if time.monotonic() - self._beaten > BEAT_SECONDS:
-                self._beat(journal)
-            elif journal.is_paused and time.monotonic() - self._signed > SIGN_SECONDS:
-                # The cutover ends the pause, before its point of no return, for a job that it does not hear of.
-                self._job.sign()
-                self._signed = time.monotonic()
+            try:
+                if journal.is_promoted and (journal.phase is not Phase.PROMOTED or self._have_grown(journal.plan)):
+                    return journal
+                self._live(journal)
+            except Outage as outage:
+                # Nothing is lost yet: the cutover waits for the brokers, too.
+                log.warning("no report: %s", outage)
             time.sleep(POLL_SECONDS)
         return None
+
+    def _live(self, journal: Journal) -> None:
+        if time.monotonic() - self._beaten > BEAT_SECONDS:
+            self._beat(journal)
+        elif journal.is_paused and time.monotonic() - self._signed > SIGN_SECONDS:
+            # The cutover ends the pause, before its point of no return, for a job that it does not hear of.
+            self._job.sign()
+            self._signed = time.monotonic()
 
     def _latest(self) -> Journal | None:
         journal = self._follower.latest()
