@@ -20,6 +20,7 @@ SILENT_SECONDS = 4.0
 SLOW_SECONDS = 1.0
 AFTER_OUTAGE_SECONDS = 30.0
 """A request of the job to a broker that was frozen or killed ends after its own 20 s, and is made again."""
+REASON_SHOWN = 300
 OVER = frozenset({"failed", "stopped"})
 
 
@@ -55,7 +56,9 @@ class JobsBeside:
         """
         _, result = self._look(job)
         if result is not None and result.state in OVER:
-            raise self._gone(job, f"{result.state}: {result.detail or 'no reason given'}", remedy)
+            # Of a Spark that failed it is a page long; the task's log has all of it.
+            reason = " ".join(result.detail.split())[:REASON_SHOWN] or "no reason given"
+            raise self._gone(job, f"{result.state}: {reason}", remedy)
         if time.monotonic() - self._heard[job][1] > SILENT_SECONDS and self._is_cluster_well():
             last = f"its last was {result.state!r}" if result else "there was none before"
             raise self._gone(job, f"no sign of life for {SILENT_SECONDS:.0f} s ({last})", remedy)
