@@ -31,7 +31,7 @@ from kafka_rescale.kafka.copy_reset import fence, restart, restart_stale
 from kafka_rescale.kafka.copy_units import units_of
 from kafka_rescale.kafka.journal_follower import JournalFollower
 from kafka_rescale.kafka.misrouted import look_for_misrouted
-from kafka_rescale.kafka.remaining import has_records
+from kafka_rescale.kafka.remaining import with_records
 from kafka_rescale.kafka.transactional_writer import TransactionalWriter
 from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.operations.begin import begin
@@ -222,8 +222,8 @@ def cut_over(shop: Secured, plan: Plan) -> Journal:
     """``cutover``: what it asks of the brokers, in its order, without an application."""
     rescale = Rescale.open(shop.application, shop.connections[Role.ADMIN], OWNER)
     admin = rescale.admin
-    for partition, end in admin.end_offsets(["customers"])["customers"].items():
-        has_records(rescale.connection, "customers", partition, 0, end)
+    ends = admin.end_offsets(["customers"])["customers"]
+    list(with_records(rescale.connection, {("customers", p): (0, end) for p, end in ends.items()}))
     captured = prove_gone(rescale, plan, 60)
     ends = admin.end_offsets([m.target for m in plan.moves])
     start = {"orders": captured.committed["orders"], "customers": captured.committed["customers"]}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from kafka_rescale.core.journal import Phase
-from kafka_rescale.operations import growing, in_place, quiesce, start_green
+from kafka_rescale.operations import growing, in_place, persistence, quiesce, start_green
 from kafka_rescale.operations.cutover import run_cutover
 from kafka_rescale.operations.rescale import Rescale
 from kafka_rescale.operations.stages import expand_stage
@@ -19,7 +19,8 @@ CONNECTION: Any = NOBODY
 
 
 def without_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave out what talks to brokers by itself."""
+    """Leave out what talks to brokers by itself; a command that fails is called once."""
+    monkeypatch.setattr(persistence, "COMMAND_SECONDS", 0.0)
     monkeypatch.setattr(in_place, "fence", lambda *_: None)
     monkeypatch.setattr(start_green, "watch_first_output", lambda *_: {"restore": 0.0})
     monkeypatch.setattr(growing, "rehearse_unit", lambda *_: None)

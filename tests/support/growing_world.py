@@ -38,6 +38,29 @@ def _committed(plan: Plan) -> PartitionOffsets:
     return {"orders": {p: 10 + p for p in range(BEFORE)}, **carried}
 
 
+class Following:
+    """Follows what the jobs beside leave, as ``ControlFollower`` does."""
+
+    def __init__(self, world: GrowingWorld) -> None:
+        self._world, self._known = world, dict[str, tuple[int, JobResult | None]]()
+
+    def heard(self, job: str) -> tuple[int, JobResult | None]:
+        """As the control topic has it now; every other result is a sign of life."""
+        result = self._world._read().results.get(job)
+        count, before = self._known.get(job, (0, None))
+        self._known[job] = (count + (result != before), result)
+        return self._known[job]
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def __enter__(self) -> Following:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing is open."""
+
+
 @dataclass
 class GrowingWorld:
     """What there is, and what was done to it.
@@ -82,7 +105,11 @@ class GrowingWorld:
     def rescale(self) -> Rescale:
         """A ``Rescale`` over all this."""
         lifecycle = {"stop": self._stop, "start": self._start, "is_running": lambda _: self.running}
-        control = {"read": self._read, "update": self._update}
+        control: dict[str, Callable[..., Any]] = {
+            "read": self._read,
+            "update": self._update,
+            "follow": lambda: Following(self),
+        }
         admin: dict[str, Callable[..., Any]] = {
             "describe_group": self._group,
             "remove_members": self._remove_members,

@@ -35,7 +35,7 @@ def live_application(
     settings: Mapping[str, str] | None = None,
     two_instances: bool = False,
     changes: Mapping[str, Any] | None = None,
-    cluster: EmbeddedCluster | None = None,
+    cluster: EmbeddedBroker | EmbeddedCluster | None = None,
 ) -> Iterator[World]:
     """The flights application at work, and an expansion of it to 8 partitions.
 
@@ -86,10 +86,11 @@ def lifecycle_of(program: Path) -> dict[str, str]:
     return {"type": "shell", **{name: f"{program} {word} {{application_id}}" for name, word in commands.items()}}
 
 
-def operation_process(expansion: Expansion, operation: str) -> subprocess.Popen[bytes]:
+def operation_process(expansion: Expansion, operation: str, file: Path = FILE) -> subprocess.Popen[bytes]:
     """An operation in a process of its own, as an Airflow task has it.
 
     :param operation: ``module:function`` of ``kafka_rescale.operations``, such as ``cutover:run_cutover``.
+    :param file: of the application, as the process reads it.
     """
     module, _, function = operation.partition(":")
     script = (
@@ -99,7 +100,7 @@ def operation_process(expansion: Expansion, operation: str) -> subprocess.Popen[
         f"{function}(load_application(sys.argv[1]), KafkaConnection({{'bootstrap.servers': sys.argv[2]}}),"
         " owner=sys.argv[3])"
     )
-    command = [sys.executable, "-c", script, str(FILE), expansion.connection.config["bootstrap.servers"]]
+    command = [sys.executable, "-c", script, str(file), expansion.connection.config["bootstrap.servers"]]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "plugins")}
     process = subprocess.Popen([*command, expansion.owner], env=environment, start_new_session=True)
     expansion.processes.append(process)

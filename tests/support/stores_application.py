@@ -18,7 +18,7 @@ from kafka_rescale.embedded.jars import require_java
 from kafka_rescale.embedded.processes import end_process, end_with_parent, is_running
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.remaining import has_records
+from kafka_rescale.kafka.remaining import with_records
 from kafka_rescale.kafka.waiting import wait_until
 from kafka_rescale.lifecycle.instance import Instance
 
@@ -171,11 +171,12 @@ class StoresApplication:
 
         def done() -> bool:
             ends, committed = admin.end_offsets(topics), admin.committed(application_id)
-            return len(ends) == len(topics) and not any(
-                has_records(self.connection, topic, p, committed.get(topic, {}).get(p), end)
+            ranges = {
+                (topic, p): (committed.get(topic, {}).get(p), end)
                 for topic, partitions in ends.items()
                 for p, end in partitions.items()
-            )
+            }
+            return len(ends) == len(topics) and next(with_records(self.connection, ranges), None) is None
 
         # A record may be between two topics while both look processed. The ends are asked for first, so each look
         # proves one more step of a record's way.

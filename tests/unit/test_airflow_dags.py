@@ -186,6 +186,8 @@ def test_what_ends_a_pause_outlasts_an_outage_and_gets_the_next_slot(application
     for task in (*map(expand.get_task, ends), manual):
         assert (task.retries, task.retry_delay, task.max_retry_delay) == (12, SECONDS * 5, SECONDS * 60)
         assert task.retry_exponential_backoff == 2.0
+    for task in map(expand.get_task, ("verify", "callback")):
+        assert (task.retries, task.retry_delay, task.max_retry_delay) == (6, SECONDS * 5, SECONDS * 60)
     weights = {task.task_id: task.weight_rule.get_weight(instance_of(task)) for task in expand.tasks}
     assert {task for task, weight in weights.items() if weight > 1} == ends | waits
     assert set(weights.values()) == {1, 1000}

@@ -12,7 +12,7 @@ from kafka_rescale.core.control_records import JobResult, PartitionProgress
 from kafka_rescale.core.errors import Outage, UnsafeState
 from kafka_rescale.core.journal import Phase
 from kafka_rescale.kafka.copy_units import CopyUnit
-from kafka_rescale.operations import copies, cutover, growing, in_place
+from kafka_rescale.operations import copies, cutover, growing, in_place, jobs_beside
 from kafka_rescale.operations.rescale import Rescale
 
 from tests.support.growing_steps import (
@@ -22,7 +22,7 @@ from tests.support.growing_steps import (
     use,
     without_brokers,
 )
-from tests.support.growing_world import BEFORE, NAME, OWNER, GrowingWorld
+from tests.support.growing_world import BEFORE, NAME, OUTPUT, OWNER, GrowingWorld
 from tests.support.plans import in_place_plan
 
 
@@ -146,14 +146,17 @@ def test_a_job_that_has_died_since_the_stop_is_found_while_there_is_a_way_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """After the promotion the application would be down until Spark is there again."""
-    monkeypatch.setattr(copies, "ALIVE_SECONDS", 0.1)
+    monkeypatch.setattr(jobs_beside, "SILENT_SECONDS", 0.1)
+    monkeypatch.setattr(jobs_beside, "CONTROL_TOPIC", OUTPUT)
     world = use(GrowingWorld(), monkeypatch)
 
     def stops(_: Any) -> None:
         world.running = world.has_job = False
 
     monkeypatch.setattr(world, "_stop", stops)
-    with pytest.raises(Outage, match="another sign of life of the move job"):
+    with pytest.raises(
+        Outage, match=r"move job of orders-app: found no sign of life for 0 s \(its last was 'ready'\)"
+    ):
         cut_over()
     assert world.running
     assert world.journal.phase is Phase.ROLLED_BACK

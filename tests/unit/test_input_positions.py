@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.kafka.remaining import Ranges
 from kafka_rescale.operations import input_positions
 from kafka_rescale.operations.input_positions import await_positions
 
@@ -17,11 +18,11 @@ def looked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The partitions that were looked into: every offset is one of a committed record."""
     partitions: list[int] = []
 
-    def has_records(_: object, topic: str, partition: int, begin: int, end: int) -> bool:
-        partitions.append(partition)
-        return begin < end
+    def with_records(_: object, ranges: Ranges) -> list[tuple[str, int]]:
+        partitions.extend(p for _, p in ranges)
+        return [of for of, (begin, end) in ranges.items() if (begin or 0) < end]
 
-    monkeypatch.setattr(input_positions, "has_records", has_records)
+    monkeypatch.setattr(input_positions, "with_records", with_records)
     return partitions
 
 
@@ -46,7 +47,7 @@ def test_an_empty_partition_needs_none(world: GrowingWorld) -> None:
 def test_one_with_offsets_but_without_committed_records_needs_none(
     world: GrowingWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(input_positions, "has_records", lambda *_: False)
+    monkeypatch.setattr(input_positions, "with_records", lambda *_: [])
     await_positions(world.rescale, world.plan)
 
 

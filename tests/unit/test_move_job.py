@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from kafka_rescale.core.cluster import GroupDescription
 from kafka_rescale.core.control_records import PartitionProgress
-from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.errors import ClusterOutage, UnsafeState
 from kafka_rescale.core.journal import Captured, Journal, Phase
 from kafka_rescale.kafka.copy_progress import Snapshot
 from kafka_rescale.spark import move as module
@@ -55,6 +55,7 @@ class FakeJob:
     results: list[tuple[str, str, int]] = field(default_factory=list)
     details: list[str] = field(default_factory=list)
     session: Spark = field(default_factory=Spark)
+    signs: int = 0
 
     def journal(self) -> Journal:
         return self.told[0]
@@ -62,6 +63,9 @@ class FakeJob:
     def put(self, state: str, snapshot: Snapshot | None = None, detail: str = "") -> None:
         self.results.append((self.key, state, len(snapshot.partitions) if snapshot else 0))
         self.details.append(detail)
+
+    def sign(self) -> None:
+        self.signs += 1
 
     def part(self, stage: int) -> Any:
         return SimpleNamespace(key=f"move/{stage}", put=self.put)
@@ -134,12 +138,29 @@ def test_it_is_ready_before_the_stop_and_its_workers_are_up_all_the_time(monkeyp
     assert len(moved) == 2
 
 
-def test_the_cutover_that_asks_for_a_sign_of_life_gets_one_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_within_the_pause_it_gives_signs_of_life_more_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cutover ends the pause for a job that it does not hear of; a worker need not breathe for that."""
     monkeypatch.setattr(module, "BEAT_SECONDS", 1e9)
+    monkeypatch.setattr(module, "SIGN_SECONDS", -1.0)
     quiescing, quiesced = (STOPPED.model_copy(update={"phase": p}) for p in (Phase.QUIESCING, Phase.QUIESCED))
     job, _ = run([WARMING, quiescing, quiesced, quiesced, STOPPED], monkeypatch)
-    assert [state for _, state, _ in job.results] == ["running", "running", "done"]
-    assert job.session.breaths == 1
+    assert [state for _, state, _ in job.results] == ["running", "done"]
+    assert (job.signs, job.session.breaths) == (3, 0)
+
+
+def test_brokers_that_are_away_for_a_while_end_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BEAT_SECONDS", 1e9)
+    monkeypatch.setattr(module, "SIGN_SECONDS", -1.0)
+    failures = [ClusterOutage("a test", found="no answer", expected="one", remedy="Wait.")] * 2
+
+    def sign(_: FakeJob) -> None:
+        if failures:
+            raise failures.pop()
+
+    monkeypatch.setattr(FakeJob, "sign", sign)
+    quiesced = STOPPED.model_copy(update={"phase": Phase.QUIESCED})
+    job, moved = run([WARMING, quiesced, quiesced, quiesced, STOPPED], monkeypatch)
+    assert (len(moved), job.results[-1][1], failures) == (2, "done", [])
 
 
 def test_it_begins_when_all_topics_have_grown(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

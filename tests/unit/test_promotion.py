@@ -11,7 +11,7 @@ import pytest
 from kafka_rescale.core.control_records import Lease
 from kafka_rescale.core.errors import Fenced, Outage, UnsafeState
 from kafka_rescale.core.journal import Journal, Phase
-from kafka_rescale.operations import growing, in_place, quiesce, rollback, start_green
+from kafka_rescale.operations import growing, in_place, persistence, quiesce, rollback, start_green
 from kafka_rescale.operations.cutover import producers as held
 from kafka_rescale.operations.cutover import run_cutover
 from kafka_rescale.operations.rescale import Rescale
@@ -30,6 +30,7 @@ PERSON = "rollback_orders-app/manual"
 def world(monkeypatch: pytest.MonkeyPatch) -> GrowingWorld:
     found = GrowingWorld()
     monkeypatch.setattr(Rescale, "open", lambda *_: found.rescale)
+    monkeypatch.setattr(persistence, "COMMAND_SECONDS", 0.0)
     monkeypatch.setattr(in_place, "fence", lambda *_: None)
     monkeypatch.setattr(start_green, "watch_first_output", lambda *_: {"restore": 0.0})
     monkeypatch.setattr(growing, "rehearse_unit", lambda *_: None)

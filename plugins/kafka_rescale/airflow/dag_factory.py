@@ -20,7 +20,7 @@ from kafka_rescale.airflow.in_place_dag import build_in_place
 from kafka_rescale.airflow.notifications import attach
 from kafka_rescale.airflow.operators.invalid import InvalidApplicationOperator
 from kafka_rescale.airflow.params import expansion_params
-from kafka_rescale.airflow.retries import DEFAULT_ARGS, FIRST_IN_LINE
+from kafka_rescale.airflow.retries import DEFAULT_ARGS, FIRST_IN_LINE, THROUGH_AN_OUTAGE
 from kafka_rescale.core.application import Application, Mode
 from kafka_rescale.core.planning import stage_name
 from kafka_rescale.core.runtimes import SPARK
@@ -84,7 +84,7 @@ def build_expansion(make: ExpansionTasks, topology: Topology) -> None:
     warmed >> [prewarm, catch_up, gate_all]
     prewarm >> [catch_up, gate_all]
     chain(gate_all, consent, [cutover, *make.pause_alert()])
-    verify = make.spark("verify")
+    verify = make.spark("verify", **THROUGH_AN_OUTAGE)
     [catch_up, cutover] >> verify >> make.callback()
     # callback is a leaf too: where roll_back runs, callback is upstream_failed, and with it the whole run failed.
     [catch_up, gate_all, consent, cutover] >> make.roll_back()

@@ -19,7 +19,7 @@ from kafka_rescale.airflow.operators.approval import OptionalApprovalOperator
 from kafka_rescale.airflow.operators.closing import FinishOperator, RollBackOperator
 from kafka_rescale.airflow.operators.cutover import CutoverOperator
 from kafka_rescale.airflow.operators.spark_submit import RescaleSparkSubmitOperator
-from kafka_rescale.airflow.retries import FIRST_IN_LINE, UNTIL_SOMEBODY_RUNS
+from kafka_rescale.airflow.retries import FIRST_IN_LINE, THROUGH_AN_OUTAGE, UNTIL_SOMEBODY_RUNS
 from kafka_rescale.airflow.runs import PREWARM_TASK
 from kafka_rescale.airflow.sensors.lag_gate import LagGateSensor
 from kafka_rescale.airflow.sensors.pause_alert import PauseAlertSensor
@@ -163,7 +163,7 @@ class ExpansionTasks:
 
     def callback(self) -> FinishOperator:
         """Call back, complete, release."""
-        return FinishOperator(task_id="callback", application_file=self.file)
+        return FinishOperator(task_id="callback", application_file=self.file, **THROUGH_AN_OUTAGE)
 
     def roll_back(self) -> RollBackOperator:
         """Undo what was begun if anything before promotion fails."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from airflow.sdk import TaskGroup, chain
 
 from kafka_rescale.airflow.expansion_tasks import ExpansionTasks
-from kafka_rescale.airflow.retries import UNTIL_SOMEBODY_RUNS
+from kafka_rescale.airflow.retries import THROUGH_AN_OUTAGE, UNTIL_SOMEBODY_RUNS
 from kafka_rescale.core.planning import stage_name
 from kafka_rescale.core.topology import SubTopology, Topology
 
@@ -41,7 +41,7 @@ def build_in_place(make: ExpansionTasks, topology: Topology) -> None:
     # One job for all stages, up before the stop: starting a driver costs more than most moves.
     move = make.spark("move", idle=not (topology.stores or topology.repartitions), **UNTIL_SOMEBODY_RUNS)
     chain(last, rehearse, consent, [cutover, move, *make.pause_alert()])
-    [move, cutover] >> make.spark("verify") >> make.callback()
+    [move, cutover] >> make.spark("verify", **THROUGH_AN_OUTAGE) >> make.callback()
     # callback is a leaf too: where roll_back runs, callback is upstream_failed, and with it the whole run failed.
     [rehearse, consent, cutover, move] >> make.roll_back()
 

@@ -43,13 +43,16 @@ DEFAULT_ARGS: dict[str, Any] = {
 FIRST_IN_LINE: dict[str, Any] = {"priority_weight": 1000, "weight_rule": "absolute"}
 """For tasks without which a pause doesn't begin or end: in a busy Airflow they get the next slot that is free."""
 
-UNTIL_SOMEBODY_RUNS: dict[str, Any] = {
-    **FIRST_IN_LINE,
-    "retries": 12,
+_CLOSE_TOGETHER: dict[str, Any] = {
     "retry_delay": timedelta(seconds=5),
     "retry_exponential_backoff": 2.0,
     "max_retry_delay": timedelta(minutes=1),
 }
+
+THROUGH_AN_OUTAGE: dict[str, Any] = {**_CLOSE_TOGETHER, "retries": 6}
+"""For tasks behind a pause: brokers that are away for some minutes don't fail the run."""
+
+UNTIL_SOMEBODY_RUNS: dict[str, Any] = {**FIRST_IN_LINE, **_CLOSE_TOGETHER, "retries": 12}
 """For tasks that end a pause: an outage of minutes must not leave nobody running, so they go on for about ten.
 
 The policy still fails what needs a person at once."""

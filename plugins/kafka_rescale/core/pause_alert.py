@@ -52,7 +52,7 @@ def read_pause(state: ControlState, owner: str, limit_seconds: float, now_ms: in
     journal, lease = state.journal, state.lease
     if journal is None or lease is None:
         return PauseReading(PauseState.LOST)
-    if _is_down(journal):
+    if is_down(journal):
         # Whoever holds the lease by now: nobody runs all the same.
         seconds = (now_ms - journal.pause_started_ms) / 1000
         late = seconds > limit_seconds
@@ -63,7 +63,7 @@ def read_pause(state: ControlState, owner: str, limit_seconds: float, now_ms: in
     return PauseReading(PauseState.WAITING if ours else PauseState.LOST, phase=str(journal.phase))
 
 
-def _is_down(journal: Journal) -> bool:
+def is_down(journal: Journal) -> bool:
     """Return whether nobody runs, or may not; a rollback starts the running generation only at its end."""
     if not journal.pause_started_ms:
         return False

@@ -28,6 +28,7 @@ from kafka_rescale.core.processing.record import Processing
 from kafka_rescale.core.values import Value
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.journal_follower import ControlFollower
 from kafka_rescale.kafka.log_reader import latest_values
 from kafka_rescale.kafka.transactional_writer import MESSAGE_MAX_BYTES, TransactionalWriter
 
@@ -86,6 +87,19 @@ class ControlTopic:
         :raises UnsafeState: a record was written by another version of the program.
         """
         return _state(self._values())
+
+    def follow(self) -> ControlFollower:
+        """Return a follower that has read everything so far; to be closed.
+
+        :raises ClusterOutage: the end can't be reached in time.
+        """
+        follower = ControlFollower(self.connection, self.application)
+        try:
+            follower.to_end()
+        except BaseException:
+            follower.close()
+            raise
+        return follower
 
     def update(self, change: Callable[[ControlState], Change]) -> ControlState:
         """Compare and set: fence every other controller, read, and write what ``change`` returns.

@@ -18,6 +18,12 @@ def now_ms() -> int:
     return int(time.time() * 1000)
 
 
+def within(seconds: float) -> Callable[[], float]:
+    """Return how many of so many seconds are left, counted from now."""
+    deadline = time.monotonic() + seconds
+    return lambda: deadline - time.monotonic()
+
+
 def poll_until(
     probe: Callable[[], T],
     *,

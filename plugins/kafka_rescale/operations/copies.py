@@ -2,44 +2,47 @@
 
 from __future__ import annotations
 
+import logging
+import time
+
 from kafka_rescale.core.control_records import JobResult
-from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.errors import Fenced, InvalidInput, Outage, Refused, UnsafeState
 from kafka_rescale.core.journal import Journal
 from kafka_rescale.core.plan import Plan
 from kafka_rescale.kafka.waiting import wait_until
 from kafka_rescale.operations.gate import assert_nothing_committed
+from kafka_rescale.operations.jobs_beside import JobsBeside
 from kafka_rescale.operations.promotion import assert_unused
 from kafka_rescale.operations.rescale import Rescale, green
 
+log = logging.getLogger(__name__)
+
 READY_SECONDS = 600.0
-ALIVE_SECONDS = 20.0
-"""A sign of life is given every 2 s and, within the pause, when it is asked for."""
+AGAIN_SECONDS = 90.0
+"""Airflow tries a failed job again after ten seconds, and a driver takes its time to come up."""
+FINAL = frozenset(error.__name__ for error in (Fenced, InvalidInput, Refused, UnsafeState))
+"""What Airflow does not try again, as a job's result names it."""
+POLL_SECONDS = 0.05
 
 
-def await_copies(rescale: Rescale, plan: Plan) -> None:
+def await_copies(rescale: Rescale, plan: Plan, jobs: JobsBeside) -> None:
     """Wait until the running ``catch_up`` job, and a bridge if there is one, say that they are ready.
 
     In place it is the ``move`` job: a driver that only started after the stop would be most of the pause.
 
     :raises UnsafeState: somebody uses already what green is going to have.
-    :raises Outage: a job doesn't say so in time.
+    :raises Outage: a job doesn't say so in time, or has failed and is not tried again.
     """
     if plan.is_in_place:
         if plan.growing:
-            _await_ready(rescale, "move", "be up", "Look at the log of the move task.")
+            _await_ready(jobs, "move", "be up", "Look at the log of the move task.")
         return
     _assert_green_is_cold(rescale, plan)
     assert_unused(rescale, plan)
-    _await_ready(rescale, "catch_up", "say that it is near the ends", "Look at the log of the catch_up task.")
+    _await_ready(jobs, "catch_up", "say that it is near the ends", "Look at the log of the catch_up task.")
     if plan.bridges:
         remedy = f"Unpause bridge_{plan.application}, and look at the log of its bridge task."
-        _await_ready(rescale, "bridge", "be up", remedy)
-
-
-def results_of(rescale: Rescale, job: str) -> dict[str, JobResult]:
-    """Return what a job has left so far, ``<job>/<stage>`` for its parts."""
-    results = rescale.control.read().results
-    return {key: result for key, result in results.items() if key.partition("/")[0] == job}
+        _await_ready(jobs, "bridge", "be up", remedy)
 
 
 def is_copied(result: JobResult | None, journal: Journal) -> bool:
@@ -47,26 +50,69 @@ def is_copied(result: JobResult | None, journal: Journal) -> bool:
     return result is not None and (result.state, result.detail) == ("done", f"attempt {journal.attempt}")
 
 
-def last_sign_of_life(rescale: Rescale, job: str) -> int:
-    """Return when a job was last heard of, by its own clock in ms; 0 if never."""
-    result = results_of(rescale, job).get(job)
-    return 0 if result is None else result.as_of_ms
+def await_delta(jobs: JobsBeside, journal: Journal, seconds: float) -> None:
+    """Wait until ``catch_up`` has copied all that was captured, beside a bridge that goes on if there is one.
 
-
-def await_mover(rescale: Rescale, plan: Plan, heard: int) -> None:
-    """Wait for another sign of life of the ``move`` job, if the application is about to depend on it.
-
-    :param heard: the last one before; clocks of two machines are never compared.
-    :raises Outage: there is none.
+    :param seconds: how long at most.
+    :raises Outage: it has not in time; or one of the two has failed, or is not to be heard of.
     """
-    if plan.growing:
-        wait_until(
-            lambda: _beats(rescale, "move", heard, {"ready", "running"}),
-            seconds=ALIVE_SECONDS,
-            what="another sign of life of the move job",
-            remedy="It has died since it said that it was ready: look at the log of the move task. Nothing has "
-            "been grown; trigger the expansion again.",
-        )
+
+    def is_done() -> bool:
+        if is_copied(jobs.result("catch_up"), journal):
+            return True
+        jobs.assert_at_work("catch_up", _remedy("catch_up"))
+        if journal.plan.bridges:
+            jobs.assert_at_work("bridge", _remedy("bridge"))
+        return False
+
+    wait_until(
+        is_done,
+        seconds=seconds,
+        what="the catch_up job to copy the last delta",
+        remedy="Look at the log of the catch_up task; blue has been started again.",
+        longest_pause=POLL_SECONDS,
+    )
+
+
+def needed_behind(plan: Plan) -> list[str]:
+    """Return the jobs that the application depends on as soon as it has been promoted."""
+    if plan.is_in_place:
+        return ["move"] if plan.growing else []
+    return ["bridge"] if plan.bridges else []
+
+
+def signs_of(jobs: JobsBeside, plan: Plan) -> dict[str, int]:
+    """Return how many signs of life of these jobs have been seen, for ``await_signs``."""
+    return {job: jobs.signs(job) for job in needed_behind(plan)}
+
+
+def await_signs(jobs: JobsBeside, seen: dict[str, int], seconds: float) -> None:
+    """Wait for another sign of life of each job that the application is about to depend on.
+
+    :param seen: how many had been seen when it had been stopped.
+    :param seconds: how long at most.
+    :raises Outage: there is none, or one says that it has failed.
+    """
+
+    def are_alive() -> bool:
+        for job in seen:
+            jobs.assert_at_work(job, _remedy(job))
+        return all(jobs.signs(job) > before for job, before in seen.items())
+
+    wait_until(
+        are_alive,
+        seconds=seconds,
+        what=f"another sign of life of the job {', '.join(seen)}",
+        remedy="Look at the log of its task; blue has been started again.",
+        longest_pause=POLL_SECONDS,
+    )
+
+
+def _remedy(job: str) -> str:
+    return (
+        "Nothing has been promoted, and the application is started again as it was. Look at the log of the "
+        f"{job} task; then trigger the expansion again."
+    )
 
 
 def _assert_green_is_cold(rescale: Rescale, plan: Plan) -> None:
@@ -80,17 +126,25 @@ def _assert_green_is_cold(rescale: Rescale, plan: Plan) -> None:
     assert_nothing_committed(rescale, plan)
 
 
-def _await_ready(rescale: Rescale, job: str, what: str, remedy: str) -> None:
-    first = last_sign_of_life(rescale, job)
-    wait_until(
-        lambda: _beats(rescale, job, first, {"ready"}),
-        seconds=READY_SECONDS,
-        what=f"the {job} job to {what}",
-        remedy=remedy,
-    )
+def _await_ready(jobs: JobsBeside, job: str, what: str, remedy: str) -> None:
+    """Wait for a job's word, said since: a record left by one that has died says ``ready`` for ever.
 
+    A failed one is waited for, too, as Airflow begins it again; not for long, and not if it does not.
+    """
+    first, failures = jobs.signs(job), dict[int, float]()
 
-def _beats(rescale: Rescale, job: str, since: int, states: set[str]) -> bool:
-    """Whether a job's heartbeat has moved: a record left by one that has died says ``ready`` for ever."""
-    result = results_of(rescale, job).get(job)
-    return result is not None and result.state in states and result.as_of_ms not in {0, since}
+    def is_ready() -> bool:
+        result, signs = jobs.result(job), jobs.signs(job)
+        if result is None or signs == first:
+            return False
+        if result.state == "failed":
+            if signs not in failures:
+                log.error("the %s job has failed, and is waited for if it is begun again: %s", job, result.detail)
+            since = failures.setdefault(signs, time.monotonic())
+            if result.detail.partition(":")[0] in FINAL or time.monotonic() - since > AGAIN_SECONDS:
+                raise Outage(
+                    f"{job} job", found=f"failed: {result.detail}", expected=f"the job to {what}", remedy=remedy
+                )
+        return result.state == "ready"
+
+    wait_until(is_ready, seconds=READY_SECONDS, what=f"the {job} job to {what}", remedy=remedy)

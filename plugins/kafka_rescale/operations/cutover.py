@@ -16,20 +16,33 @@ growth and promotion could not be rolled back.
 from __future__ import annotations
 
 import logging
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 from kafka_rescale.core.application import Application, Mode
 from kafka_rescale.core.control_records import Concern
-from kafka_rescale.core.errors import Outage, UnsafeState
+from kafka_rescale.core.errors import ClusterOutage, Outage, UnsafeState
 from kafka_rescale.core.generations import promoted_generations
 from kafka_rescale.core.journal import BLUE_STOPPED, Journal, Phase
 from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.waiting import now_ms, wait_until
+from kafka_rescale.kafka.waiting import now_ms, within
 from kafka_rescale.operations import producers, quiesce
 from kafka_rescale.operations.compaction import hold_compaction
-from kafka_rescale.operations.copies import await_copies, await_mover, is_copied, last_sign_of_life, results_of
+from kafka_rescale.operations.copies import (
+    READY_SECONDS,
+    await_copies,
+    await_delta,
+    await_signs,
+    needed_behind,
+    signs_of,
+)
 from kafka_rescale.operations.growing import assert_may_grow, assert_movable
 from kafka_rescale.operations.in_place import grown
 from kafka_rescale.operations.input_positions import await_positions
+from kafka_rescale.operations.jobs_beside import JobsBeside
+from kafka_rescale.operations.persistence import insist, start, state_of_pause
 from kafka_rescale.operations.promotion import assert_promotable, green_offsets
 from kafka_rescale.operations.rescale import Rescale, blue
 from kafka_rescale.operations.rollback import roll_back
@@ -42,7 +55,9 @@ log = logging.getLogger(__name__)
 def run_cutover(application: Application, connection: KafkaConnection, *, owner: str) -> dict[str, float]:
     """Cut over from blue to green, or in place to more partitions, or go on with a cutover that was interrupted.
 
-    A failure before promotion rolls back at once, so that blue is down no longer than needed.
+    A failure before promotion rolls back at once, so that blue is down no longer than needed. That the brokers
+    don't answer is no failure: every step is tried again until the limit of the pause is reached, and after the
+    promotion for as long as it takes.
 
     :param owner: the run that holds the lease.
     :returns: seconds per part of the downtime.
@@ -59,7 +74,9 @@ def run_cutover(application: Application, connection: KafkaConnection, *, owner:
         done = roll_back(application, connection, owner=owner, reason=str(error))
         if done.was_done_before or not done.is_done:
             cutover.let_go()
-        raise
+        if not (isinstance(error, Outage) and cutover.is_promoted_after_all()):
+            raise
+        log.warning("only the answer was lost: %s; going on behind the promotion", error)
     return cutover.after_promotion()
 
 
@@ -68,13 +85,16 @@ class Cutover:
 
     def __init__(self, rescale: Rescale) -> None:
         self._rescale = rescale
+        self._journal: Journal | None = None
         self._timings = Timings({})
         self._has_held = self._has_stopped = False
-        self._heard: int | None = None
+        self._doing = "the control topic to be read"
+        self._jobs: JobsBeside | None = None
+        self._signs: dict[str, int] = {}
 
     def assert_mode(self) -> None:
         """Refuse an expansion that was begun in another mode than the declared one."""
-        plan = self._rescale.journal().plan
+        plan = insist(self._read, self._told).plan
         if plan.is_in_place != (self._rescale.application.mode is Mode.IN_PLACE):
             raise UnsafeState(
                 f"expansion of {plan.application}",
@@ -84,25 +104,52 @@ class Cutover:
             )
 
     def until_promoted(self) -> Journal:
-        """Run everything up to and including the promotion."""
-        journal = self._rescale.journal()
-        if journal.phase in {Phase.ROLLING_BACK, Phase.ROLLED_BACK}:
-            raise UnsafeState(
-                f"expansion of {journal.plan.application}",
-                found=journal.told,
-                expected="an attempt in progress",
-                remedy="Trigger the expansion again: it continues with the copies that exist.",
-            )
-        self._timings = Timings(journal.timings)
-        if journal.phase is Phase.WARMING:
-            journal = self._prepare(journal)
-        if journal.phase is Phase.QUIESCING:
-            journal = self._quiesce(journal)
-        if journal.phase is Phase.QUIESCED:
-            journal = self._await_delta(journal)
-        if journal.phase is Phase.CAUGHT_UP:
-            journal = self._promote(journal)
+        """Run everything up to and including the promotion, and go on while the pause may last."""
+        left_before = within(READY_SECONDS)
+
+        def left() -> float:
+            if self._journal is None:
+                return math.inf
+            return left_before() if self._journal.phase is Phase.WARMING else self._left(self._journal)
+
+        try:
+            return insist(self._step_by_step, self._told, seconds_left=left)
+        finally:
+            if self._jobs is not None:
+                self._jobs.close()
+
+    def _step_by_step(self) -> Journal:
+        """Go on from the phase that the journal tells: it knows what has been done."""
+        try:
+            journal = self._read()
+            self._timings = Timings({**journal.timings, **self._timings})
+            if journal.phase in {Phase.ROLLING_BACK, Phase.ROLLED_BACK}:
+                raise UnsafeState(
+                    f"expansion of {journal.plan.application}",
+                    found=journal.told,
+                    expected="an attempt in progress",
+                    remedy="Trigger the expansion again: it continues with the copies that exist.",
+                )
+            if journal.phase is Phase.WARMING:
+                journal = self._prepare(journal)
+            if journal.phase is Phase.QUIESCING:
+                journal = self._quiesce(journal)
+            if journal.phase is Phase.QUIESCED:
+                journal = self._await_delta(journal)
+            if journal.phase is Phase.CAUGHT_UP:
+                journal = self._promote(journal)
+        except ClusterOutage as outage:
+            log.warning("trying again after: %s", outage)
+            if self._jobs is not None:
+                self._jobs.note_outage()
+            raise
         return journal
+
+    def is_promoted_after_all(self) -> bool:
+        """Whether the promotion has happened in spite of an error, and this owner has to go on."""
+        state = insist(self._rescale.control.read, self._told)
+        ours = state.lease is not None and state.lease.holder == self._rescale.owner
+        return ours and state.journal is not None and state.journal.phase is Phase.PROMOTED
 
     def let_go(self) -> None:
         """Undo what this process has done beside another one that has rolled the attempt back, or is about to.
@@ -110,7 +157,7 @@ class Cutover:
         That one has started what was stopped by then; what was stopped a moment later is still down. It may have
         taken the lease for that, and given it back; what was begun since and needs blue down is let alone.
         """
-        journal = self._rescale.control.read().journal
+        journal = insist(self._rescale.control.read, self._told).journal
         if journal is None or journal.is_promoted or journal.phase in BLUE_STOPPED:
             return
         try:
@@ -118,77 +165,78 @@ class Cutover:
                 producers.release(self._rescale)
         finally:
             if self._has_stopped:
-                self._rescale.lifecycle.start(blue(journal.plan))
+                start(self._rescale.lifecycle, blue(journal.plan), self._told)
 
     def after_promotion(self) -> dict[str, float]:
-        """Run everything after the promotion; only forward, so every step is retried until it succeeds."""
-        journal = self._rescale.journal()
+        """Run everything after the promotion; only forward, so every step is retried until the cluster answers."""
+        return insist(self._forward, self._told)
+
+    def _forward(self) -> dict[str, float]:
+        self._doing = "what follows the promotion: growth, offsets, start"
+        journal = self._read()
         if journal.phase is Phase.PROMOTED:
-            timings = Timings({**journal.timings, **self._timings})
+            timings = self._timings = Timings({**journal.timings, **self._timings})
             if journal.plan.is_in_place:
                 journal = grown(self._rescale, journal, timings)
             journal = start_green(self._rescale, journal, timings)
         return dict(journal.timings)
 
     def _prepare(self, journal: Journal) -> Journal:
-        await_copies(self._rescale, journal.plan)
+        self._doing = "the jobs beside the cutover to be ready"
+        await_copies(self._rescale, journal.plan, self._beside(journal))
         await_positions(self._rescale, journal.plan)
         assert_may_grow(self._rescale.admin, journal.plan)
         # Verify compares green below the offsets captured at promotion; a record there must not be compacted
         # away by a newer one that green writes afterwards. Undone when verify has passed.
         hold_compaction(self._rescale, journal)
         blue_ran = self._rescale.lifecycle.is_running(blue(journal.plan))
-        return self._rescale.advance(Phase.QUIESCING, pause_started_ms=now_ms(), timings={}, blue_ran=blue_ran)
+        self._timings = Timings({})
+        return self._advance(Phase.QUIESCING, pause_started_ms=now_ms(), timings={}, blue_ran=blue_ran)
 
     def _quiesce(self, journal: Journal) -> Journal:
         rescale, plan = self._rescale, journal.plan
         # In place, the user may have stopped it already; then a rollback must not start it. The group doesn't
         # tell: classic members linger after a clean close. One that lives is found by the proof below.
         stopped = plan.is_in_place and not journal.stop_asked and not journal.blue_ran
-        with self._timings.part("drain"):
+        with self._part("drain", "paused inputs to be processed to their ends"):
             self._has_held = True
             producers.hold(rescale)
             quiesce.drain(rescale, plan, 0 if stopped else self._seconds_left(journal))
-        with self._timings.part("quiesce"):
+        with self._part("quiesce", f"{plan.blue} to stop"):
             if not stopped:
-                rescale.advance(Phase.QUIESCING, stop_asked=True)
+                self._advance(Phase.QUIESCING, stop_asked=True)
                 self._has_stopped = True
                 rescale.lifecycle.stop(blue(plan))
-        with self._timings.part("prove"):
+        with self._part("prove", f"the proof that {plan.blue} is gone"):
             captured = quiesce.prove_gone(rescale, plan, self._seconds_left(journal))
-        return rescale.advance(Phase.QUIESCED, captured=captured, timings=dict(self._timings))
+        return self._advance(Phase.QUIESCED, captured=captured, timings=dict(self._timings))
 
     def _await_delta(self, journal: Journal) -> Journal:
+        jobs = self._beside(journal)
+        # Asked for since the stop: while the inputs were drained, a job may have died.
+        self._signs = signs_of(jobs, journal.plan)
         if journal.plan.is_in_place:
             # What moves is copied after the promotion: it needs partitions that can't be taken away again.
-            self._heard = last_sign_of_life(self._rescale, "move")
-            with self._timings.part("rehearse"):
+            with self._part("rehearse", "a look at what the rehearsal has not seen"):
                 assert_movable(self._rescale, journal)
-            return self._rescale.advance(Phase.CAUGHT_UP, timings=dict(self._timings))
-        with self._timings.part("delta"):
-            wait_until(
-                lambda: is_copied(results_of(self._rescale, "catch_up").get("catch_up"), journal),
-                seconds=self._seconds_left(journal),
-                what="the catch_up job to copy the last delta",
-                remedy="Look at the log of the catch_up task; blue has been started again.",
-                longest_pause=0.05,
-            )
-        return self._rescale.advance(Phase.CAUGHT_UP, timings=dict(self._timings))
+        else:
+            with self._part("delta", "the catch_up job to copy the last delta"):
+                await_delta(jobs, journal, self._seconds_left(journal))
+        return self._advance(Phase.CAUGHT_UP, timings=dict(self._timings))
 
     def _promote(self, journal: Journal) -> Journal:
         plan = journal.plan
-        with self._timings.part("promote"):
+        with self._part("promote", "the promotion"):
+            if needed_behind(plan):
+                jobs = self._beside(journal)
+                await_signs(jobs, self._signs or signs_of(jobs, plan), self._seconds_left(journal))
             # In place, green's ends and start are known only when everything has been moved.
             begins, known = {}, {}
-            if plan.is_in_place:
-                # Asked for since the stop: while the inputs were drained, it may have died.
-                heard = last_sign_of_life(self._rescale, "move") if self._heard is None else self._heard
-                await_mover(self._rescale, plan, heard)
-            else:
+            if not plan.is_in_place:
                 begins = self._rescale.admin.begin_offsets(m.target for m in plan.moves)
                 known = green_offsets(self._rescale, journal, begins, self._seconds_left(journal))
             assert_promotable(self._rescale, journal)
-            return self._rescale.advance(
+            return self._advance(
                 Phase.PROMOTED,
                 records=lambda s: {Concern.GENERATIONS: promoted_generations(journal, s.generations, begins)},
                 input_ends=self._rescale.admin.end_offsets([i.topic for i in plan.inputs]),
@@ -196,14 +244,38 @@ class Cutover:
                 **known,
             )
 
+    def _beside(self, journal: Journal) -> JobsBeside:
+        """Return what follows the jobs: opened before the pause, if this process has seen its beginning."""
+        if self._jobs is None:
+            self._jobs = JobsBeside(self._rescale, journal.plan)
+        return self._jobs
+
+    def _read(self) -> Journal:
+        self._journal = self._rescale.journal()
+        return self._journal
+
+    def _advance(self, phase: Phase, **changes: Any) -> Journal:
+        self._journal = self._rescale.advance(phase, **changes)
+        return self._journal
+
+    @contextmanager
+    def _part(self, name: str, what: str) -> Iterator[None]:
+        """Measure a part of the pause, and tell what is waited for meanwhile."""
+        self._doing = what
+        with self._timings.part(name):
+            yield
+
+    def _told(self) -> str:
+        return state_of_pause(self._rescale.application.application_id, self._journal, self._doing)
+
     def _seconds_left(self, journal: Journal) -> float:
         """Return how long the pause may still last.
 
         :raises Outage: it has lasted too long, for example because a killed task was noticed late.
         """
-        limit = self._rescale.application.max_pause_seconds
-        left = limit - (now_ms() - journal.pause_started_ms) / 1000
+        left = self._left(journal)
         if left <= 0:
+            limit = self._rescale.application.max_pause_seconds
             raise Outage(
                 f"pause of {journal.plan.blue}",
                 found=f"more than {limit} s",
@@ -211,3 +283,6 @@ class Cutover:
                 remedy="Blue is started again; look at the log for what took so long, then trigger again.",
             )
         return left
+
+    def _left(self, journal: Journal) -> float:
+        return self._rescale.application.max_pause_seconds - (now_ms() - journal.pause_started_ms) / 1000

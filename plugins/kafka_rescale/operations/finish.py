@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from typing import TypeVar
 
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.control_records import Concern, ControlState
@@ -15,11 +17,13 @@ from kafka_rescale.core.verification_report import Report, is_about
 from kafka_rescale.kafka import lease
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.misrouted import look_for_misrouted
-from kafka_rescale.kafka.waiting import now_ms
+from kafka_rescale.kafka.waiting import now_ms, within
 from kafka_rescale.operations.compaction import release_compaction
+from kafka_rescale.operations.persistence import OUTAGE_SECONDS, insist
 from kafka_rescale.operations.rescale import Rescale, blue, green
 from kafka_rescale.operations.survivors import assert_alone, assert_still
 
+T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 
@@ -34,14 +38,14 @@ def finish(application: Application, connection: KafkaConnection, *, owner: str)
         grown input lie in partitions of its old count, or ``on_partition_expansion`` may have been called already.
     """
     rescale = Rescale.open(application, connection, owner)
-    state = rescale.control.read()
+    state = _patiently(rescale, "the control topic to be read", rescale.control.read)
     journal = _ended(state, owner) or _closed(rescale, state)
     return {
         "green": journal.plan.green,
         "timings": dict(journal.timings),
         "prewarming": "" if journal.plan.is_in_place else remark(journal.timings, journal.prewarmed),
         "copies": {job: r.detail for job, r in state.results.items() if r.run == owner and r.seeded},
-        "report": rescale.control.read().report,
+        "report": _patiently(rescale, "the report", lambda: rescale.control.read().report),
     }
 
 
@@ -55,34 +59,62 @@ def _ended(state: ControlState, owner: str) -> Journal | None:
 
 def _closed(rescale: Rescale, state: ControlState) -> Journal:
     """Do what is left to be done, and give the lease back."""
-    journal = rescale.journal()
+    journal = _patiently(rescale, "the control topic to be read", rescale.journal)
     if journal.phase is Phase.STARTED:
-        _assert_passed(state, journal)
-        if not journal.plan.is_in_place:
-            assert_alone(rescale, journal.plan)
-            assert_still(rescale.admin, journal, state.acceptances)
-        rescale.assert_up(green(journal.plan))
-        # Looked at again: verify has ended, and metadata of producers may be older than that.
-        inputs = look_for_misrouted(rescale.connection, journal, state.acceptances)
-        refuse_misrouted(inputs)
-        # What was accepted since verify ended is reported all the same.
-        report = Report.model_validate(state.report).model_copy(update={"inputs": inputs})
-        report = report.concluded(state.acceptances)
-        journal = rescale.advance(Phase.VERIFIED, records=lambda _: {Concern.REPORT: report})
+        journal = _patiently(rescale, "the new generation to be found in order", lambda: _verified(rescale, state))
     if journal.phase is Phase.VERIFIED:
-        release_compaction(rescale, journal)
+        held = journal
+        _patiently(rescale, "the topics' compaction to be released", lambda: release_compaction(rescale, held))
         _on_partition_expansion(rescale, journal)
-        journal = rescale.advance(Phase.COMPLETE)
-    lease.release(rescale.control, rescale.owner)
+        # By itself: the callback has returned, and is not to be called again because the end was not recorded.
+        journal = _patiently(rescale, "the end to be recorded", lambda: rescale.advance(Phase.COMPLETE))
+    _patiently(rescale, "the lease to be given back", lambda: lease.release(rescale.control, rescale.owner))
     return journal
+
+
+def _patiently(rescale: Rescale, what: str, step: Callable[[], T]) -> T:
+    """Return what a step returns, waiting some minutes for the cluster: green works meanwhile."""
+    told = f"{rescale.application.application_id}: waiting for {what}"
+    return insist(step, lambda: told, seconds_left=within(OUTAGE_SECONDS))
+
+
+def _verified(rescale: Rescale, state: ControlState) -> Journal:
+    journal = rescale.journal()
+    if journal.phase is Phase.VERIFIED:  # its answer was lost
+        return journal
+    _assert_passed(state, journal)
+    if not journal.plan.is_in_place:
+        assert_alone(rescale, journal.plan)
+        assert_still(rescale.admin, journal, state.acceptances)
+    rescale.assert_up(green(journal.plan))
+    # Looked at again: verify has ended, and metadata of producers may be older than that.
+    inputs = look_for_misrouted(rescale.connection, journal, state.acceptances)
+    refuse_misrouted(inputs)
+    # What was accepted since verify ended is reported all the same.
+    report = Report.model_validate(state.report).model_copy(update={"inputs": inputs})
+    report = report.concluded(state.acceptances)
+    return rescale.advance(Phase.VERIFIED, records=lambda _: {Concern.REPORT: report})
 
 
 def _on_partition_expansion(rescale: Rescale, journal: Journal) -> None:
     callback = ExpansionCallback.of(rescale.application)
     if callback is None:
         return
+    begun: list[int] = []
+
+    def begin(present: Journal) -> Journal:
+        if begun == [present.callback_begun_ms]:
+            return present  # recorded by the try before, whose answer was lost
+        following = callback.begun(present, now_ms=now_ms())
+        begun[:] = [following.callback_begun_ms]
+        return following
+
     # Decided inside the compare-and-set: of two attempts of one run, only one may call.
-    rescale.change(lambda present: callback.begun(present, now_ms=now_ms()))
+    _patiently(
+        rescale,
+        f"the beginning of {callback.name} to be recorded",
+        lambda: rescale.change(begin),
+    )
     old, new = blue(journal.plan).partitions, journal.plan.partitions
     log.info("calling %s(%d, %d)", callback.name, old, new)
     callback(old, new, journal.plan)

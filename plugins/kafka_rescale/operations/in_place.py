@@ -9,18 +9,25 @@
 
 from __future__ import annotations
 
+import logging
+import math
 import time
 from collections.abc import Mapping
 
+from kafka_rescale.core.control_records import JobResult
 from kafka_rescale.core.errors import Outage, UnsafeState
 from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.core.start_offsets import carried_starts, input_starts
 from kafka_rescale.kafka.copy_reset import fence
 from kafka_rescale.kafka.transactions import wait_until_complete
-from kafka_rescale.operations.copies import is_copied, results_of
+from kafka_rescale.operations.copies import is_copied
 from kafka_rescale.operations.growing import assert_still_stopped, assert_untouched, grow_own_topics
+from kafka_rescale.operations.jobs_beside import OVER
+from kafka_rescale.operations.persistence import TELL_SECONDS, state_of_pause
 from kafka_rescale.operations.rescale import Rescale
 from kafka_rescale.operations.timings import Timings
+
+log = logging.getLogger(__name__)
 
 SILENT_SECONDS = 300.0
 """A job that has died is begun again by Airflow within a minute; a person may have to clear it."""
@@ -48,20 +55,36 @@ def grown(rescale: Rescale, journal: Journal, timings: Timings) -> Journal:
 
 
 def _await_moved(rescale: Rescale, journal: Journal) -> None:
-    """Wait for as long as it takes: only silence is a failure."""
-    heard, since = results_of(rescale, "move"), time.monotonic()
-    while not is_copied(heard.get("move"), journal):
-        if time.monotonic() - since > SILENT_SECONDS:
-            state = heard["move"].state if "move" in heard else "no result"
-            raise Outage(
-                f"move job of {journal.plan.application}",
-                found=f"nothing of it for {SILENT_SECONDS:.0f} s ({state})",
-                expected="a job that moves what moves: the application is down until then",
-                remedy="CLEAR THE MOVE TASK NOW, then this one; its log says why it has failed.",
-            )
-        time.sleep(POLL_SECONDS)
-        if (now := results_of(rescale, "move")) != heard:
-            heard, since = now, time.monotonic()
+    """Wait for as long as it takes: only silence is a failure. A job that has failed is told of at once."""
+    with rescale.control.follow() as follower:
+        (heard, last), since, told = follower.heard("move"), time.monotonic(), -math.inf
+        while not is_copied(last, journal):
+            if time.monotonic() - since > SILENT_SECONDS:
+                # If it does not answer, the silence is the cluster's.
+                rescale.control.read()
+                raise _silent(journal, last)
+            if last is not None and last.state in OVER and time.monotonic() - told > TELL_SECONDS:
+                _tell_over(journal, last)
+                told = time.monotonic()
+            time.sleep(POLL_SECONDS)
+            before, (heard, last) = heard, follower.heard("move")
+            if heard != before:
+                since = time.monotonic()
+
+
+def _silent(journal: Journal, last: JobResult | None) -> Outage:
+    return Outage(
+        f"move job of {journal.plan.application}",
+        found=f"nothing of it for {SILENT_SECONDS:.0f} s ({last.state if last else 'no result'})",
+        expected="a job that moves what moves: the application is down until then",
+        remedy="CLEAR THE MOVE TASK NOW, then this one; its log says why it has failed.",
+    )
+
+
+def _tell_over(journal: Journal, last: JobResult) -> None:
+    waited = state_of_pause(journal.plan.application, journal, "the move job to move what moves")
+    remedy = "CLEAR THE MOVE TASK NOW, unless Airflow tries it again by itself."
+    log.error("%s; it has %s: %s. %s", waited, last.state, last.detail, remedy)
 
 
 def _settled(rescale: Rescale, journal: Journal, timings: Mapping[str, float]) -> Journal:

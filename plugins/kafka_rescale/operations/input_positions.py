@@ -9,7 +9,7 @@ from kafka_rescale.core.external_topics import InputPlan
 from kafka_rescale.core.journal import PartitionOffsets
 from kafka_rescale.core.plan import Plan
 from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.remaining import has_records
+from kafka_rescale.kafka.remaining import with_records
 from kafka_rescale.kafka.waiting import poll_until
 from kafka_rescale.operations.rescale import Rescale, blue
 
@@ -61,11 +61,9 @@ def unread_partitions(
     :raises Outage: the broker did not answer.
     """
     known = range(read.earlier or len(ends))
-    return [
-        p
-        for p in known
-        if p not in committed.get(read.topic, {}) and has_records(connection, read.topic, p, begins[p], ends[p])
-    ]
+    unread = [p for p in known if p not in committed.get(read.topic, {})]
+    found = with_records(connection, {(read.topic, p): (begins[p], ends[p]) for p in unread})
+    return sorted(p for _, p in found)
 
 
 def never_read(topic: str, partitions: Sequence[int]) -> UnsafeState:

@@ -9,9 +9,9 @@ from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.external_topics import InputPlan
 from kafka_rescale.core.journal import Captured, PartitionOffsets
 from kafka_rescale.core.plan import Plan
-from kafka_rescale.kafka.remaining import has_records
+from kafka_rescale.kafka.remaining import with_records
 from kafka_rescale.kafka.transactions import wait_until_complete
-from kafka_rescale.kafka.waiting import wait_until
+from kafka_rescale.kafka.waiting import wait_until, within
 from kafka_rescale.operations.input_positions import never_read, unread_partitions
 from kafka_rescale.operations.rescale import Rescale, blue
 
@@ -29,17 +29,22 @@ def drain(rescale: Rescale, plan: Plan, seconds: float) -> None:
     """
     topics = [i.topic for i in plan.inputs if i.policy is InputPolicy.PAUSED and i.target != i.current]
 
+    left = within(seconds)
+
     def drained() -> bool:
-        ends = rescale.admin.end_offsets(topics)
+        # In this order: what the application has written to one of the topics itself, before it committed these
+        # positions, lies before the ends that are asked for when its transactions are complete.
         committed = rescale.admin.committed(plan.blue)
-        return not any(
-            has_records(rescale.connection, topic, partition, committed.get(topic, {}).get(partition), end)
+        wait_until_complete(rescale.admin, topics, seconds=max(0.0, left()))
+        ends = rescale.admin.end_offsets(topics)
+        ranges = {
+            (topic, partition): (committed.get(topic, {}).get(partition), end)
             for topic, partitions in ends.items()
             for partition, end in partitions.items()
-        )
+        }
+        return next(with_records(rescale.connection, ranges), None) is None
 
     if topics:
-        wait_until_complete(rescale.admin, topics, seconds=seconds)
         wait_until(
             drained,
             seconds=seconds,

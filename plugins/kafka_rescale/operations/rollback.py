@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.control_records import Concern, ControlState
-from kafka_rescale.core.errors import RescaleError
+from kafka_rescale.core.errors import ClusterOutage, RescaleError
 from kafka_rescale.core.health import failed_jobs
 from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.kafka import lease
@@ -18,6 +19,7 @@ from kafka_rescale.lifecycle.instance import Instance
 from kafka_rescale.operations import producers
 from kafka_rescale.operations.compaction import release_compaction
 from kafka_rescale.operations.gate import close_gate
+from kafka_rescale.operations.persistence import insist, start, state_of_pause
 from kafka_rescale.operations.rescale import LEASE_MS, Rescale, blue
 
 log = logging.getLogger(__name__)
@@ -53,7 +55,8 @@ def roll_back(
 ) -> RollBack:
     """Start blue again if it was stopped, and close the attempt.
 
-    Copies stay where they are: a new run continues with them.
+    Copies stay where they are: a new run continues with them. While the brokers don't answer, it goes on asking:
+    only the end of its process ends that.
 
     :param owner: the run that holds the lease; without it nothing is changed.
     :param reason: goes to the journal, with what has failed of the jobs; a reason that is there already stays.
@@ -61,25 +64,51 @@ def roll_back(
     :param airflow: which Airflow the owner is a run of, if it takes over.
     """
     rescale = Rescale.open(application, connection, owner)
-    journal = _marked(rescale.control, owner, reason, airflow, take_over=take_over)
+    known: list[Journal] = []
+
+    def told(what: str) -> Callable[[], str]:
+        return lambda: state_of_pause(rescale.application.application_id, known[-1] if known else None, what)
+
+    # Blue is never started without an answer, not by the process that has stopped it either. Its own promotion may
+    # have been committed with only the answer lost; and cut off from the brokers, it can't know whether another
+    # try of its task, or a person's run that has taken the lease, has promoted green meanwhile: both would process
+    # the same input. Without brokers blue could not process anything anyway.
+    journal = insist(
+        lambda: _marked(rescale.control, owner, reason, airflow, take_over=take_over),
+        told("an answer of the control topic; what was stopped is started again as soon as there is one"),
+    )
     if isinstance(journal, RollBack):
         return journal
+    known.append(journal)
     log.warning("rolling back %s: %s", journal.plan.green, journal.rollback_reason)
+    _resumed(rescale, journal, told)
+    # From here on blue is what it was.
+    known.append(journal.model_copy(update={"stop_asked": False}))
+    insist(lambda: close_gate(rescale, journal), told("what is behind the warm-up gate to be stopped"))
+    if journal.plan.is_in_place:
+        insist(lambda: release_compaction(rescale, journal), told("the topics' compaction to be released"))
+    insist(lambda: rescale.advance(Phase.ROLLED_BACK), told("the rollback to be recorded"))
+    if take_over:
+        # A run that rolls itself back may go on in its next try; of one that a person has ended, nothing is left.
+        insist(lambda: lease.release(rescale.control, owner), told("the lease to be given back"))
+    return RollBack(True, f"rolled back; {_of_blue(journal)}")
+
+
+def _resumed(rescale: Rescale, journal: Journal, told: Callable[[str], Callable[[], str]]) -> None:
+    """Let the producers of blue go on, and start it if it was stopped."""
+    unanswered = False
     try:
         # At once: their sources may not be able to wait, and blue reads what they write when it is up.
         if journal.pause_started_ms:
             producers.release(rescale)
+    except ClusterOutage as outage:
+        log.error("producers can't be released yet: %s", outage)
+        unanswered = True
     finally:
         if journal.stop_asked:
-            _restart_blue(rescale, journal)
-    close_gate(rescale, journal)
-    if journal.plan.is_in_place:
-        release_compaction(rescale, journal)
-    rescale.advance(Phase.ROLLED_BACK)
-    if take_over:
-        # A run that rolls itself back may go on in its next try; of one that a person has ended, nothing is left.
-        lease.release(rescale.control, owner)
-    return RollBack(True, f"rolled back; {_of_blue(journal)}")
+            _restart_blue(rescale, journal, told(f"{journal.plan.blue} to be started again"))
+    if unanswered:
+        insist(lambda: producers.release(rescale), told("the producers to be released"))
 
 
 def _marked(
@@ -158,7 +187,7 @@ def _way_back(journal: Journal) -> str:
     )
 
 
-def _restart_blue(rescale: Rescale, journal: Journal) -> None:
+def _restart_blue(rescale: Rescale, journal: Journal, told: Callable[[], str]) -> None:
     """Start blue, whether it runs, is stopped, or is being stopped.
 
     A ``stop`` command outlives a killed task: blue may look alive and go down a moment later. Stopping it for good
@@ -168,15 +197,18 @@ def _restart_blue(rescale: Rescale, journal: Journal) -> None:
     instance = blue(journal.plan)
     if not journal.stopped_again:
         _stop_for_good(rescale, instance)
-    rescale.lifecycle.start(instance)
+    insist(lambda: start(rescale.lifecycle, instance, told), told)
     if not journal.blue_ran:
         log.warning("%s did not run before this cutover either; nobody waits for it", journal.plan.blue)
         return
-    wait_until(
-        lambda: rescale.lifecycle.is_running(instance),
-        seconds=START_SECONDS,
-        what=f"{instance.application_id} to run again",
-        remedy="START IT BY HAND NOW: it is down. Then retry the rollback.",
+    insist(
+        lambda: wait_until(
+            lambda: rescale.lifecycle.is_running(instance),
+            seconds=START_SECONDS,
+            what=f"{instance.application_id} to run again",
+            remedy="START IT BY HAND NOW: it is down. Then retry the rollback.",
+        ),
+        told,
     )
 
 

@@ -15,6 +15,7 @@ from kafka_rescale.operations import producers
 from kafka_rescale.operations.first_output import outputs_now, watch_first_output
 from kafka_rescale.operations.gate import cool_down
 from kafka_rescale.operations.growing import assert_ours
+from kafka_rescale.operations.persistence import start, state_of_pause
 from kafka_rescale.operations.rescale import Rescale, green
 from kafka_rescale.operations.survivors import assert_alone
 from kafka_rescale.operations.timings import Timings
@@ -41,7 +42,7 @@ def start_green(rescale: Rescale, journal: Journal, timings: Timings) -> Journal
             with timings.part("offsets"):
                 _commit_start(rescale, plan, journal.green_start)
             with timings.part("start"):
-                rescale.lifecycle.start(green(plan))
+                start(rescale.lifecycle, green(plan), lambda: _starting(journal))
     except Exception:
         # The inputs have grown, nothing is in the producers' way. That green is down stays this task's error.
         with suppress(RescaleError):
@@ -60,6 +61,10 @@ def start_green(rescale: Rescale, journal: Journal, timings: Timings) -> Journal
     time.sleep(max(0.0, REJOIN_SECONDS - (time.monotonic() - emptied)))
     assert_alone(rescale, plan)
     return rescale.advance(Phase.STARTED, timings=timings)
+
+
+def _starting(journal: Journal) -> str:
+    return state_of_pause(journal.plan.application, journal, f"{journal.plan.green} to be started")
 
 
 def _is_started(rescale: Rescale, journal: Journal) -> bool:

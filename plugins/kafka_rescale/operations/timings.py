@@ -11,7 +11,7 @@ log = logging.getLogger(__name__)
 
 
 class Timings(dict[str, float]):
-    """Seconds per part; a part that is done again after an interruption adds to what it took before."""
+    """Seconds per part; a part that is done again after an interruption or a failure adds to what it took."""
 
     def __init__(self, known: Mapping[str, float]) -> None:
         super().__init__(known)
@@ -20,6 +20,8 @@ class Timings(dict[str, float]):
     def part(self, name: str) -> Iterator[None]:
         """Add the time that the body takes."""
         began = time.monotonic()
-        yield
-        self[name] = round(self.get(name, 0.0) + time.monotonic() - began, 3)
-        log.info("part %s took %.3f s", name, self[name])
+        try:
+            yield
+        finally:
+            self[name] = round(self.get(name, 0.0) + time.monotonic() - began, 3)
+            log.info("part %s took %.3f s", name, self[name])

@@ -83,7 +83,11 @@ def _carried_on(job: Job, journal: Journal, known: Bridge) -> _Watch:
     with JournalFollower(job.connection, plan.application) as follower:
         watch = _Watch(job, ClusterAdmin(job.connection), progress, carry.session, units, known, follower)
         job.run_beside(
-            lambda: spread.mapPartitions(carry).collect(), watch.beat, until=watch.is_over, seconds=BEAT_SECONDS
+            lambda: spread.mapPartitions(carry).collect(),
+            watch.beat,
+            until=watch.is_over,
+            seconds=BEAT_SECONDS,
+            is_paused=follower.is_paused,
         )
     return watch
 

@@ -10,6 +10,7 @@ from kafka_rescale.kafka.copy_progress import CopyProgress, Snapshot
 from kafka_rescale.kafka.copy_reset import restart_stale
 from kafka_rescale.kafka.copy_units import divided, units_of
 from kafka_rescale.kafka.in_flight import prove
+from kafka_rescale.kafka.journal_follower import JournalFollower
 from kafka_rescale.kafka.transactions import wait_until_complete
 from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.spark.copy_tasks import FINISHED, STOPPED, Follow
@@ -47,21 +48,27 @@ def catch_up(job: Job) -> None:
         near = snapshot.within(job.arguments.acceptable_lag)
         return "ready" if near and progress.all_follow(follow.session, units) else "running"
 
-    verdicts = job.run_reported(
-        lambda: spread.mapPartitions(follow).collect(), progress, state_of=state_of, seconds=BEAT_SECONDS
-    )
-    journal = job.journal()
-    if STOPPED in verdicts or _ended(job, follow.verdict(journal)):
-        job.put("stopped", detail=f"attempt {follow.attempt}")
-        return
-    # The cutover captures green's ends as soon as this job is done.
-    wait_until_complete(ClusterAdmin(job.connection), [m.target for m in plan.moves])
-    _prove_all(job, journal)
+    with JournalFollower(job.connection, plan.application) as follower:
+        verdicts = job.run_reported(
+            lambda: spread.mapPartitions(follow).collect(),
+            progress,
+            state_of=state_of,
+            seconds=BEAT_SECONDS,
+            is_paused=follower.is_paused,
+        )
+        journal = job.journal()
+        if STOPPED in verdicts or _ended(job, follow.verdict(journal)):
+            job.put("stopped", detail=f"attempt {follow.attempt}")
+            return
+        # The cutover ends the pause for a job that it does not hear of, and this may take a while.
+        job.run_beside(lambda: _conclude(job, journal), lambda: None, is_paused=follower.is_paused)
     job.put("done", progress.read(), detail=f"attempt {follow.attempt}")
     say(f"{job.key}: everything of attempt {follow.attempt} is in green")
 
 
-def _prove_all(job: Job, journal: Journal) -> None:
+def _conclude(job: Job, journal: Journal) -> None:
+    # The cutover captures green's ends as soon as this job is done.
+    wait_until_complete(ClusterAdmin(job.connection), [m.target for m in journal.plan.moves])
     assert journal.captured is not None
     for move in journal.plan.repartitions:
         count = prove(job.connection, move, journal.captured.in_flight[move.source])

@@ -28,6 +28,8 @@ T = TypeVar("T")
 log = logging.getLogger("kafka_rescale.job")
 
 REPORT_SECONDS = 3.0
+SIGN_SECONDS = 0.5
+"""Between two signs of life within the pause; a cutover gives a silent job some of them (``jobs_beside``)."""
 WAITED_FOR = frozenset({"warm_up", "catch_up"})
 """A gate waits until the lags of these are acceptable."""
 
@@ -52,6 +54,7 @@ class Job:
         self.key = name if arguments.stage is None else f"{name}/{arguments.stage}"
         self.control = ControlTopic(connection, arguments.application)
         self._snapshot: Snapshot | None = None
+        self._state = "running"
         self._lags = LagHistory()
         self._threshold = arguments.acceptable_lag if name in WAITED_FOR else None
 
@@ -98,7 +101,7 @@ class Job:
         :param seeded: of what was copied, the rows of snapshots.
         :raises Fenced: a newer attempt has begun.
         """
-        self._snapshot = snapshot or self._snapshot
+        self._snapshot, self._state = snapshot or self._snapshot, state
         if snapshot is not None and snapshot.partitions:
             self._lags = self._lags.observed(snapshot.partitions, now_ms(), self._threshold)
         known = self._snapshot or Snapshot((), 0, 0.0)
@@ -114,6 +117,13 @@ class Job:
             lags=self._lags,
         )
         self.control.put_result(found, records)
+
+    def sign(self) -> None:
+        """Give a sign of life: the state of the last call again, and nothing asked of the brokers before.
+
+        :raises Fenced: a newer attempt has begun.
+        """
+        self.put(self._state)
 
     def finish(self, *, records: int, began: float, changes: Change | None = None, **fields: Any) -> None:
         """Leave the last result of a job that does not copy.
@@ -147,13 +157,17 @@ class Job:
         *,
         state_of: Callable[[Snapshot], str] = lambda _: "running",
         seconds: float = REPORT_SECONDS,
+        is_paused: Callable[[], bool] = lambda: False,
     ) -> T:
         """Run a Spark action and report its progress until it ends.
 
         :param seconds: between two reports.
+        :param is_paused: as of ``run_beside``.
         :raises RescaleError: what a task raised.
         """
-        done = self.run_beside(action, lambda: self.report(progress, state_of), seconds=seconds)
+        done = self.run_beside(
+            action, lambda: self.report(progress, state_of), seconds=seconds, is_paused=is_paused
+        )
         assert done is not None
         return done
 
@@ -164,18 +178,28 @@ class Job:
         *,
         until: Callable[[], bool] = lambda: False,
         seconds: float = REPORT_SECONDS,
+        is_paused: Callable[[], bool] = lambda: False,
     ) -> T | None:
         """Run a Spark action and call ``beat`` beside it, until the action ends or need not go on.
 
         :param beat: an outage of a moment is only noted.
         :param until: asked after every beat; None is returned then, and the action ends with the process.
         :param seconds: between two beats.
+        :param is_paused: whether nothing processes meanwhile; then signs of life take the place of the beats, more
+            often, and without questions to the brokers that could take long.
         :raises RescaleError: what a task raised.
         """
         with_action = ThreadPoolExecutor(max_workers=1)
         running = with_action.submit(action)
-        while not wait([running], timeout=seconds).done:
+        beaten = time.monotonic()
+        while not wait([running], timeout=min(seconds, SIGN_SECONDS)).done:
             try:
+                if is_paused():
+                    self.sign()
+                    continue
+                if time.monotonic() - beaten < seconds:
+                    continue
+                beaten = time.monotonic()
                 beat()
                 if until():
                     return None

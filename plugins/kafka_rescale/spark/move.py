@@ -6,11 +6,12 @@ before it is stopped, and wait for the journal's word.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.errors import Outage, UnsafeState
 from kafka_rescale.core.journal import Captured, Journal, Phase
 from kafka_rescale.core.plan import Move, Plan
 from kafka_rescale.kafka.admin import ClusterAdmin
@@ -22,10 +23,12 @@ from kafka_rescale.kafka.journal_follower import JournalFollower
 from kafka_rescale.kafka.transactions import wait_until_complete
 from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.spark.copy_tasks import CopyToEnds
-from kafka_rescale.spark.job import Job, say
+from kafka_rescale.spark.job import SIGN_SECONDS, Job, say
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
+
+log = logging.getLogger("kafka_rescale.job")
 
 BEAT_SECONDS = 2.0
 POLL_SECONDS = 0.05
@@ -71,22 +74,28 @@ class _Waiting:
     def __init__(self, job: Job, journal: Journal, follower: JournalFollower) -> None:
         self._job, self._begun, self._follower = job, journal, follower
         self._admin = ClusterAdmin(job.connection)
-        self._beaten, self._slots = 0.0, 0
-        self._beaten_in = journal.phase
+        self._beaten, self._signed, self._slots = 0.0, 0.0, 0
 
     def until_due(self) -> Journal | None:
         """Return the journal once the topics have grown, or nothing is left to be done; None after a rollback."""
         while (journal := self._latest()) is not None:
-            if journal.is_promoted and (journal.phase is not Phase.PROMOTED or self._have_grown(journal.plan)):
-                return journal
-            if time.monotonic() - self._beaten > BEAT_SECONDS or self._is_asked(journal):
-                self._beat(journal)
+            try:
+                if journal.is_promoted and (journal.phase is not Phase.PROMOTED or self._have_grown(journal.plan)):
+                    return journal
+                self._live(journal)
+            except Outage as outage:
+                # Nothing is lost yet: the cutover waits for the brokers, too.
+                log.warning("no report: %s", outage)
             time.sleep(POLL_SECONDS)
         return None
 
-    def _is_asked(self, journal: Journal) -> bool:
-        """Whether the cutover waits for a sign of life before its point of no return: not 2 s within the pause."""
-        return journal.phase is Phase.QUIESCED and self._beaten_in is not Phase.QUIESCED
+    def _live(self, journal: Journal) -> None:
+        if time.monotonic() - self._beaten > BEAT_SECONDS:
+            self._beat(journal)
+        elif journal.is_paused and time.monotonic() - self._signed > SIGN_SECONDS:
+            # The cutover ends the pause, before its point of no return, for a job that it does not hear of.
+            self._job.sign()
+            self._signed = time.monotonic()
 
     def _latest(self) -> Journal | None:
         journal = self._follower.latest()
@@ -107,7 +116,7 @@ class _Waiting:
         spark.sparkContext.parallelize(range(self._slots), self._slots).mapPartitions(_breathe).collect()
         state = "ready" if journal.phase is Phase.WARMING else "running"
         self._job.put(state, Snapshot((), now_ms(), 0.0))
-        self._beaten, self._beaten_in = time.monotonic(), journal.phase
+        self._beaten = self._signed = time.monotonic()
 
 
 def _breathe(_: Iterable[int]) -> Iterator[int]:

@@ -1,0 +1,111 @@
+"""The jobs beside a cutover, as their records in the control topic tell: at work, failed, or not to be heard of.
+
+Within the pause a driver gives a sign every half second (``Job.sign``), from its own process: one that hangs is as
+silent as one that was killed. A driver that lives and whose Spark tasks have died leaves ``failed`` by itself.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from types import TracebackType
+
+from kafka_rescale.core.control_records import CONTROL_TOPIC, JobResult
+from kafka_rescale.core.errors import ClusterOutage, Outage
+from kafka_rescale.core.plan import Plan
+from kafka_rescale.operations.rescale import Rescale
+
+SILENT_SECONDS = 4.0
+"""Eight signs. The silence is measured by this process's clock: clocks of two machines are never compared."""
+SLOW_SECONDS = 1.0
+AFTER_OUTAGE_SECONDS = 30.0
+"""A request of the job to a broker that was frozen or killed ends after its own 20 s, and is made again."""
+REASON_SHOWN = 300
+OVER = frozenset({"failed", "stopped"})
+
+
+class JobsBeside:
+    """Follows the results of jobs; of the control topic only what is new is read.
+
+    :param plan: of the expansion that they work for.
+    """
+
+    def __init__(self, rescale: Rescale, plan: Plan) -> None:
+        self._rescale, self._plan = rescale, plan
+        self._follower = rescale.control.follow()
+        self._heard: dict[str, tuple[int, float]] = {}
+        self._looked_at = self._probed_at = self._unwell_at = -math.inf
+
+    def result(self, job: str) -> JobResult | None:
+        """Return what a job has left so far."""
+        return self._look(job)[1]
+
+    def signs(self, job: str) -> int:
+        """Return how many signs of life of a job have been seen; only more of them mean anything."""
+        return self._look(job)[0]
+
+    def note_outage(self) -> None:
+        """Take note that the cluster did not answer: silence says nothing for a while."""
+        self._unwell_at = time.monotonic()
+
+    def assert_at_work(self, job: str, remedy: str) -> None:
+        """Check that a job goes on, as far as its records tell.
+
+        :param remedy: what is to be done about a job that doesn't.
+        :raises Outage: it has failed or stopped, or has given no sign of life although the brokers answer.
+        """
+        _, result = self._look(job)
+        if result is not None and result.state in OVER:
+            # Of a Spark that failed it is a page long; the task's log has all of it.
+            reason = " ".join(result.detail.split())[:REASON_SHOWN] or "no reason given"
+            raise self._gone(job, f"{result.state}: {reason}", remedy)
+        if time.monotonic() - self._heard[job][1] > SILENT_SECONDS and self._is_cluster_well():
+            last = f"its last was {result.state!r}" if result else "there was none before"
+            raise self._gone(job, f"no sign of life for {SILENT_SECONDS:.0f} s ({last})", remedy)
+
+    def _look(self, job: str) -> tuple[int, JobResult | None]:
+        count, result = self._follower.heard(job)
+        now = time.monotonic()
+        if now - self._looked_at > SLOW_SECONDS:
+            # This process did something else, or stood still itself: what has not arrived says nothing.
+            self._heard.clear()
+        self._looked_at = now
+        if self._heard.get(job, (-1, 0.0))[0] != count:
+            self._heard[job] = (count, now)
+        return count, result
+
+    def _is_cluster_well(self) -> bool:
+        """Whether every broker that leads something of this expansion answers, and has for a while.
+
+        A job can't be heard while the broker that it writes to, or the coordinator of its transactions, is away.
+        """
+        began = time.monotonic()
+        if began - self._probed_at > SLOW_SECONDS:
+            topics = {t for m in self._plan.moves for t in (m.source, m.target)} | {CONTROL_TOPIC}
+            try:
+                self._rescale.admin.end_offsets(sorted(topics), read_committed=False)
+            except ClusterOutage:
+                self.note_outage()
+            self._probed_at = time.monotonic()
+            if self._probed_at - began > SLOW_SECONDS:
+                self.note_outage()
+            # The question was a pause of its own.
+            self._looked_at = self._probed_at
+        return time.monotonic() - self._unwell_at > AFTER_OUTAGE_SECONDS
+
+    def _gone(self, job: str, found: str, remedy: str) -> Outage:
+        return Outage(
+            f"{job} job of {self._plan.application}", found=found, expected="a job that goes on", remedy=remedy
+        )
+
+    def close(self) -> None:
+        """Stop following."""
+        self._follower.close()
+
+    def __enter__(self) -> JobsBeside:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

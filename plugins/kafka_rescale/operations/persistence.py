@@ -1,0 +1,112 @@
+"""Going on while the brokers don't answer: what begins a pause, or ends it, does not give up for that.
+
+``kafka.waiting`` waits for a condition of a cluster that answers, ``kafka.lease.insist`` for a race that is over
+within a second. This one waits for the cluster itself, and tells all the while what nothing processes for.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable
+from threading import Event, Thread
+from types import TracebackType
+from typing import TypeVar
+
+from kafka_rescale.core.errors import ClusterOutage, Outage, RescaleError
+from kafka_rescale.core.journal import Journal, Phase
+from kafka_rescale.core.pause_alert import is_down
+from kafka_rescale.kafka.waiting import now_ms, within
+from kafka_rescale.lifecycle.instance import Instance, Lifecycle
+
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+TELL_SECONDS = 5.0
+FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.5, 2.0
+COMMAND_SECONDS = 60.0
+"""How long a ``start`` that fails is called again before its task fails, and a person is told."""
+OUTAGE_SECONDS = 600.0
+"""How long steps wait for the cluster that nothing is stopped for."""
+
+
+def insist(
+    step: Callable[[], T],
+    told: Callable[[], str],
+    *,
+    seconds_left: Callable[[], float] = lambda: math.inf,
+    again: type[RescaleError] = ClusterOutage,
+) -> T:
+    """Return what a step returns, and call it again for as long as it fails because the brokers don't answer.
+
+    :param step: it may be killed at any instruction and called again.
+    :param told: what is waited for, as the log tells it every few seconds, also while the step hangs.
+    :param seconds_left: how long it may still be tried; asked after every failure.
+    :param again: what is tried again; everything else is raised at once.
+    :raises RescaleError: the last failure, once no time is left.
+    """
+    pause = FIRST_PAUSE_SECONDS
+    with _Telling(told) as telling:
+        while True:
+            try:
+                return step()
+            except again as error:
+                if seconds_left() <= 0:
+                    raise
+                telling.last = error
+            time.sleep(min(pause, max(0.0, seconds_left())))
+            pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+
+
+def start(lifecycle: Lifecycle, instance: Instance, told: Callable[[], str]) -> None:
+    """Start an instance set, and try a command that fails again for a while.
+
+    :param told: as of ``insist``.
+    :raises Outage: it still fails.
+    """
+    insist(lambda: lifecycle.start(instance), told, seconds_left=within(COMMAND_SECONDS), again=Outage)
+
+
+def state_of_pause(application: str, journal: Journal | None, what: str) -> str:
+    """Return the sentence that says what is waited for, and whether anything processes meanwhile.
+
+    :param journal: as last seen; None while it has not been read.
+    :param what: is waited for.
+    """
+    waiting = f"waiting for {what}"
+    if journal is None:
+        return f"it is not known whether anything processes the inputs of {application}: {waiting}"
+    plan = journal.plan
+    if not is_down(journal) or (journal.phase is Phase.QUIESCING and not journal.stop_asked):
+        return (
+            f"{plan.green if journal.is_promoted else plan.blue} processes the inputs of {application}: {waiting}"
+        )
+    seconds = max(0.0, (now_ms() - journal.pause_started_ms) / 1000)
+    stopped = f"{plan.blue} is stopped"
+    if not plan.is_in_place:
+        stopped = f"neither {plan.blue} nor {plan.green} runs"
+    return f"NOBODY PROCESSES the inputs of {application} for {seconds:.0f} s by now, {stopped}: {waiting}"
+
+
+class _Telling:
+    """Tells every few seconds what is waited for, from a thread: the step itself may hang in a request."""
+
+    def __init__(self, told: Callable[[], str]) -> None:
+        self.last: RescaleError | None = None
+        self._told, self._over = told, Event()
+        self._thread = Thread(target=self._tell, name="kafka-rescale-telling", daemon=True)
+
+    def _tell(self) -> None:
+        while not self._over.wait(TELL_SECONDS):
+            log.warning("%s%s", self._told(), f"; the last answer: {self.last}" if self.last else "")
+
+    def __enter__(self) -> _Telling:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        self._thread.join()

@@ -1,0 +1,40 @@
+"""What is followed is read once: within the pause it is asked for twenty times a second."""
+
+from __future__ import annotations
+
+import pytest
+from kafka_rescale.core.control_records import JobResult
+from kafka_rescale.embedded.processes import wait_until
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.control_topic import ControlTopic
+
+pytestmark = pytest.mark.integration
+LOOKS = 50
+
+
+def result(job: str, state: str) -> JobResult:
+    return JobResult(job=job, run="a run", attempt=1, state=state)
+
+
+def test_only_what_is_new_is_read(client: dict[str, str], unique: str) -> None:
+    control, another = (ControlTopic(KafkaConnection(client), name) for name in (unique, f"{unique}-b"))
+    control.ensure()
+    for number in range(20):
+        another.put_result(result("catch_up", str(number)))
+    control.put_result(result("catch_up", "ready"))
+    with control.follow() as follower:
+        begun = follower.received
+        assert begun >= 21
+        for _ in range(LOOKS):
+            assert follower.heard("catch_up") == (1, result("catch_up", "ready"))
+        assert follower.received == begun
+        for state in ("running", "running", "done"):
+            control.put_result(result("catch_up", state))
+        control.put_result(result("catch_up/1", "running"))
+        another.put_result(result("catch_up", "failed"))
+        wait_until(lambda: follower.heard("catch_up")[0] == 5, timeout=30, what="the news")
+        assert follower.heard("catch_up")[1] == result("catch_up", "done")
+        assert follower.heard("bridge") == (0, None)
+        read = follower.received - begun
+        print(f"{LOOKS} looks and 5 changes: {read} records read")
+        assert read <= 5

@@ -1,0 +1,74 @@
+"""Within the pause a driver gives signs of life, often and without asking the brokers anything before."""
+
+from __future__ import annotations
+
+from threading import Event
+from typing import Any
+
+import pytest
+from kafka_rescale.core.control_records import JobResult
+from kafka_rescale.core.errors import ClusterOutage
+from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.copy_progress import Snapshot
+from kafka_rescale.spark import job as module
+from kafka_rescale.spark.arguments import Arguments
+from kafka_rescale.spark.job import Job
+
+AWAY = ClusterOutage("a test", found="no answer", expected="one", remedy="Wait.")
+
+
+class Control:
+    """Keeps results; the action ends with the last that is wanted."""
+
+    def __init__(self, wanted: int, *, outages: int = 0) -> None:
+        self.put: list[JobResult] = []
+        self.wanted, self.outages = wanted, outages
+        self.over = Event()
+
+    def put_result(self, result: JobResult, _: Any) -> None:
+        if self.outages:
+            self.outages -= 1
+            raise AWAY
+        self.put.append(result)
+        if len(self.put) == self.wanted:
+            self.over.set()
+
+
+@pytest.fixture(autouse=True)
+def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SIGN_SECONDS", 0.01)
+
+
+def job_with(control: Control) -> Job:
+    nobody = KafkaConnection({"bootstrap.servers": "localhost:1"})
+    job = Job("catch_up", Arguments(application="shop", run="r", attempt=1), nobody)
+    stand_in: Any = control
+    job.control = stand_in
+    return job
+
+
+def asks_nothing() -> None:
+    pytest.fail("within the pause nothing is asked that could take long")
+
+
+@pytest.mark.parametrize("outages", [0, 2])
+def test_the_last_state_is_told_again(outages: int) -> None:
+    control = Control(4)
+    job = job_with(control)
+    job.put("ready", Snapshot((), 7, 1.0))
+    control.outages = outages
+    assert job.run_beside(lambda: control.over.wait(30), asks_nothing, seconds=0.0, is_paused=lambda: True)
+    assert {(r.state, r.as_of_ms) for r in control.put} == {("ready", 7)}
+
+
+def test_at_other_times_it_reports_at_its_own_pace() -> None:
+    control = Control(1)
+    job, beats = job_with(control), []
+
+    def beat() -> None:
+        beats.append(1)
+        job.put("running")
+
+    assert job.run_beside(lambda: control.over.wait(30), beat, seconds=0.05)
+    assert len(beats) == len(control.put)
+    assert not job.run_beside(lambda: False, asks_nothing, seconds=1e9)
