@@ -7,11 +7,12 @@ from types import TracebackType
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from kafka_rescale.core.control_records import Concern, Lease
-from kafka_rescale.core.errors import Outage
+from kafka_rescale.core.errors import ClusterOutage
 from kafka_rescale.core.journal import Journal
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import TOPIC
-from kafka_rescale.kafka.failures import TRANSIENT, UNKNOWN_OUTCOME, typed
+from kafka_rescale.kafka.error_classes import is_outage
+from kafka_rescale.kafka.failures import to_error
 from kafka_rescale.kafka.log_reader import SETTINGS
 from kafka_rescale.kafka.waiting import poll_until
 
@@ -36,7 +37,7 @@ class JournalFollower:
     def first(self) -> Journal | None:
         """Return the journal as it is now, having read all of the topic.
 
-        :raises Outage: the end is not reached in time.
+        :raises ClusterOutage: the end is not reached in time.
         """
 
         def read() -> bool:
@@ -46,7 +47,7 @@ class JournalFollower:
         poll_until(
             read,
             seconds=FIRST_SECONDS,
-            otherwise=lambda: Outage(
+            otherwise=lambda: ClusterOutage(
                 f"topic {TOPIC!r}", found="no end", expected="to read up to the end", remedy="Run again."
             ),
         )
@@ -60,8 +61,8 @@ class JournalFollower:
                 self._take(message.key(), message.value())
             elif error.code() == KafkaError._PARTITION_EOF:
                 self._at_end = True
-            elif error.code() not in TRANSIENT | UNKNOWN_OUTCOME:
-                raise typed(error, f"topic {TOPIC!r}")
+            elif not is_outage(error):
+                raise to_error(error, f"topic {TOPIC!r}")
         return self._journal
 
     def holder(self) -> str:
