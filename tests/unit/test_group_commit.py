@@ -147,7 +147,7 @@ class TestWithMetadata:
                 return {at: codes.get(at.partition, NoError) for at in wanted}
 
             client = nullcontext(SimpleNamespace(alter_group_offsets=alter))
-            monkeypatch.setattr(group_members, "admin_client", lambda _: client)
+            monkeypatch.setattr(group_members, "admin_client", lambda *_: client)
             return commit_with_metadata(NOWHERE, "g", WANTED, {"orders": {4: "text", 5: "text"}})
 
         return write
