@@ -156,8 +156,8 @@ def _lose_the_answer(admin: ClusterAdmin, monkeypatch: pytest.MonkeyPatch, keys:
     """Let the next change of these topics be carried out, and its answer be a timeout."""
     real, left = admin._once, set(keys)
 
-    def once(futures):
-        answers = real(futures)
+    def once(ask, *limit):
+        answers = real(ask, *limit)
         for key in left & answers.keys():
             if answers[key] is None:
                 left.discard(key)

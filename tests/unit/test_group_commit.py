@@ -43,8 +43,9 @@ class Coordinator(OffsetAdmin):
     def _client(self) -> Any:
         return SimpleNamespace(alter_consumer_group_offsets=lambda requests, **_: {"g": requests[0]})
 
-    def _once(self, futures: Mapping[Any, Any]) -> dict[Any, Any]:
+    def _once(self, ask: Callable[[Any, float], Any], limit: float = SETTLE_SECONDS) -> dict[Any, Any]:
         self.asked += 1
+        futures = ask(self._client, limit)
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if isinstance(answer, int):
             return {"g": KafkaError(answer)}
@@ -146,7 +147,7 @@ class TestWithMetadata:
                 return {at: codes.get(at.partition, NoError) for at in wanted}
 
             client = nullcontext(SimpleNamespace(alter_group_offsets=alter))
-            monkeypatch.setattr(group_members, "admin_client", lambda _: client)
+            monkeypatch.setattr(group_members, "admin_client", lambda *_: client)
             return commit_with_metadata(NOWHERE, "g", WANTED, {"orders": {4: "text", 5: "text"}})
 
         return write

@@ -4,30 +4,67 @@ from __future__ import annotations
 
 import pytest
 from confluent_kafka import KafkaError
-from kafka_rescale.core.errors import Fenced, InvalidInput, Outage, RescaleError, UnsafeState
-from kafka_rescale.kafka.failures import ConnectionTrouble, typed
+from kafka_rescale.core.errors import ClusterOutage, Fenced, InvalidInput, Outage, RescaleError, UnsafeState
+from kafka_rescale.kafka.error_class import ErrorClass
+from kafka_rescale.kafka.error_classes import OUTAGES, REASONS, class_of, class_of_code
+from kafka_rescale.kafka.failures import ConnectionTrouble, to_error
 from kafka_rescale.kafka.waiting import poll_until
 
 
 @pytest.mark.parametrize(
     ("code", "kind"),
     [
-        (KafkaError._TIMED_OUT, Outage),
-        (KafkaError._ALL_BROKERS_DOWN, Outage),
-        (KafkaError.UNKNOWN, Outage),
-        (KafkaError.COORDINATOR_LOAD_IN_PROGRESS, Outage),
+        (KafkaError._TIMED_OUT, ClusterOutage),
+        (KafkaError._ALL_BROKERS_DOWN, ClusterOutage),
+        (KafkaError._DESTROY_BROKER, ClusterOutage),
+        (KafkaError.UNKNOWN, ClusterOutage),
+        (KafkaError.COORDINATOR_LOAD_IN_PROGRESS, ClusterOutage),
+        (KafkaError.NOT_ENOUGH_REPLICAS, ClusterOutage),
+        (KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND, ClusterOutage),
+        (KafkaError.KAFKA_STORAGE_ERROR, ClusterOutage),
         (KafkaError._FENCED, Fenced),
         (KafkaError.INVALID_PRODUCER_EPOCH, Fenced),
         (KafkaError.TOPIC_AUTHORIZATION_FAILED, InvalidInput),
+        (KafkaError._AUTHENTICATION, InvalidInput),
         (KafkaError.NON_EMPTY_GROUP, UnsafeState),
+        (KafkaError._STATE, UnsafeState),
+        (KafkaError.UNKNOWN_TOPIC_OR_PART, UnsafeState),
         (KafkaError.INVALID_CONFIG, UnsafeState),
         (KafkaError.POLICY_VIOLATION, UnsafeState),
     ],
 )
 def test_every_code_has_a_kind_that_decides_about_a_retry(code: int, kind: type[RescaleError]) -> None:
-    error = typed(KafkaError(code), "topic 'orders'")
+    error = to_error(KafkaError(code), "topic 'orders'")
     assert type(error) is kind
     assert str(error).startswith("topic 'orders': found ")
+
+
+CODES = {name: code for name, code in vars(KafkaError).items() if isinstance(code, int)}
+
+
+def test_the_client_library_has_no_code_without_a_class_and_a_reason() -> None:
+    assert len(CODES) > 150
+    assert {name for name in CODES if name not in REASONS} == set()
+    assert [name for name, (_, reason) in REASONS.items() if not reason] == []
+
+
+@pytest.mark.parametrize("name", CODES)
+def test_every_code_becomes_an_error_or_is_an_event(name: str) -> None:
+    kind, error = REASONS[name][0], to_error(KafkaError(CODES[name]), "topic 'orders'")
+    assert isinstance(error, ClusterOutage) == (kind in OUTAGES)
+    assert isinstance(error, Fenced) == (kind is ErrorClass.FENCED)
+
+
+def test_a_code_that_is_newer_than_the_table_is_an_outage_only_if_nobody_objects() -> None:
+    assert class_of_code(-77, repeatable=False) is ErrorClass.NO_ANSWER
+    assert class_of_code(999, repeatable=False) is ErrorClass.REFUSED
+    assert class_of_code(999, repeatable=True) is ErrorClass.NOT_NOW
+
+
+def test_a_transactional_call_that_may_be_repeated_is_an_outage() -> None:
+    repeatable = KafkaError(KafkaError._STATE, "in progress", False, True)
+    assert repeatable.retriable()
+    assert class_of(repeatable) is ErrorClass.NOT_NOW
 
 
 class TestConnectionTrouble:

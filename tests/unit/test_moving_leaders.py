@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, TopicPartition
 from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.errors import Outage, UnsafeState
 from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.failures import typed
+from kafka_rescale.kafka.failures import to_error
 from kafka_rescale.kafka.offsets import OffsetAdmin
 
 
@@ -28,11 +28,11 @@ from kafka_rescale.kafka.offsets import OffsetAdmin
     ],
 )
 def test_a_moving_leader_is_an_outage_that_is_retried(code: int) -> None:
-    assert isinstance(typed(KafkaError(code), "offsets"), Outage)
+    assert isinstance(to_error(KafkaError(code), "offsets"), Outage)
 
 
 def test_a_refusal_is_not() -> None:
-    assert isinstance(typed(KafkaError(KafkaError.INVALID_PARTITIONS), "offsets"), UnsafeState)
+    assert isinstance(to_error(KafkaError(KafkaError.INVALID_PARTITIONS), "offsets"), UnsafeState)
 
 
 class Restarting(OffsetAdmin):

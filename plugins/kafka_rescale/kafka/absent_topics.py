@@ -14,7 +14,7 @@ from kafka.protocol.consumer.fetch import FetchRequest
 from kafka.protocol.producer.transaction import AddPartitionsToTxnRequest
 
 from kafka_rescale.core.acls import Operation
-from kafka_rescale.kafka.admin_calls import REQUEST_SECONDS, AdminCalls, has_code
+from kafka_rescale.kafka.admin_calls import AdminCalls, Ask, has_code
 from kafka_rescale.kafka.group_members import asked
 
 NOBODY = 2**62
@@ -36,13 +36,18 @@ class AbsentTopics(AdminCalls):
         topics = [NewTopic(name, 1, 1) for name in names]
         seen = [ConfigResource(ResourceType.TOPIC, name) for name in names]
         set_ = [ConfigResource(ResourceType.TOPIC, name, incremental_configs=[_CONFIG]) for name in names]
-        waiting = {"request_timeout": REQUEST_SECONDS}
-        answers: dict[Operation, dict[Any, Any]] = {
-            Operation.CREATE: self._client.create_topics(topics, validate_only=True, **waiting),
-            Operation.DESCRIBE_CONFIGS: self._client.describe_configs(seen, **waiting),
-            Operation.ALTER_CONFIGS: self._client.incremental_alter_configs(set_, validate_only=True, **waiting),
+        asks: dict[Operation, Ask[Any, Any]] = {
+            Operation.CREATE: lambda client, seconds: client.create_topics(
+                topics, validate_only=True, request_timeout=seconds
+            ),
+            Operation.DESCRIBE_CONFIGS: lambda client, seconds: client.describe_configs(
+                seen, request_timeout=seconds
+            ),
+            Operation.ALTER_CONFIGS: lambda client, seconds: client.incremental_alter_configs(
+                set_, validate_only=True, request_timeout=seconds
+            ),
         }
-        return {operation: self._forbidden(futures) for operation, futures in answers.items()}
+        return {operation: self._forbidden(ask, f"rights to {operation}") for operation, ask in asks.items()}
 
     def unreadable(self, names: Sequence[str]) -> set[str]:
         """Return the topics of which nothing may be read."""
@@ -82,9 +87,9 @@ class AbsentTopics(AdminCalls):
     def _answer(self, request: Any) -> Any:
         return asked(self.connection, "topics", lambda client: client._manager.run(send, client, request))
 
-    def _forbidden(self, futures: dict[Any, Any]) -> set[str]:
+    def _forbidden(self, ask: Ask[Any, Any], what: str) -> set[str]:
         codes = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED)
-        return {getattr(key, "name", key) for key, a in self._once(futures).items() if has_code(a, *codes)}
+        return {getattr(key, "name", key) for key, a in self._settled(ask, what).items() if has_code(a, *codes)}
 
 
 async def send(client: Any, request: Any) -> Any:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from confluent_kafka import ConsumerGroupState
 
 from kafka_rescale.core.cluster import GroupDescription
-from kafka_rescale.kafka.admin_calls import REQUEST_SECONDS
 from kafka_rescale.kafka.group_members import describe_unseen, leave_group
 from kafka_rescale.kafka.offsets import OffsetAdmin
 from kafka_rescale.kafka.topics import TopicAdmin
@@ -30,11 +27,11 @@ class ClusterAdmin(TopicAdmin, OffsetAdmin):
 
     def cluster_id(self) -> str:
         """Return the id of the cluster."""
-        return str(self._cluster().cluster_id)
+        return str(self._metadata("cluster").cluster_id)
 
     def broker_count(self) -> int:
         """Return the number of brokers that are up."""
-        return len(self._cluster().nodes)
+        return len(self._metadata("cluster").brokers)
 
     def describe_group(self, group: str) -> GroupDescription:
         """Return state and members of a group, of the classic, the consumer or the streams protocol.
@@ -43,7 +40,7 @@ class ClusterAdmin(TopicAdmin, OffsetAdmin):
         :raises UnsafeState: a group of another kind, whose members can't be seen here.
         """
         found = self._read(
-            lambda: self._client.describe_consumer_groups([group], request_timeout=REQUEST_SECONDS), "group"
+            lambda client, seconds: client.describe_consumer_groups([group], request_timeout=seconds), "group"
         )[group]
         if found.state is ConsumerGroupState.DEAD:
             return describe_unseen(self.connection, group)
@@ -63,8 +60,3 @@ class ClusterAdmin(TopicAdmin, OffsetAdmin):
         found = self.describe_group(group)
         leave_group(self.connection, group, found.members, found.protocol)
         return self.describe_group(group).members
-
-    def _cluster(self) -> Any:
-        return self._read(lambda: {"": self._client.describe_cluster(request_timeout=REQUEST_SECONDS)}, "cluster")[
-            ""
-        ]

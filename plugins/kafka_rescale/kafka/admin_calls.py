@@ -11,23 +11,33 @@ from typing import Any, TypeVar
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from kafka_rescale.core.errors import Outage
+from kafka_rescale.core.errors import ClusterOutage
 from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.failures import TRANSIENT, UNKNOWN_OUTCOME, ConnectionTrouble, typed
+from kafka_rescale.kafka.error_class import ErrorClass
+from kafka_rescale.kafka.error_classes import class_of, is_outage
+from kafka_rescale.kafka.failures import ConnectionTrouble, to_error
 from kafka_rescale.kafka.waiting import poll_until
 
-REQUEST_SECONDS = 15.0
+FIRST_SECONDS, REQUEST_SECONDS = 2.0, 15.0
+"""How long a client has for an answer before another one is asked; twice as long each time, up to the second."""
+
 SETTLE_SECONDS = 30.0
-"""How long metadata may be stale and coordinators may be moving."""
+"""How long metadata may be stale and coordinators may be moving, and brokers be away."""
 
 ATTEMPTS = 3
 
 K = TypeVar("K")
 V = TypeVar("V")
+Ask = Callable[[AdminClient, float], Mapping[K, Future[V]]]
+"""Sends a request by a client; the number is how many seconds it may take."""
 
 
 class AdminCalls:
     """What the parts of ``ClusterAdmin`` share.
+
+    librdkafka sends most requests to the controller that it was once told of, which under KRaft is any broker.
+    If that broker dies or freezes, the client waits for it ("waiting for controller"), however many others live.
+    A new client asks all bootstrap servers anew. So a client that has no answer in time is replaced.
 
     :param connection: how to reach the cluster; the client is started at the first call.
     """
@@ -36,6 +46,7 @@ class AdminCalls:
         self.connection = connection
         self._trouble = ConnectionTrouble(connection.servers)
         self._started: AdminClient | None = None
+        self._patience = FIRST_SECONDS
 
     @property
     def _client(self) -> AdminClient:
@@ -46,45 +57,64 @@ class AdminCalls:
                 raise self._trouble.unusable(error) from None
         return self._started
 
-    def _once(self, futures: Mapping[K, Future[V]]) -> dict[K, V | KafkaError]:
-        """Return every answer; one that doesn't come in time is a ``KafkaError`` of unknown outcome."""
-        self._trouble.forget()
-        deadline = time.monotonic() + REQUEST_SECONDS + 5
-        # In slices, to hear in time that the credentials are refused: the call itself would only time out.
-        while wait(futures.values(), timeout=0.2).not_done and time.monotonic() < deadline:
-            self._client.poll(0)
-            self._trouble.raise_if_refused()
-        self._client.poll(0)
-        return {key: _answer(future) for key, future in futures.items()}
+    def _once(self, ask: Ask[K, V], limit: float = REQUEST_SECONDS) -> dict[K, V | KafkaError]:
+        """Return every answer; one that doesn't come in time is a ``KafkaError`` of unknown outcome.
 
-    def _settled(
-        self, ask: Callable[[], Mapping[K, Future[V]]], what: str, again: Collection[int] = ()
-    ) -> dict[K, V | KafkaError]:
+        :param limit: seconds to wait at most; less while clients are given little time, see ``FIRST_SECONDS``.
+        """
+        self._trouble.forget()
+        # Held to the end: the futures of a client that is garbage-collected never finish.
+        client, seconds = self._client, min(self._patience, max(limit, FIRST_SECONDS))
+        began = time.monotonic()
+        futures = ask(client, seconds)
+        # In slices, to hear in time that the credentials are refused: the call itself would only time out.
+        while wait(futures.values(), timeout=0.2).not_done and time.monotonic() < began + seconds + 1:
+            client.poll(0)
+            self._trouble.raise_if_refused()
+        client.poll(0)
+        self._trouble.raise_if_refused()
+        answers = {key: _answer(future) for key, future in futures.items()}
+        if any(map(_is_silence, answers.values())):
+            self._replace(client)
+        else:
+            # What takes long by nature, as for thousands of partitions, is given the time from the start.
+            self._patience = min(REQUEST_SECONDS, max(FIRST_SECONDS, 2 * (time.monotonic() - began)))
+        return answers
+
+    def _replace(self, client: AdminClient) -> None:
+        """Let the next request use a new client, and give it more time."""
+        self._patience = min(REQUEST_SECONDS, 2 * self._patience)
+        if self._started is client:
+            self._started = None
+
+    def _settled(self, ask: Ask[K, V], what: str, again: Collection[int] = ()) -> dict[K, V | KafkaError]:
         """Ask, for idempotent requests, until no answer says to ask again.
 
         :param again: codes that are transient here, because the thing is known to exist.
-        :raises Outage: it still does after ``SETTLE_SECONDS``.
+        :raises ClusterOutage: it still does after ``SETTLE_SECONDS``.
         """
         last: dict[K, V | KafkaError] = {}
+        deadline = time.monotonic() + SETTLE_SECONDS
+
+        def passes(answer: object) -> bool:
+            return is_unknown(answer) or has_code(answer, *again)
 
         def settled() -> bool:
             last.clear()
-            last.update(self._once(ask()))
-            return not any(has_code(answer, *TRANSIENT, *again) for answer in last.values())
+            last.update(self._once(ask, deadline - time.monotonic()))
+            return not any(map(passes, last.values()))
 
-        def outage() -> Outage:
-            error = next(a for a in last.values() if has_code(a, *TRANSIENT, *again))
-            return Outage(what, found=str(error), expected="an answer in time", remedy="Run again.")
+        def outage() -> ClusterOutage:
+            error = next(answer for answer in last.values() if passes(answer))
+            return ClusterOutage(what, found=str(error), expected="an answer in time", remedy="Run again.")
 
         poll_until(settled, seconds=SETTLE_SECONDS, otherwise=outage)
         return dict(last)
 
-    def _read(
-        self, ask: Callable[[], Mapping[K, Future[V]]], what: str, again: Collection[int] = ()
-    ) -> dict[K, V]:
+    def _read(self, ask: Ask[K, V], what: str, again: Collection[int] = ()) -> dict[K, V]:
         """Like ``_settled``, where every error is one to raise."""
         return {
-            key: value_of(answer, f"{what} {_name(key)}")
+            key: value_of(answer, f"{what} {_name(key)}".rstrip())
             for key, answer in self._settled(ask, what, again).items()
         }
 
@@ -95,18 +125,33 @@ def value_of(answer: V | KafkaError, what: str) -> V:
     :raises RescaleError: the answer is an error.
     """
     if isinstance(answer, KafkaError):
-        raise typed(answer, what)
+        raise to_error(answer, what)
     return answer
 
 
 def is_unknown(answer: object) -> bool:
     """Whether a request may or may not have been carried out."""
-    return isinstance(answer, KafkaError) and (answer.code() in UNKNOWN_OUTCOME or answer.code() in TRANSIENT)
+    return isinstance(answer, KafkaError) and is_outage(answer)
 
 
 def has_code(answer: object, *codes: int) -> bool:
     """Whether the answer is an error with one of these codes."""
     return isinstance(answer, KafkaError) and answer.code() in codes
+
+
+def _is_silence(answer: object) -> bool:
+    """Whether it is the client that has no answer; brokers that have one need no other client."""
+    return isinstance(answer, KafkaError) and answer.code() < 0 and class_of(answer) is ErrorClass.NO_ANSWER
+
+
+def finished(call: Callable[[], V]) -> Future[V]:
+    """Return the outcome of a call that waits for its answer itself, as one of a request."""
+    future: Future[V] = Future()
+    try:
+        future.set_result(call())
+    except KafkaException as error:
+        future.set_exception(error)
+    return future
 
 
 def _name(key: object) -> str:

@@ -6,6 +6,7 @@ Written by one transactional id per application, so that a second controller fen
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Mapping
 
 from pydantic import BaseModel, ValidationError
@@ -34,6 +35,8 @@ from kafka_rescale.kafka.transactional_writer import MESSAGE_MAX_BYTES, Transact
 
 TOPIC = CONTROL_TOPIC
 READ_SECONDS = 30.0
+UPDATE_SECONDS = 60.0
+"""How long a change is tried again while brokers are away."""
 
 Change = Mapping[str, Value | Mapping[str, object] | None]
 """What to write: the key's part after ``<application>/``, and its new value (``None`` deletes it)."""
@@ -111,20 +114,38 @@ class ControlTopic:
         """
         if self._end() is None:
             self.ensure()
-        writer = TransactionalWriter(self.connection, f"kafka-rescale-{self.application}")
-        state = self.read()
+        writer = self._controller()
+        values = self._values()
+        state = _state(values)
         changes = change(state)
         if not changes:
             return state
         records = {key: _encoded(value) for key, value in changes.items()}
-        try:
-            writer.write(TOPIC, {f"{self.application}/{key}": value for key, value in records.items()})
-        except Outage:
-            # The answer got lost, maybe not the commit: reading waits until the transaction has ended either way.
-            found = self._values()
-            if any(found.get(key) != value for key, value in records.items()):
-                raise
+        self._write(writer, records, values)
         return _changed(state, records)
+
+    def _controller(self) -> TransactionalWriter:
+        return TransactionalWriter(self.connection, f"kafka-rescale-{self.application}")
+
+    def _write(
+        self, writer: TransactionalWriter, records: Mapping[str, bytes | None], before: Mapping[str, bytes]
+    ) -> None:
+        """Write the records; again after an outage that kept them away, unless a controller came in between.
+
+        :param before: what was there when they were decided on.
+        """
+        deadline = time.monotonic() + UPDATE_SECONDS
+        while True:
+            try:
+                return writer.write(TOPIC, {f"{self.application}/{key}": value for key, value in records.items()})
+            except Outage:
+                # The answer got lost, maybe not the commit. A new writer ends the transaction either way.
+                writer = self._controller()
+                found = self._values()
+                if all(found.get(key) == value for key, value in records.items()):
+                    return None
+                if _decided(found) != _decided(before) or time.monotonic() > deadline:
+                    raise
 
     def put_result(self, result: JobResult, records: Change | None = None) -> None:
         """Leave the result of a job, in the name of this attempt.
@@ -158,6 +179,11 @@ class ControlTopic:
 
     def _end(self) -> int | None:
         return self._admin.end_offsets([TOPIC], read_committed=False).get(TOPIC, {}).get(0)
+
+
+def _decided(values: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return what only controllers write; jobs leave their results at any time."""
+    return {key: value for key, value in values.items() if not key.startswith(f"{Concern.RESULT}/")}
 
 
 def _encoded(value: Value | Mapping[str, object] | None) -> bytes | None:

@@ -30,7 +30,8 @@ from kafka_rescale.kafka.copy_silence import Silence
 from kafka_rescale.kafka.copy_start import checked_offset, log_range, start_of, truncated
 from kafka_rescale.kafka.copy_units import CopyUnit
 from kafka_rescale.kafka.copy_writer import UnitWriter
-from kafka_rescale.kafka.failures import LOG_TRUNCATION, TRANSIENT, UNKNOWN_OUTCOME, typed
+from kafka_rescale.kafka.error_classes import is_outage
+from kafka_rescale.kafka.failures import LOG_TRUNCATION, to_error
 from kafka_rescale.kafka.seeding import Seeding, seed_with
 from kafka_rescale.kafka.waiting import now_ms
 
@@ -184,8 +185,8 @@ class CopyWorker:
             log = log_range(self._consumer, source)
             writer.reached(checked_offset(writer.unit, writer.position, log, self._rules[source[0]]))
             self._read_from_positions()
-        elif error.code() not in TRANSIENT | UNKNOWN_OUTCOME:
-            raise typed(error, f"topic {source[0]} partition {source[1]}")
+        elif not is_outage(error):
+            raise to_error(error, f"topic {source[0]} partition {source[1]}")
 
     def _look(self) -> None:
         """Ask for the ends now and then: a unit that reaches them is known to be as fresh as the question.

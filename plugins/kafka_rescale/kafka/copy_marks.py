@@ -17,7 +17,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.errors import Outage, RescaleError
 from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.failures import typed
+from kafka_rescale.kafka.failures import to_error
 from kafka_rescale.kafka.waiting import poll_until
 
 RESETTING = "resetting"
@@ -104,10 +104,10 @@ def read_committed(
         try:
             found[:] = consumer.committed(wanted, timeout=COMMITTED_SECONDS)
         except KafkaException as error:
-            failures.append(typed(error.args[0], "progress of the copy"))
+            failures.append(to_error(error.args[0], "progress of the copy"))
         else:
             errors = [(entry, entry.error) for entry in found if entry.error is not None]
-            failures.extend(typed(error, f"progress of {e.topic}-{e.partition}") for e, error in errors)
+            failures.extend(to_error(error, f"progress of {e.topic}-{e.partition}") for e, error in errors)
             if not errors:
                 return True
         if not isinstance(failures[-1], Outage):

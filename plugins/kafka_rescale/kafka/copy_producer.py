@@ -12,7 +12,9 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from kafka_rescale.core.errors import Fenced, Outage, RescaleError
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_settings import TRANSACTION_SECONDS, producer_settings
-from kafka_rescale.kafka.failures import FENCED, ConnectionTrouble, Rewound, fatal_error, typed
+from kafka_rescale.kafka.error_class import ErrorClass
+from kafka_rescale.kafka.error_classes import class_of
+from kafka_rescale.kafka.failures import ConnectionTrouble, Rewound, fatal_error, to_error
 from kafka_rescale.kafka.waiting import poll_until
 
 CALL_SECONDS = 60.0
@@ -51,7 +53,7 @@ class UnitProducer:
             self._producer.init_transactions(CALL_SECONDS)
         except KafkaException as error:
             self._trouble.raise_if_refused()
-            raise typed(error.args[0], what) from None
+            raise to_error(error.args[0], what) from None
 
     @property
     def open_seconds(self) -> float:
@@ -137,19 +139,21 @@ class UnitProducer:
             # produce() only says that there was a fatal error.
             error = fatal_error(self._producer, ABORT_SECONDS) or error
         self._trouble.raise_if_refused()
-        if error.code() in FENCED or (error.fatal() and "fenced" in error.str()):
+        if class_of(error) is ErrorClass.FENCED or (error.fatal() and "fenced" in error.str()):
             return self._overtaken(error)
         # produce() says _STATE once a delivery has failed: the transaction can only be aborted.
         abortable = error.txn_requires_abort() or error.code() == KafkaError._STATE
         refused, self._refused = self._refused or error, None
-        reason = self._overtaken(refused) if refused.code() in FENCED else typed(refused, self._what)
+        reason = (
+            self._overtaken(refused) if class_of(refused) is ErrorClass.FENCED else to_error(refused, self._what)
+        )
         if not abortable or error.fatal():
             return reason
         try:
             self._producer.abort_transaction(CALL_SECONDS)
         except KafkaException as failed:
             failure: KafkaError = failed.args[0]
-            return self._overtaken(failure) if failure.fatal() else typed(failure, self._what)
+            return self._overtaken(failure) if failure.fatal() else to_error(failure, self._what)
         self._open = False
         return reason if isinstance(reason, Fenced) else Rewound(reason)
 

@@ -12,7 +12,7 @@ from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.kafka.copy_marks import RESETTING, SEEDING, Mark, Position
 from kafka_rescale.kafka.copy_settings import SourceRules, StaleCopy
 from kafka_rescale.kafka.copy_units import CopyUnit
-from kafka_rescale.kafka.failures import typed
+from kafka_rescale.kafka.failures import to_error
 
 QUERY_SECONDS = 15.0
 
@@ -34,7 +34,7 @@ def log_range(consumer: Consumer, source: TopicPartition) -> LogRange:
     try:
         begin, end = consumer.get_watermark_offsets(KafkaPartition(*source), timeout=QUERY_SECONDS)
     except KafkaException as error:
-        raise typed(error.args[0], f"topic {source[0]} partition {source[1]}") from None
+        raise to_error(error.args[0], f"topic {source[0]} partition {source[1]}") from None
     return LogRange(begin, end)
 
 

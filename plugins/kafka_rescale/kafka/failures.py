@@ -4,107 +4,72 @@ from __future__ import annotations
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from kafka_rescale.core.errors import Fenced, InvalidInput, Outage, RescaleError, UnsafeState
-
-UNKNOWN_OUTCOME = frozenset(
-    {
-        KafkaError._TIMED_OUT,
-        KafkaError._TRANSPORT,
-        KafkaError._ALL_BROKERS_DOWN,
-        KafkaError._DESTROY,
-        KafkaError.UNKNOWN,
-        KafkaError.REQUEST_TIMED_OUT,
-        KafkaError.NETWORK_EXCEPTION,
-    }
-)
-"""The request may or may not have been carried out: look before asking again."""
-
-TRANSIENT = frozenset(
-    {
-        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-        KafkaError.COORDINATOR_NOT_AVAILABLE,
-        KafkaError.NOT_COORDINATOR,
-        KafkaError.LEADER_NOT_AVAILABLE,
-        KafkaError.NOT_LEADER_FOR_PARTITION,
-        KafkaError.UNKNOWN_LEADER_EPOCH,
-        KafkaError.FENCED_LEADER_EPOCH,
-        KafkaError.OFFSET_NOT_AVAILABLE,
-        KafkaError.REPLICA_NOT_AVAILABLE,
-        KafkaError.NOT_CONTROLLER,
-        KafkaError.THROTTLING_QUOTA_EXCEEDED,
-        KafkaError.UNSTABLE_OFFSET_COMMIT,
-        KafkaError.CONCURRENT_TRANSACTIONS,
-        KafkaError._WAIT_COORD,
-        # A partition that has just been added, and that a broker or the client's own metadata does not show yet.
-        KafkaError._UNKNOWN_PARTITION,
-    }
-)
-"""Goes away by itself: ask again for a while."""
-
-FENCED = frozenset(
-    {
-        KafkaError._FENCED,
-        KafkaError.INVALID_PRODUCER_EPOCH,
-        KafkaError.PRODUCER_FENCED,
-        KafkaError.INVALID_PRODUCER_ID_MAPPING,
-    }
-)
-
-GROUP_IN_USE = frozenset(
-    {KafkaError.NON_EMPTY_GROUP, KafkaError.UNKNOWN_MEMBER_ID, KafkaError.REBALANCE_IN_PROGRESS}
-)
+from kafka_rescale.core.errors import ClusterOutage, Fenced, InvalidInput, Outage, RescaleError, UnsafeState
+from kafka_rescale.kafka.error_class import ErrorClass
+from kafka_rescale.kafka.error_classes import OUTAGES, class_of
 
 LOG_TRUNCATION = "log truncation detected"
 """Of KIP-320, in librdkafka's words: where no reset is allowed, the code only says that there was none."""
 
-_FORBIDDEN = frozenset(
-    {
-        KafkaError.TOPIC_AUTHORIZATION_FAILED,
-        KafkaError.GROUP_AUTHORIZATION_FAILED,
-        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
-        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-    }
-)
 
-_REFUSED = frozenset({KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError._SSL})
-
-
-def typed(error: KafkaError, what: str) -> RescaleError:
+def to_error(error: KafkaError, what: str) -> RescaleError:
     """Return the error to raise for what a broker or librdkafka answered.
 
     :param what: the thing concerned, for example ``topic 'orders'``.
     """
-    code, found = error.code(), f"{error.name()} ({error.str()})"
-    if code in _FORBIDDEN:
+    kind, found = class_of(error), f"{error.name()} ({error.str()})"
+    if kind in OUTAGES:
+        return ClusterOutage(
+            what, found=found, expected="an answer of the brokers in time", remedy="Run again when they are up."
+        )
+    if kind is ErrorClass.FORBIDDEN:
         return InvalidInput(
             what,
             found=found,
             expected="permission for the user of the Kafka connection",
             remedy="Grant the ACLs that the documentation lists, then run again.",
         )
-    if code in FENCED:
+    if kind is ErrorClass.CREDENTIALS:
+        return _not_let_in(what, found)
+    if kind is ErrorClass.FENCED:
         return Fenced(
             what,
             found=found,
             expected="to be the newest attempt",
             remedy="Nothing to do here: the newer attempt goes on.",
         )
-    if code in GROUP_IN_USE:
+    if kind is ErrorClass.GROUP_IN_USE:
         return UnsafeState(
             what,
             found=f"live members ({error.name()})",
             expected="a group without members",
             remedy="Stop every instance that uses this group, then run again.",
         )
-    if code in UNKNOWN_OUTCOME or code in TRANSIENT or error.retriable():
-        return Outage(
-            what, found=found, expected="an answer of the brokers in time", remedy="Run again when they are up."
+    return _refused(kind, what, found)
+
+
+def _refused(kind: ErrorClass, what: str, found: str) -> UnsafeState:
+    if kind in {ErrorClass.MISTAKE, ErrorClass.EVENT}:
+        return UnsafeState(
+            what,
+            found=found,
+            expected="a request that the client library and the brokers understand",
+            remedy="Report this: it is a mistake of Kafka Rescale, or of a setting of the connection.",
         )
     return UnsafeState(
         what,
         found=found,
         expected="the brokers to accept the request",
         remedy="Mend what the brokers object to, then run again.",
+    )
+
+
+def _not_let_in(what: str, found: str) -> InvalidInput:
+    return InvalidInput(
+        what,
+        found=found,
+        expected="credentials and certificates that the brokers accept",
+        remedy="Correct sasl.mechanism, sasl.username, sasl.password or ssl.* in the connection.",
     )
 
 
@@ -150,7 +115,7 @@ class ConnectionTrouble:
 
     def __call__(self, error: KafkaError) -> None:
         """Take note of an error; called by librdkafka from within ``poll``."""
-        if error.code() in _REFUSED:
+        if class_of(error) is ErrorClass.CREDENTIALS:
             self._refusal = error
         elif error.code() != KafkaError._ALL_BROKERS_DOWN:
             self._last = error
@@ -165,16 +130,11 @@ class ConnectionTrouble:
         :raises InvalidInput: naming the broker's reason.
         """
         if self._refusal is not None:
-            raise InvalidInput(
-                f"Kafka connection to {self._servers}",
-                found=self._refusal.str(),
-                expected="credentials and certificates that the brokers accept",
-                remedy="Correct sasl.mechanism, sasl.username, sasl.password or ssl.* in the connection.",
-            )
+            raise _not_let_in(f"Kafka connection to {self._servers}", self._refusal.str())
 
-    def outage(self) -> Outage:
+    def outage(self) -> ClusterOutage:
         """Return the error for a cluster that doesn't answer."""
-        return Outage(
+        return ClusterOutage(
             f"Kafka connection to {self._servers}",
             found=self._last.str() if self._last else "no answer",
             expected="a broker that answers",

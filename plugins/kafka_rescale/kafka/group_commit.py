@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, TopicPartition
 
-from kafka_rescale.core.errors import Outage, RescaleError, UnsafeState
+from kafka_rescale.core.errors import ClusterOutage, RescaleError, UnsafeState
 from kafka_rescale.core.journal import PartitionOffsets
 from kafka_rescale.kafka.admin_calls import ATTEMPTS, is_unknown, value_of
-from kafka_rescale.kafka.failures import GROUP_IN_USE, TRANSIENT, typed
+from kafka_rescale.kafka.error_class import ErrorClass
+from kafka_rescale.kafka.error_classes import class_of, is_outage
+from kafka_rescale.kafka.failures import to_error
 from kafka_rescale.kafka.topic_reader import ABSENT
 
 
@@ -39,7 +41,9 @@ class GroupCommit:
         refused = {f"{t.topic}-{t.partition}": t.error for t in entries if t.error is not None}
         for at, error in refused.items():
             if not _passes(error):
-                raise typed(error, self._what if error.code() in GROUP_IN_USE else f"{self._what} for {at}")
+                raise to_error(
+                    error, self._what if class_of(error) is ErrorClass.GROUP_IN_USE else f"{self._what} for {at}"
+                )
         self._waiting = refused
 
     def shows(self, found: PartitionOffsets) -> bool:
@@ -67,7 +71,7 @@ class GroupCommit:
             )
         names = sorted({error.name() for error in self._waiting.values()})
         places = ", ".join(sorted(self._waiting.keys() - {self._what}))
-        return Outage(
+        return ClusterOutage(
             f"{self._what} for {places}" if places else self._what,
             found=f"{', '.join(names)} for as long as was waited",
             expected="every broker to know these partitions, and to answer in time",
@@ -77,4 +81,4 @@ class GroupCommit:
 
 def _passes(error: KafkaError) -> bool:
     """Whether to ask again: a coordinator may not know yet what another broker shows, a topic that has grown."""
-    return error.code() in TRANSIENT or error.code() in ABSENT
+    return is_outage(error) or error.code() in ABSENT

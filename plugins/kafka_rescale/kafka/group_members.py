@@ -8,21 +8,34 @@ has no call to remove members, hence kafka-python.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
+import confluent_kafka as librdkafka
 from kafka.admin import KafkaAdminClient, MemberToRemove
-from kafka.errors import KafkaError
+from kafka.errors import (
+    GroupIdNotFoundError,
+    IllegalArgumentError,
+    IllegalStateError,
+    KafkaConfigurationError,
+    KafkaError,
+    UnknownMemberIdError,
+)
 
 from kafka_rescale.core.cluster import GroupDescription
-from kafka_rescale.core.errors import InvalidInput, Outage, UnsafeState
+from kafka_rescale.core.errors import ClusterOutage, InvalidInput, RescaleError, UnsafeState
 from kafka_rescale.kafka import streams_groups
 from kafka_rescale.kafka.admin_calls import SETTLE_SECONDS
 from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.error_classes import OUTAGES, class_of_code
+from kafka_rescale.kafka.failures import to_error
 from kafka_rescale.kafka.waiting import poll_until
 
 STREAMS = "streams"
 REASON = "kafka-rescale: the instance has been stopped"
-TIMEOUT_MS = 10_000
+FIRST_SECONDS, REQUEST_SECONDS = 2.5, 10.0
+"""How long the first client has for an answer, and the ones after it at most."""
+
 REJOIN_SECONDS = 6.0
 """A member that was removed comes back with its next heartbeat: of the classic protocol after 3 s, else 5 s."""
 
@@ -38,7 +51,7 @@ def leave_group(
 
     :param members: member ids; for static members (``group.instance.id``) too.
     :param protocol: of the group.
-    :raises Outage: the coordinator doesn't answer.
+    :raises ClusterOutage: the coordinator doesn't answer.
     """
     if not members:
         return
@@ -48,7 +61,9 @@ def leave_group(
             streams_groups.leave(client, group, members)
         else:
             leaving = [MemberToRemove(member_id=m, reason=REASON) for m in members]
-            client.remove_group_members(group, leaving)
+            # Gone by now: that is what was wanted.
+            with suppress(GroupIdNotFoundError, UnknownMemberIdError):
+                client.remove_group_members(group, leaving)
 
     asked(connection, f"members of group {group!r}", remove)
 
@@ -60,7 +75,7 @@ def describe_unseen(connection: KafkaConnection, group: str) -> GroupDescription
 
     :returns: state ``Dead`` and no members for a group that doesn't exist.
     :raises UnsafeState: a group of another kind, whose members can't be seen here.
-    :raises Outage: the brokers don't answer.
+    :raises ClusterOutage: the brokers don't answer.
     """
 
     def describe(client: Any) -> GroupDescription:
@@ -80,9 +95,13 @@ def describe_unseen(connection: KafkaConnection, group: str) -> GroupDescription
     return asked(connection, f"group {group!r}", describe)
 
 
-def admin_client(connection: KafkaConnection) -> Any:
-    """Return kafka-python's admin client, for what confluent-kafka can't ask."""
-    timeouts = {"request_timeout_ms": TIMEOUT_MS, "bootstrap_timeout_ms": TIMEOUT_MS}
+def admin_client(connection: KafkaConnection, seconds: float = REQUEST_SECONDS) -> Any:
+    """Return kafka-python's admin client, for what confluent-kafka can't ask.
+
+    :param seconds: how long it waits for an answer.
+    """
+    timeout_ms = round(seconds * 1000)
+    timeouts = {"request_timeout_ms": timeout_ms, "bootstrap_timeout_ms": timeout_ms}
     settings = connection.kafka_python()
     if (provider := settings.get("sasl_oauth_token_provider")) is not None:
         provider.token()  # within the client a failure would only show as a timeout
@@ -90,36 +109,61 @@ def admin_client(connection: KafkaConnection) -> Any:
 
 
 def asked(connection: KafkaConnection, what: str, ask: Callable[[Any], T]) -> T:
-    """Return the answer to requests that may be repeated; asked again while an error says so: coordinators move.
+    """Return the answer to requests that may be repeated; asked again while brokers are away.
+
+    Each time a new client asks, which looks for a living broker anew, and waits twice as long.
 
     :param ask: is given kafka-python's admin client.
     :raises InvalidInput: the brokers don't let us.
-    :raises Outage: they don't answer.
+    :raises UnsafeState: the brokers refuse it for another reason.
+    :raises ClusterOutage: they don't answer.
     """
     answers: list[T] = []
     failures: list[KafkaError] = []
 
     def answered() -> bool:
+        seconds = min(REQUEST_SECONDS, FIRST_SECONDS * 2 ** len(failures))
         try:
-            with admin_client(connection) as client:
+            with admin_client(connection, seconds) as client:
                 answers.append(ask(client))
         except KafkaError as error:
-            if not error.retriable:
+            if not _may_pass(error):
                 raise _failed(what, error) from None
             failures.append(error)
         return bool(answers)
 
-    poll_until(answered, seconds=SETTLE_SECONDS, otherwise=lambda: _failed(what, failures[-1]))
+    poll_until(answered, seconds=SETTLE_SECONDS, otherwise=lambda: _outage(what, failures[-1]))
     return answers[0]
 
 
-def _failed(what: str, error: KafkaError) -> InvalidInput | Outage:
-    found = type(error).__name__
-    if "Authentication" in found or "Authorization" in found:
+def _may_pass(error: KafkaError) -> bool:
+    """Whether the same request may succeed later; of kafka-python's own errors, all but mistakes of ours may."""
+    if _is_about_rights(error):
+        return False
+    code = getattr(error, "errno", None)
+    if code is None:
+        return not isinstance(error, IllegalArgumentError | IllegalStateError | KafkaConfigurationError)
+    return bool(error.retriable) or class_of_code(code, repeatable=False) in OUTAGES
+
+
+def _failed(what: str, error: KafkaError) -> RescaleError:
+    if _is_about_rights(error):
         return InvalidInput(
             what,
-            found=found,
+            found=type(error).__name__,
             expected="credentials and ACLs that allow it",
             remedy="Correct the Kafka connection, or grant READ on the group.",
         )
-    return Outage(what, found=found, expected="an answer of the group's coordinator", remedy="Run again.")
+    code = getattr(error, "errno", None)
+    return to_error(librdkafka.KafkaError(librdkafka.KafkaError._INVALID_ARG if code is None else code), what)
+
+
+def _is_about_rights(error: KafkaError) -> bool:
+    name = type(error).__name__
+    return "Authentication" in name or "Authorization" in name
+
+
+def _outage(what: str, error: KafkaError) -> ClusterOutage:
+    return ClusterOutage(
+        what, found=type(error).__name__, expected="an answer of the group's coordinator", remedy="Run again."
+    )

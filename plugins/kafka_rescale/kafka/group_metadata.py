@@ -13,17 +13,18 @@ from kafka import TopicPartition
 from kafka.errors import KafkaError, NoError
 from kafka.structs import OffsetAndMetadata
 
-from kafka_rescale.core.errors import Outage, UnsafeState
+from kafka_rescale.core.errors import ClusterOutage, UnsafeState
 from kafka_rescale.core.journal import PartitionOffsets
 from kafka_rescale.core.offset_metadata import OffsetTexts
 from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.error_classes import OUTAGES, class_of_code
 from kafka_rescale.kafka.group_members import asked
 
 
 def committed_metadata(connection: KafkaConnection, group: str) -> dict[str, dict[int, str]]:
     """Return what a group has committed beside its offsets: topic → partition → text.
 
-    :raises Outage: its coordinator doesn't answer.
+    :raises ClusterOutage: its coordinator doesn't answer.
     """
 
     def read(client: Any) -> Mapping[TopicPartition, OffsetAndMetadata]:
@@ -43,7 +44,7 @@ def commit_with_metadata(
 
     :param offsets: topic → partition → next offset to read, of a group without members.
     :raises UnsafeState: the coordinator refuses a partition.
-    :raises Outage: it doesn't answer, or doesn't know a partition, as one that has just been added.
+    :raises ClusterOutage: it doesn't answer, or doesn't know a partition, as one that has just been added.
     """
     what = f"offsets of group {group!r}"
     wanted = {
@@ -66,16 +67,16 @@ def commit_with_metadata(
     try:
         if wanted:
             asked(connection, what, write)
-    except Outage as error:
+    except ClusterOutage as error:
         named = f"{what} for {', '.join(waiting)}" if waiting else what
-        raise Outage(named, found=error.found, expected=error.expected, remedy=error.remedy) from None
+        raise ClusterOutage(named, found=error.found, expected=error.expected, remedy=error.remedy) from None
     return {t: {p: o for p, o in of.items() if TopicPartition(t, p) not in wanted} for t, of in offsets.items()}
 
 
 def _raise_if_refused(refused: Mapping[str, type[KafkaError]], what: str) -> None:
     """One partition that may be asked for again hides no other one that may not."""
     for at, error in refused.items():
-        if not error.retriable:
+        if not error.retriable and class_of_code(error.errno, repeatable=False) not in OUTAGES:
             raise UnsafeState(
                 f"{what} for {at}",
                 found=error.__name__,

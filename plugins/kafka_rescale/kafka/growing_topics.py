@@ -8,9 +8,9 @@ from typing import Any
 from confluent_kafka import KafkaError
 from confluent_kafka.admin import NewPartitions
 
-from kafka_rescale.core.errors import InvalidInput, Outage, RescaleError, UnsafeState
-from kafka_rescale.kafka.admin_calls import REQUEST_SECONDS, SETTLE_SECONDS, has_code, is_unknown, value_of
-from kafka_rescale.kafka.failures import typed
+from kafka_rescale.core.errors import ClusterOutage, InvalidInput, RescaleError, UnsafeState
+from kafka_rescale.kafka.admin_calls import SETTLE_SECONDS, has_code, is_unknown, value_of
+from kafka_rescale.kafka.failures import to_error
 from kafka_rescale.kafka.topic_reader import TopicReader
 from kafka_rescale.kafka.waiting import poll_until
 
@@ -40,7 +40,7 @@ class GrowingTopics(TopicReader):
 
         def outage() -> RescaleError:
             name = min(name for name, answer in answers.items() if is_unknown(answer))
-            return typed(answers[name], _growth_of(name, short[name]))
+            return to_error(answers[name], _growth_of(name, short[name]))
 
         if short:
             poll_until(answered, seconds=SETTLE_SECONDS, otherwise=outage)
@@ -75,12 +75,12 @@ class GrowingTopics(TopicReader):
         return {name: count for name, count in before.items() if count < targets[name]}
 
     def _asked(self, targets: Mapping[str, int], *, validate_only: bool = False) -> dict[str, Any]:
-        request = self._client.create_partitions(
-            [NewPartitions(name, target) for name, target in sorted(targets.items())],
-            request_timeout=REQUEST_SECONDS,
-            validate_only=validate_only,
+        wanted = [NewPartitions(name, target) for name, target in sorted(targets.items())]
+        return self._once(
+            lambda client, seconds: client.create_partitions(
+                wanted, request_timeout=seconds, validate_only=validate_only
+            )
         )
-        return self._once(request)
 
     def _counts(self, targets: Mapping[str, int]) -> dict[str, int]:
         """Return the present counts.
@@ -151,7 +151,7 @@ class _Growth:
         """Return the error for what is left when the time is over."""
         left = sorted(self._short)
         reasons = ", ".join(sorted({self._last[name].name() for name in left if name in self._last}))
-        return Outage(
+        return ClusterOutage(
             f"growth of {', '.join(sorted(self._targets))}",
             found=f"{', '.join(left)} not grown ({reasons or 'the change does not show'}){self._grown()}",
             expected="every topic with its target",
@@ -161,7 +161,7 @@ class _Growth:
     def raise_refused(self) -> None:
         """Raise for the first topic that the brokers refuse to grow."""
         for name, answer in sorted(self._refused.items()):
-            error = typed(answer, f"topic {name!r}")
+            error = to_error(answer, f"topic {name!r}")
             raise type(error)(
                 error.what, found=f"{error.found}{self._grown()}", expected=error.expected, remedy=error.remedy
             )

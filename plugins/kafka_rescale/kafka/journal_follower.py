@@ -12,7 +12,8 @@ from kafka_rescale.core.control_records import CONTROL_TOPIC, Concern, JobResult
 from kafka_rescale.core.errors import ClusterOutage
 from kafka_rescale.core.journal import BLUE_STOPPED, Journal
 from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.failures import TRANSIENT, UNKNOWN_OUTCOME, typed
+from kafka_rescale.kafka.error_classes import is_outage
+from kafka_rescale.kafka.failures import to_error
 from kafka_rescale.kafka.log_reader import SETTINGS
 from kafka_rescale.kafka.waiting import poll_until
 
@@ -64,8 +65,8 @@ class ControlFollower:
                 self._take(key if isinstance(key, bytes) else key.encode(), message.value())
             elif error.code() == KafkaError._PARTITION_EOF:
                 self._at_end = True
-            elif error.code() not in TRANSIENT | UNKNOWN_OUTCOME:
-                raise typed(error, f"topic {CONTROL_TOPIC!r}")
+            elif not is_outage(error):
+                raise to_error(error, f"topic {CONTROL_TOPIC!r}")
 
     def heard(self, job: str) -> tuple[int, JobResult | None]:
         """Return how many records of a job and of its parts have arrived, and its own newest, without waiting."""

@@ -6,9 +6,10 @@ import time
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from kafka_rescale.core.errors import Outage
+from kafka_rescale.core.errors import ClusterOutage
 from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.failures import TRANSIENT, UNKNOWN_OUTCOME, ConnectionTrouble, typed
+from kafka_rescale.kafka.error_classes import is_outage
+from kafka_rescale.kafka.failures import ConnectionTrouble, to_error
 
 SETTINGS = {
     "group.id": "kafka-rescale-control",
@@ -35,7 +36,7 @@ def latest_values(
     :param end: offset (exclusive) to read up to.
     :param prefix: only keys that begin with it are kept.
     :param seconds: how long to wait for transactions that are open before ``end``.
-    :raises Outage: the end is not reached in time.
+    :raises ClusterOutage: the end is not reached in time.
     """
     if end == 0:
         return {}
@@ -45,7 +46,7 @@ def latest_values(
         consumer.assign([TopicPartition(topic, 0, _START)])
         return _read(consumer, topic, end, prefix, trouble, time.monotonic() + seconds)
     except KafkaException as error:
-        raise typed(error.args[0], f"topic {topic!r}") from None
+        raise to_error(error.args[0], f"topic {topic!r}") from None
     finally:
         consumer.close()
 
@@ -67,8 +68,8 @@ def _read(
         if error is not None and error.code() == KafkaError._PARTITION_EOF:
             position = offset
         elif error is not None:
-            if error.code() not in TRANSIENT | UNKNOWN_OUTCOME:
-                raise typed(error, f"topic {topic!r}")
+            if not is_outage(error):
+                raise to_error(error, f"topic {topic!r}")
         else:
             position = offset + 1
             _keep(values, prefix, key, value)
@@ -85,8 +86,8 @@ def _keep(values: dict[str, bytes], prefix: str, key: bytes | str | None, value:
         values[name] = value if isinstance(value, bytes) else value.encode()
 
 
-def _stuck(topic: str, position: int, end: int) -> Outage:
-    return Outage(
+def _stuck(topic: str, position: int, end: int) -> ClusterOutage:
+    return ClusterOutage(
         f"topic {topic!r}",
         found=f"nothing to read from offset {position} on",
         expected=f"to read up to {end}",

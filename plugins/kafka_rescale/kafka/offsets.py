@@ -7,18 +7,15 @@ from collections.abc import Iterable, Mapping
 from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, KafkaError, TopicPartition
 from confluent_kafka.admin import ListOffsetsResultInfo, OffsetSpec
 
-from kafka_rescale.core.errors import Outage, RescaleError
+from kafka_rescale.core.errors import ClusterOutage, RescaleError
 from kafka_rescale.core.journal import PartitionOffsets
 from kafka_rescale.core.offset_metadata import OffsetTexts
 from kafka_rescale.kafka.admin_calls import (
-    ATTEMPTS,
-    REQUEST_SECONDS,
     SETTLE_SECONDS,
     has_code,
-    is_unknown,
     value_of,
 )
-from kafka_rescale.kafka.failures import typed
+from kafka_rescale.kafka.failures import to_error
 from kafka_rescale.kafka.group_commit import GroupCommit
 from kafka_rescale.kafka.group_metadata import commit_with_metadata, committed_metadata
 from kafka_rescale.kafka.topic_reader import ABSENT, TopicReader
@@ -72,7 +69,9 @@ class OffsetAdmin(TopicReader):
 
         def outage() -> RescaleError:
             entry = next(entry for entry in found if entry.error is not None)
-            return typed(entry.error, f"committed offset of group {group!r} for {entry.topic}-{entry.partition}")
+            return to_error(
+                entry.error, f"committed offset of group {group!r} for {entry.topic}-{entry.partition}"
+            )
 
         poll_until(stable, seconds=SETTLE_SECONDS, otherwise=outage)
         offsets: PartitionOffsets = {}
@@ -102,8 +101,10 @@ class OffsetAdmin(TopicReader):
 
         def done() -> bool:
             request = ConsumerGroupTopicPartitions(group, commit.wanted)
-            futures = self._client.alter_consumer_group_offsets([request], request_timeout=REQUEST_SECONDS)
-            commit.take(self._once(futures)[group])
+            answers = self._once(
+                lambda client, seconds: client.alter_consumer_group_offsets([request], request_timeout=seconds)
+            )
+            commit.take(answers[group])
             return commit.shows(self.committed(group))
 
         if commit.wanted:
@@ -114,25 +115,23 @@ class OffsetAdmin(TopicReader):
 
         :raises UnsafeState: the group has members.
         """
-        for _ in range(ATTEMPTS):
-            futures = self._client.delete_consumer_groups([group], request_timeout=REQUEST_SECONDS)
-            answer = self._once(futures)[group]
-            if has_code(answer, KafkaError.GROUP_ID_NOT_FOUND) or not isinstance(answer, KafkaError):
-                return
-            if not is_unknown(answer):
-                break
-        value_of(answer, f"group {group!r}")
+        answers = self._settled(
+            lambda client, seconds: client.delete_consumer_groups([group], request_timeout=seconds),
+            f"group {group!r}",
+        )
+        if not has_code(answers[group], KafkaError.GROUP_ID_NOT_FOUND):
+            value_of(answers[group], f"group {group!r}")
 
     def _committed_once(self, group: str, wanted: list[TopicPartition] | None) -> list[TopicPartition]:
         # librdkafka 2.16 kills the process when the coordinator answers the request below that it isn't one (yet),
         # as it does after a broker's start (librdkafka issue 5040); this one is repeated until it has settled.
         self._read(
-            lambda: self._client.describe_consumer_groups([group], request_timeout=REQUEST_SECONDS), "group"
+            lambda client, seconds: client.describe_consumer_groups([group], request_timeout=seconds), "group"
         )
         request = ConsumerGroupTopicPartitions(group, wanted)
         answers = self._read(
-            lambda: self._client.list_consumer_group_offsets(
-                [request], require_stable=True, request_timeout=REQUEST_SECONDS
+            lambda client, seconds: client.list_consumer_group_offsets(
+                [request], require_stable=True, request_timeout=seconds
             ),
             "committed offsets of group",
         )
@@ -153,8 +152,8 @@ class OffsetAdmin(TopicReader):
         def complete() -> bool:
             found.update(
                 self._read(
-                    lambda: self._client.list_offsets(
-                        wanted, isolation_level=isolation, request_timeout=REQUEST_SECONDS
+                    lambda client, seconds: client.list_offsets(
+                        wanted, isolation_level=isolation, request_timeout=seconds
                     ),
                     "offsets of",
                     # _NOENT: librdkafka's word for partitions that have no leader at the moment.
@@ -164,7 +163,7 @@ class OffsetAdmin(TopicReader):
             return not _unanswered(found, least)
 
         def outage() -> RescaleError:
-            return Outage(
+            return ClusterOutage(
                 f"offsets of {', '.join(f'{t.topic}-{t.partition}' for t in _unanswered(found, least))}",
                 found="an answer without an offset",
                 expected="an offset of each",

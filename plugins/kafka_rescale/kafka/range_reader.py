@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
-from kafka_rescale.core.errors import Outage
+from kafka_rescale.core.errors import ClusterOutage
 from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.failures import TRANSIENT, UNKNOWN_OUTCOME, typed
+from kafka_rescale.kafka.error_classes import is_outage
+from kafka_rescale.kafka.failures import to_error
 
 STALL_SECONDS = 60.0
 _SETTINGS = {
@@ -38,7 +39,7 @@ def read_ranges(
     :param ranges: per partition, first offset and end (exclusive).
     :param may_be_deleted: records at the beginning may go meanwhile; else that is an error.
     :param committed: False also yields what aborted transactions have left, as to a ``read_uncommitted`` reader.
-    :raises Outage: nothing is heard of the brokers.
+    :raises ClusterOutage: nothing is heard of the brokers.
     """
     left = {p: end for p, (start, end) in ranges.items() if start < end}
     if not left:
@@ -55,7 +56,7 @@ def read_ranges(
                 yield from _within(message, topic, left)
             heard = time.monotonic() if messages else heard
             if time.monotonic() - heard > STALL_SECONDS:
-                raise Outage(f"topic {topic!r}", found="nothing", expected="records", remedy="Run again.")
+                raise ClusterOutage(f"topic {topic!r}", found="nothing", expected="records", remedy="Run again.")
     finally:
         consumer.close()
 
@@ -63,8 +64,8 @@ def read_ranges(
 def _within(message: Message, topic: str, left: dict[int, int]) -> Iterator[Message]:
     partition, offset, error = message.partition() or 0, message.offset() or 0, message.error()
     if error is not None and error.code() != KafkaError._PARTITION_EOF:
-        if error.code() not in TRANSIENT | UNKNOWN_OUTCOME:
-            raise typed(error, f"topic {topic!r} partition {partition}")
+        if not is_outage(error):
+            raise to_error(error, f"topic {topic!r} partition {partition}")
         return
     end = left.get(partition)
     if end is None:

@@ -10,7 +10,8 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 from kafka_rescale.core import cluster
 from kafka_rescale.core.errors import ClusterOutage
 from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.failures import TRANSIENT, UNKNOWN_OUTCOME, typed
+from kafka_rescale.kafka.error_classes import is_outage
+from kafka_rescale.kafka.failures import to_error
 
 Ranges = Mapping[cluster.TopicPartition, tuple[int | None, int]]
 """Start (inclusive; ``None`` is the log start) and end (exclusive, as a ``read_committed`` reader sees it)."""
@@ -58,8 +59,8 @@ def _found(consumer: Consumer, asked: dict[cluster.TopicPartition, int]) -> Iter
             continue
         error, of = message.error(), (str(message.topic()), int(message.partition() or 0))
         if error is not None and error.code() != KafkaError._PARTITION_EOF:
-            if error.code() not in TRANSIENT | UNKNOWN_OUTCOME:
-                raise typed(error, f"topic {of[0]} partition {of[1]}")
+            if not is_outage(error):
+                raise to_error(error, f"topic {of[0]} partition {of[1]}")
             continue
         end = asked.pop(of, None)
         if end is None:

@@ -12,7 +12,7 @@ from kafka.protocol.producer.transaction import EndTxnRequest
 from kafka_rescale.core.acls import IMPLYING, Operation, Resource, Role
 from kafka_rescale.core.preflight_acls import Right
 from kafka_rescale.kafka.absent_topics import NOBODY, AbsentTopics, send
-from kafka_rescale.kafka.admin_calls import REQUEST_SECONDS, has_code, value_of
+from kafka_rescale.kafka.admin_calls import has_code, value_of
 from kafka_rescale.kafka.group_members import asked
 from kafka_rescale.kafka.topic_reader import ABSENT
 
@@ -72,8 +72,8 @@ class RightsReader(AbsentTopics):
         if not names:
             return {}
         return self._allowed(
-            lambda: self._client.describe_topics(
-                TopicCollection(names), include_authorized_operations=True, request_timeout=REQUEST_SECONDS
+            lambda client, seconds: client.describe_topics(
+                TopicCollection(names), include_authorized_operations=True, request_timeout=seconds
             ),
             "topics",
         )
@@ -82,8 +82,8 @@ class RightsReader(AbsentTopics):
         found: dict[str, Operations | None] = {}
         for name in names:
             found |= self._allowed(
-                lambda name=name: self._client.describe_consumer_groups(
-                    [name], include_authorized_operations=True, request_timeout=REQUEST_SECONDS
+                lambda client, seconds, name=name: client.describe_consumer_groups(
+                    [name], include_authorized_operations=True, request_timeout=seconds
                 ),
                 "group",
             )

@@ -11,7 +11,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from kafka_rescale.core.journal import PartitionOffsets
 from kafka_rescale.core.samples import Sample
 from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.failures import TRANSIENT, UNKNOWN_OUTCOME, ConnectionTrouble, typed
+from kafka_rescale.kafka.error_classes import is_outage
+from kafka_rescale.kafka.failures import ConnectionTrouble, to_error
 
 RECORDS_PER_SLICE = 100
 RECORDS_IN_ALL = 20_000
@@ -63,8 +64,8 @@ class _Reading:
         if error is not None:
             if error.code() == KafkaError._PARTITION_EOF:
                 del self.pending[at]
-            elif error.code() not in TRANSIENT | UNKNOWN_OUTCOME:
-                raise typed(error, f"topic {at[0]!r}")
+            elif not is_outage(error):
+                raise to_error(error, f"topic {at[0]!r}")
             return None
         self.read[at] = self.read.get(at, 0) + 1
         stop = self.pending[at][1]
@@ -105,7 +106,7 @@ def sample(
                 found[each.topic, each.partition, each.offset] = each
             late |= reading.pending.keys() - reading.read.keys()
     except KafkaException as error:
-        raise typed(error.args[0], "sampled topics") from None
+        raise to_error(error.args[0], "sampled topics") from None
     finally:
         consumer.close()
     return Sampled(tuple(found[at] for at in sorted(found)), tuple(sorted(late)))

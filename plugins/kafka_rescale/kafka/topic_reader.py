@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka import KafkaError, TopicCollection
 from confluent_kafka.admin import ConfigResource, ConfigSource, ResourceType
 
 from kafka_rescale.core.cluster import TopicDescription
-from kafka_rescale.core.errors import Outage
+from kafka_rescale.core.errors import ClusterOutage
 from kafka_rescale.core.topic_names import is_topic_name
-from kafka_rescale.kafka.admin_calls import REQUEST_SECONDS, SETTLE_SECONDS, AdminCalls, has_code, value_of
-from kafka_rescale.kafka.failures import typed
+from kafka_rescale.kafka.admin_calls import SETTLE_SECONDS, AdminCalls, Ask, finished, has_code, value_of
 from kafka_rescale.kafka.waiting import poll_until
 
 ABSENT = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)
@@ -26,12 +25,7 @@ class TopicReader(AdminCalls):
 
         :raises Outage: nobody answers.
         """
-        try:
-            return set(self._client.list_topics(timeout=REQUEST_SECONDS).topics)
-        except KafkaException as error:
-            self._client.poll(0)
-            self._trouble.raise_if_refused()
-            raise typed(error.args[0], "list of topics") from None
+        return set(self._metadata("list of topics").topics)
 
     def describe_topics(self, names: Iterable[str]) -> dict[str, TopicDescription]:
         """Return the topics by name; those that don't exist are left out, also because none can have the name.
@@ -41,19 +35,26 @@ class TopicReader(AdminCalls):
         if not (wanted := sorted(filter(is_topic_name, set(names)))):
             return {}
         topics = self._present(
-            lambda: self._client.describe_topics(TopicCollection(wanted), request_timeout=REQUEST_SECONDS),
+            lambda client, seconds: client.describe_topics(TopicCollection(wanted), request_timeout=seconds),
             "topics",
         )
         resources = [ConfigResource(ResourceType.TOPIC, name) for name in topics]
         if not resources:
             return {}
         configs = self._present(
-            lambda: self._client.describe_configs(resources, request_timeout=REQUEST_SECONDS), "configs of topics"
+            lambda client, seconds: client.describe_configs(resources, request_timeout=seconds),
+            "configs of topics",
         )
         by_name = {resource.name: entries for resource, entries in configs.items()}
         return {name: _description(topic, by_name[name]) for name, topic in topics.items() if name in by_name}
 
-    def _present(self, ask: Callable[[], Any], what: str) -> dict[Any, Any]:
+    def _metadata(self, what: str) -> Any:
+        """Return what any broker knows of the cluster: no request that waits for a controller."""
+        return self._read(
+            lambda client, seconds: {"": finished(lambda: client.list_topics(timeout=seconds))}, what
+        )[""]
+
+    def _present(self, ask: Ask[Any, Any], what: str) -> dict[Any, Any]:
         answers = self._settled(ask, what)
         return {key: value_of(a, what) for key, a in answers.items() if not has_code(a, *ABSENT)}
 
@@ -70,9 +71,9 @@ class TopicReader(AdminCalls):
         poll_until(shows, seconds=SETTLE_SECONDS, otherwise=lambda: not_seen(name, f"with {wanted}"))
 
 
-def not_seen(name: str, expected: str) -> Outage:
+def not_seen(name: str, expected: str) -> ClusterOutage:
     """Return the error for a change that doesn't show in time."""
-    return Outage(
+    return ClusterOutage(
         f"topic {name!r}",
         found="no change after the request",
         expected=f"to see it {expected}",

@@ -13,11 +13,10 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.journal import PartitionOffsets
 from kafka_rescale.kafka.admin_calls import (
-    ATTEMPTS,
-    REQUEST_SECONDS,
     SETTLE_SECONDS,
     has_code,
     is_unknown,
@@ -40,19 +39,24 @@ class TopicAdmin(GrowingTopics):
         :raises UnsafeState: it exists with another number of partitions.
         """
         created = False
-        found = self._topic(name)
-        for _ in range(ATTEMPTS):
-            if found is not None:
-                break
-            topic = NewTopic(name, partitions, replication_factor, config=dict(configs))
-            answer = self._once(self._client.create_topics([topic], request_timeout=REQUEST_SECONDS))[name]
+        topic = NewTopic(name, partitions, replication_factor, config=dict(configs))
+
+        def present() -> TopicDescription | None:
+            nonlocal created
+            if (known := self._topic(name)) is not None:
+                return known
+            answer = self._once(lambda client, seconds: client.create_topics([topic], request_timeout=seconds))[
+                name
+            ]
             if not is_unknown(answer) and not has_code(answer, KafkaError.TOPIC_ALREADY_EXISTS):
                 value_of(answer, f"topic {name!r}")
                 self._wait_for(name, lambda topic: topic.partitions == partitions, f"{partitions} partitions")
-            created = not has_code(answer, KafkaError.TOPIC_ALREADY_EXISTS)
-            found = self._topic(name)
-        if found is None:
-            raise not_seen(name, "to be created")
+            # Or by a request of ours whose answer got lost.
+            created = created or not has_code(answer, KafkaError.TOPIC_ALREADY_EXISTS)
+            return self._topic(name)
+
+        found = poll_until(present, seconds=SETTLE_SECONDS, otherwise=lambda: not_seen(name, "to be created"))
+        assert found is not None, "poll_until returns what is true"
         if found.partitions != partitions:
             raise UnsafeState(
                 f"topic {name!r}",
@@ -81,7 +85,7 @@ class TopicAdmin(GrowingTopics):
         ]
         resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
         self._read(
-            lambda: self._client.incremental_alter_configs([resource], request_timeout=REQUEST_SECONDS),
+            lambda client, seconds: client.incremental_alter_configs([resource], request_timeout=seconds),
             "configs of",
         )
         self._wait_for(
@@ -101,14 +105,18 @@ class TopicAdmin(GrowingTopics):
             left.update(self.describe_topics(wanted))
             return not left
 
-        for _ in range(ATTEMPTS):
+        def deleted() -> bool:
             if gone():
-                return
-            answers = self._once(self._client.delete_topics(sorted(left), request_timeout=REQUEST_SECONDS))
+                return True
+            answers = self._once(
+                lambda client, seconds: client.delete_topics(sorted(left), request_timeout=seconds)
+            )
             for name, answer in answers.items():
                 if not is_unknown(answer) and not has_code(answer, *ABSENT):
                     value_of(answer, f"topic {name!r}")
-        poll_until(gone, seconds=SETTLE_SECONDS, otherwise=lambda: not_seen(", ".join(left), "to be deleted"))
+            return gone()
+
+        poll_until(deleted, seconds=SETTLE_SECONDS, otherwise=lambda: not_seen(", ".join(left), "to be deleted"))
 
     def delete_records(self, before: PartitionOffsets) -> None:
         """Delete the records of some partitions before an offset.
@@ -118,4 +126,6 @@ class TopicAdmin(GrowingTopics):
         """
         wanted = [TopicPartition(t, p, o) for t, offsets in before.items() for p, o in offsets.items()]
         if wanted:
-            self._read(lambda: self._client.delete_records(wanted, request_timeout=REQUEST_SECONDS), "records of")
+            self._read(
+                lambda client, seconds: client.delete_records(wanted, request_timeout=seconds), "records of"
+            )
