@@ -39,6 +39,11 @@ RESILIENT: Mapping[str, str | int] = {
     "metadata.recovery.strategy": "none",
     # 10 s by default: commits went on 8 to 10 s after the broker was back, and with this within 1 s (measured).
     "reconnect.backoff.max.ms": 1_000,
+    # 5 minutes by default: so late does a client that waits for a broker hear that it is back, or that another
+    # leads. A commit that waits for a broker that the library has dropped goes on only then (decisions/faults.md).
+    "topic.metadata.refresh.interval.ms": 3_000,
+    # 60 s by default: so long does a client wait for the answer of a frozen broker.
+    "socket.timeout.ms": 10_000,
 }
 _librdkafka_log = logging.getLogger("kafka_rescale.librdkafka")
 
