@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, KafkaError, Message
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from kafka_rescale.core.cluster import TopicPartition
-from kafka_rescale.core.errors import Outage
+from kafka_rescale.core.errors import ClusterOutage
 from kafka_rescale.kafka.failures import TRANSIENT, UNKNOWN_OUTCOME, typed
 from kafka_rescale.kafka.grown_ends import Holds
 from kafka_rescale.kafka.range_reader import STALL_SECONDS
@@ -116,7 +116,7 @@ class TaskInput:
                 heard = time.monotonic()
             if time.monotonic() - heard > STALL_SECONDS:
                 what = f"topic {source[0]!r} partition {source[1]}"
-                raise Outage(what, found="nothing", expected="records", remedy="Run again.")
+                raise ClusterOutage(what, found="nothing", expected="records", remedy="Run again.")
 
     def _fetch(self) -> int:
         """Take what the brokers have sent; return how much that was."""
