@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -17,7 +18,7 @@ from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_commits import Commits
 from kafka_rescale.kafka.copy_marks import AT_ONCE, EMPTIED, closing_consumer, copy_consumer, read_positions
 from kafka_rescale.kafka.copy_settings import CopySettings
-from kafka_rescale.kafka.copy_start import log_range
+from kafka_rescale.kafka.copy_start import QUERY_SECONDS, log_range
 from kafka_rescale.kafka.copy_units import CopyUnit
 from kafka_rescale.kafka.copy_writer import UnitWriter
 from kafka_rescale.kafka.waiting import poll_until
@@ -82,9 +83,11 @@ class CopyClients:
 
         Those of an open transaction can't be read yet, nor those of a partition without a leader.
         """
-        found, committed = [], self.committed()
+        found, committed, began = [], self.committed(), time.monotonic()
         with closing_consumer(self._connection, self._group) as consumer:
             for source in sources:
+                if time.monotonic() - began > QUERY_SECONDS:
+                    break  # Brokers are away; the rest is asked about the next time.
                 with suppress(Outage):
                     if log_range(consumer, source).end > committed[source]:
                         found.append(source)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 
 from kafka_rescale.core.cluster import TopicPartition
-from kafka_rescale.core.errors import ClusterOutage, Fenced, UnsafeState
+from kafka_rescale.core.errors import Fenced, UnsafeState
 from kafka_rescale.core.journal import Captured, Journal, Phase
 from kafka_rescale.core.plan import Plan
 from kafka_rescale.kafka import in_flight
@@ -19,17 +18,14 @@ from kafka_rescale.kafka.copy_settings import BULK, LIVE
 from kafka_rescale.kafka.copy_units import CopyUnit
 from kafka_rescale.kafka.journal_follower import JournalFollower
 from kafka_rescale.kafka.seeding import Begun, Seeding
-from kafka_rescale.kafka.waiting import now_ms
+from kafka_rescale.kafka.waiting import again_after_outage, now_ms
 from kafka_rescale.spark.journal_task import JournalTask
 from kafka_rescale.spark.snapshot_seed import SnapshotSeed, seeding_of
 from kafka_rescale.spark.task_errors import as_text
 from kafka_rescale.spark.watchdog import exit_with_parent
 
-log = logging.getLogger(__name__)
-
 FINISHED, STOPPED = "finished", "stopped"
 LIVE_STEP_SECONDS = 0.05
-TRIES = 3
 
 
 @dataclass(frozen=True)
@@ -80,16 +76,13 @@ class Follow(JournalTask):
         Begins again by itself where the brokers let a request down: with another job, the pause would last longer.
         """
         announced: list[str] = []
-        for left in reversed(range(TRIES)):
-            try:
-                if announced:
-                    self._require_newest(units)
-                return self._follow(units, follower, announced)
-            except ClusterOutage as outage:
-                if not left:
-                    raise
-                log.warning("%s The task begins again, with new clients.", outage)
-        raise AssertionError(TRIES)
+
+        def follow() -> str:
+            if announced:
+                self._require_newest(units)
+            return self._follow(units, follower, announced)
+
+        return again_after_outage(follow)
 
     def _follow(self, units: list[CopyUnit], follower: JournalFollower, announced: list[str]) -> str:
         if (verdict := self.verdict(follower.first())) in {FINISHED, STOPPED}:
