@@ -104,7 +104,7 @@ class CopyClients:
         for source, position in found.items():
             writer = self.writers[source]
             is_beyond = writer.has_begun and position.offset > max(writer.position, writer.restart.offset)
-            other = bool(session) and position.mark.session != session
+            other = bool(session) and position.mark.session not in {"", session}
             if (position.mark.state != EMPTIED and is_beyond) or other:
                 raise Fenced(
                     f"copy of {writer.unit}",
