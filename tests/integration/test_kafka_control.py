@@ -100,7 +100,13 @@ class TestRecords:
         """The last stable offset stays before the open one: a reader who stopped there would see nothing."""
         control.ensure(1)
         other = Producer(
-            connection.client(**{"transactional.id": f"{unique}-other", "transaction.timeout.ms": 2000})
+            connection.client(
+                **{
+                    "transactional.id": f"{unique}-other",
+                    "transaction.timeout.ms": 2000,
+                    "socket.timeout.ms": 2000,
+                }
+            )
         )
         other.init_transactions(20)
         other.begin_transaction()

@@ -122,7 +122,9 @@ def test_the_very_first_commit_is_waited_for_where_the_partition_is_asked_for(
 @contextmanager
 def offset_in_a_transaction(connection: KafkaConnection, topic: str, group: str) -> Iterator[Producer]:
     """Offset 5 of partition 0, sent to a transaction that is open."""
-    producer = Producer(connection.client(**{"transactional.id": group, "transaction.timeout.ms": 3000}))
+    producer = Producer(
+        connection.client(**{"transactional.id": group, "transaction.timeout.ms": 3000, "socket.timeout.ms": 3000})
+    )
     consumer = Consumer(connection.client(**{"group.id": group}))
     producer.init_transactions(20)
     producer.begin_transaction()

@@ -10,8 +10,9 @@ import pytest
 from confluent_kafka import KafkaError, TopicPartition
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.plan import Move, MoveKind
-from kafka_rescale.kafka import copy_loop
+from kafka_rescale.kafka import copy_clients, copy_loop
 from kafka_rescale.kafka.copy_loop import CopyWorker
+from kafka_rescale.kafka.copy_marks import Mark, Position
 from kafka_rescale.kafka.copy_settings import Rules, SourceRules
 from kafka_rescale.kafka.copy_start import LogRange
 from kafka_rescale.kafka.copy_units import CopyUnit, units_of
@@ -46,6 +47,7 @@ class Writer:
     """Notes the offsets that it is given."""
 
     pending_records = pending_bytes = 0
+    has_begun, restart = True, Position(0, Mark())
 
     def __init__(self, _: object, unit: CopyUnit, *__: object) -> None:
         self.unit, self.position, self.written = unit, 0, list[int]()
@@ -75,8 +77,8 @@ def worker(monkeypatch: pytest.MonkeyPatch, consumer: Consumer) -> CopyWorker:
     rules = Rules({SOURCE: SourceRules(tombstone_ms=None, expires=True)}, {"green": 1})
     monkeypatch.setattr(copy_loop, "ClusterAdmin", lambda _: None)
     monkeypatch.setattr(copy_loop, "rules_of", lambda *_: rules)
-    monkeypatch.setattr(copy_loop, "copy_consumer", lambda *_, **__: consumer)
-    monkeypatch.setattr(copy_loop, "UnitWriter", Writer)
+    monkeypatch.setattr(copy_clients, "copy_consumer", lambda *_, **__: consumer)
+    monkeypatch.setattr(copy_clients, "UnitWriter", Writer)
     monkeypatch.setattr(copy_loop, "log_range", lambda *_: LogRange(7, 20))
     monkeypatch.setattr(CopyWorker, "_commit", lambda *_: None)
     nobody: Any = SimpleNamespace(copy_group="", green="green")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from threading import Event
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 from kafka_rescale.core.errors import Fenced, Outage
 from kafka_rescale.kafka import copy_producer
+from kafka_rescale.kafka.bounded_call import StuckCall
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_producer import UnitProducer
 from kafka_rescale.kafka.failures import Rewound
@@ -123,3 +126,28 @@ def test_a_transaction_that_was_open_for_too_long_is_not_told_to_be_fenced(
 
     with pytest.raises(error, match=found):
         write()
+
+
+class Hanging(Client):
+    """One whose commit never returns, as with a coordinator that the library has dropped."""
+
+    over = Event()
+
+    def poll(self, _: float) -> None: ...
+
+    def send_offsets_to_transaction(self, *_: Any) -> None:
+        self.over.wait()
+
+
+def test_a_commit_that_never_returns_is_given_up_and_the_producer_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(copy_producer, "Producer", Hanging)
+    connection = KafkaConnection({"bootstrap.servers": "nowhere:9092"})
+    producer, consumer = UnitProducer(connection, "a unit", "id", 1_000, 0.1), Mock()
+    with pytest.raises(StuckCall, match="a unit: found send_offsets_to_transaction without an answer"):
+        producer.commit([], consumer)
+    with pytest.raises(StuckCall), producer.transaction():
+        pytest.fail("an abandoned producer was used again")
+    producer.abort()
+    Hanging.over.set()
+    client: Any = producer._producer
+    assert client.calls == ["begin"]

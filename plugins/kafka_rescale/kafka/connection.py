@@ -44,6 +44,11 @@ RESILIENT: Mapping[str, str | int] = {
     # seen while a broker was down, and one attempt a second without. Other clients try less often, too. It also
     # saves the half a second that finding a coordinator takes otherwise.
     "enable.sparse.connections": "false",
+    # 5 minutes by default: so late does a client that waits for a broker hear that it is back, or that another
+    # leads. A commit that waits for a broker that the library has dropped goes on only then (decisions/faults.md).
+    "topic.metadata.refresh.interval.ms": 3_000,
+    # 60 s by default: so long does a client wait for the answer of a frozen broker.
+    "socket.timeout.ms": 10_000,
 }
 _librdkafka_log = logging.getLogger("kafka_rescale.librdkafka")
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import FIRST_EXCEPTION, Executor, wait
 
 from confluent_kafka import Consumer, Message
 
 from kafka_rescale.core.cluster import TopicPartition
-from kafka_rescale.core.errors import Outage
+from kafka_rescale.core.errors import Fenced, Outage
 from kafka_rescale.kafka.copy_settings import CopySettings
 from kafka_rescale.kafka.copy_writer import UnitWriter
 from kafka_rescale.kafka.failures import Rewound
@@ -62,8 +62,17 @@ class Commits:
         """Commit some units; False if a transaction was aborted and its unit is back at its last commit.
 
         :raises RescaleError: as ``wrote`` does.
+        :raises StuckCall: a commit has not returned.
         """
-        return all(list(self._pool.map(self._committed_or_rewound, writers)))
+        running = [self._pool.submit(self._committed_or_rewound, writer) for writer in writers]
+        wait(running, return_when=FIRST_EXCEPTION)
+        begun = [each for each in running if not each.cancel()]
+        wait(begun)
+        # A worker that is fenced must not start anew, whatever has become of its other commits.
+        for error in (each.exception() for each in begun):
+            if isinstance(error, Fenced):
+                raise error
+        return all([each.result() for each in begun])
 
     def _committed_or_rewound(self, writer: UnitWriter) -> bool:
         try:

@@ -38,6 +38,11 @@ class Freshness:
         """Return the sources that have reached everything they were to reach."""
         return [source for source in sources if source not in self._goals]
 
+    @property
+    def ends(self) -> dict[TopicPartition, int]:
+        """The ends (exclusive) that are still to be reached."""
+        return {source: end for source, (end, _) in self._goals.items()}
+
     def check(self, writers: Mapping[TopicPartition, UnitWriter]) -> None:
         """Date the marks of units that have reached their ends.
 

@@ -4,39 +4,46 @@
 2. Position: the copy group's committed offset, else the log start; refused if the source has been truncated, or if
    the copy paused for longer than tombstones live.
 3. Steps: read what there is, route it, write it; commit records and position in one transaction.
+4. Watch: where a commit does not return, or records that are there don't come, all clients are replaced. Where
+   that does not help either, it is an outage.
 """
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
-from confluent_kafka import KafkaError, Message
+from confluent_kafka import Consumer, KafkaError, Message
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from kafka_rescale.core.cluster import TopicPartition
-from kafka_rescale.core.errors import Outage
+from kafka_rescale.core.errors import ClusterOutage, Outage
 from kafka_rescale.core.plan import Plan
 from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.bounded_call import StuckCall
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_batches import Batches
+from kafka_rescale.kafka.copy_clients import CopyClients
 from kafka_rescale.kafka.copy_commits import Commits
 from kafka_rescale.kafka.copy_freshness import Freshness
-from kafka_rescale.kafka.copy_marks import EMPTIED, Mark, Position, copy_consumer, read_positions
+from kafka_rescale.kafka.copy_marks import EMPTIED, Mark, Position, read_positions
 from kafka_rescale.kafka.copy_settings import BULK, CopySettings, rules_of
 from kafka_rescale.kafka.copy_silence import Silence
 from kafka_rescale.kafka.copy_start import checked_offset, log_range, start_of, truncated
 from kafka_rescale.kafka.copy_units import CopyUnit
+from kafka_rescale.kafka.copy_watch import Watch
 from kafka_rescale.kafka.copy_writer import UnitWriter
 from kafka_rescale.kafka.error_classes import is_outage
 from kafka_rescale.kafka.failures import LOG_TRUNCATION, to_error
 from kafka_rescale.kafka.seeding import Seeding, seed_with
 from kafka_rescale.kafka.waiting import now_ms
 
+log = logging.getLogger(__name__)
+
 STEP_SECONDS = 0.1
-COMMIT_THREADS = 8
 
 
 class CopyWorker:
@@ -61,17 +68,29 @@ class CopyWorker:
         rules = rules_of(ClusterAdmin(connection), [unit.move for unit in units])
         self._rules = rules.sources
         self._freshness = Freshness(self._rules, clock)
-        self._consumer = copy_consumer(connection, group or plan.copy_group, **settings.consumer())
-        # Commits wait for the brokers: those of several units wait together.
-        self._pool = ThreadPoolExecutor(max_workers=max(1, min(COMMIT_THREADS, len(units))))
-        opened = self._pool.map(
-            lambda unit: UnitWriter(connection, unit, plan.green, rules.batch_bytes[unit.move.target]), units
+        self._opened = partial(
+            CopyClients, connection, plan, units, settings, group or plan.copy_group, rules.batch_bytes
         )
-        self.writers: dict[TopicPartition, UnitWriter] = {w.unit.source: w for w in opened}
+        self._clients = self._opened()
+        self._session = ""
         self._limits: Mapping[TopicPartition, int] = {}
-        self.commits = Commits(self._consumer, settings, self._pool)
         self._silence = Silence(self.writers, settings.stall_seconds)
+        self._watch = Watch(settings.still_seconds)
         self._looked = time.monotonic()
+
+    @property
+    def writers(self) -> Mapping[TopicPartition, UnitWriter]:
+        """The writers of the units, which are replaced with the other clients."""
+        return self._clients.writers
+
+    @property
+    def commits(self) -> Commits:
+        """The transactions of the units."""
+        return self._clients.commits
+
+    @property
+    def _consumer(self) -> Consumer:
+        return self._clients.consumer
 
     def begin(
         self, starts: Mapping[TopicPartition, int] | None = None, seeding: Seeding | None = None
@@ -106,29 +125,35 @@ class CopyWorker:
 
         :param session: a name that no other process uses.
         """
-        found = read_positions(self._consumer, self.writers)
-
-        def leave(source: TopicPartition) -> None:
-            writer = self.writers[source]
-            position = found.get(source) or Position(writer.position, writer.mark)
-            writer.commit_at(self._consumer, replace(position, mark=replace(position.mark, session=session)))
-
-        list(self._pool.map(leave, self.writers))
+        try:
+            self._announce(session)
+        except StuckCall as stuck:
+            self._renew(stuck, self.writers)
+            self._announce(session)
+        self._session = session
 
     def step(self, seconds: float = STEP_SECONDS) -> int:
         """Copy what can be read now; return how many records that were.
 
         :param seconds: how long to wait for more records, at most.
         :raises Fenced: a newer attempt has taken over; the whole attempt must stop.
+        :raises ClusterOutage: the copy stood still, and does so with new clients as well.
         :raises Outage: nothing was heard of a partition for ``stall_seconds``.
         """
         began = time.monotonic()
         messages = self._consumer.consume(self._settings.poll_records, seconds)
-        count = self._take(messages, time.monotonic() - began)
+        try:
+            count = self._take(messages, time.monotonic() - began)
+        except StuckCall as stuck:
+            self._renew(stuck, self.writers)
+            return 0
         self._look()
         self._silence.check()
         self._freshness.check(self.writers)
         self._commit(self.commits.due(self.writers.values()))
+        if len(messages) < self._settings.poll_records:
+            self._watch.passed(time.monotonic() - began)
+        self._look_for_stalls()
         return count
 
     def run_to(self, ends: Mapping[TopicPartition, int], asked_ms: int, *, exactly: bool = False) -> None:
@@ -151,9 +176,17 @@ class CopyWorker:
 
     def close(self) -> None:
         """Give up what is not committed and close all clients."""
-        list(self._pool.map(UnitWriter.abort, self.writers.values()))
-        self._pool.shutdown()
-        self._consumer.close()
+        self._clients.close()
+
+    def _announce(self, session: str) -> None:
+        found = read_positions(self._consumer, self.writers)
+
+        def leave(source: TopicPartition) -> None:
+            writer = self.writers[source]
+            position = found.get(source) or Position(writer.position, writer.mark)
+            writer.commit_at(self._consumer, replace(position, mark=replace(position.mark, session=session)))
+
+        list(self._clients.pool.map(leave, self.writers))
 
     def _take(self, messages: Iterable[Message], listened: float) -> int:
         batches = Batches.of(messages, self._limits)
@@ -170,11 +203,58 @@ class CopyWorker:
         return sum(map(len, batches.records.values()))
 
     def _commit(self, writers: Sequence[UnitWriter]) -> None:
-        if not self.commits.commit(writers):
+        try:
+            is_done = self.commits.commit(writers)
+        except StuckCall as stuck:
+            self._renew(stuck, [writer.unit.source for writer in writers])
+            return
+        if is_done:
+            self._watch.moved(writer.unit.source for writer in writers)
+        else:
             self._read_from_positions()
 
+    def _look_for_stalls(self) -> None:
+        still = self._watch.still(self._clients.committed(), self._freshness.ends)
+        if not still:
+            return
+        # An end that was asked of others may lie behind an open transaction: then there is nothing to read.
+        stalled = self._clients.with_records(still)
+        self._watch.heard(set(still) - set(stalled))
+        if stalled:
+            self._renew(self._stall(stalled), stalled)
+
+    def _stall(self, sources: Sequence[TopicPartition]) -> ClusterOutage:
+        ends, seconds = self._freshness.ends, self._settings.still_seconds
+        at = [f"{t}-{p} at {self.writers[t, p].restart.offset} of {ends[t, p]}" for t, p in sources]
+        return ClusterOutage(
+            f"copy of {', '.join(at)}",
+            found=f"nothing committed for {seconds:.0f} s, although another client finds records there",
+            expected="a copy that goes on",
+            remedy="Run again. If it comes again, look at the brokers that lead these partitions.",
+        )
+
+    def _renew(self, reason: ClusterOutage, sources: Collection[TopicPartition]) -> None:
+        """Go on from the last commits with new clients, which abort what the ones before have left open.
+
+        :param reason: to raise if that was done before and has not helped.
+        """
+        before = self._clients
+        if not self._watch.tell(sources):
+            raise reason
+        log.warning("%s The clients are replaced, and go on from the last commit.", reason)
+        before.await_answer(reason)
+        before.assert_newest(self._session)
+        before.abandon()
+        self._clients = self._opened()
+        self.commits.has_rewound = True
+        self._clients.go_on_from(before)
+        self._silence.heard()
+        self._read_from_positions()
+        log.warning("The clients are replaced: the copy goes on.")
+
     def _read_from_positions(self) -> None:
-        self._consumer.assign([KafkaPartition(*source, w.position) for source, w in self.writers.items()])
+        begun = {source: writer for source, writer in self.writers.items() if writer.has_begun}
+        self._consumer.assign([KafkaPartition(*source, w.position) for source, w in begun.items()])
 
     def _read_error(self, source: TopicPartition, error: KafkaError) -> None:
         if LOG_TRUNCATION in error.str():

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from kafka_rescale.core.errors import Fenced, Outage, RescaleError
+from kafka_rescale.kafka.bounded_call import StuckCall, bounded
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_settings import TRANSACTION_SECONDS, producer_settings
 from kafka_rescale.kafka.error_class import ErrorClass
@@ -17,7 +18,11 @@ from kafka_rescale.kafka.error_classes import class_of
 from kafka_rescale.kafka.failures import ConnectionTrouble, Rewound, fatal_error, to_error
 from kafka_rescale.kafka.waiting import poll_until
 
+T = TypeVar("T")
+
 CALL_SECONDS = 60.0
+STUCK_SECONDS = 30.0
+"""After so long a commit is given up: the library itself might wait for ever."""
 ABORT_SECONDS = 10.0
 QUEUE_FULL_SECONDS = 0.1
 PARTITION_SECONDS = 30.0
@@ -29,15 +34,22 @@ class UnitProducer:
 
     :param what: what it is used for, for errors.
     :param batch_bytes: largest batch that the target accepts.
+    :param call_seconds: after so long a commit is given up, and the producer with it.
     :param settings: in place of those that a copy needs.
     :raises Outage: the transaction coordinator does not answer.
     """
 
     def __init__(
-        self, connection: KafkaConnection, what: str, transactional_id: str, batch_bytes: int, **settings: Any
+        self,
+        connection: KafkaConnection,
+        what: str,
+        transactional_id: str,
+        batch_bytes: int,
+        call_seconds: float = STUCK_SECONDS,
+        **settings: Any,
     ) -> None:
-        self._what = what
-        self._open = False
+        self._what, self._call_seconds = what, call_seconds
+        self._open = self._is_abandoned = False
         self._wrote_at: float | None = None
         self._refused: KafkaError | None = None
         self._trouble = ConnectionTrouble(connection.servers)
@@ -66,7 +78,10 @@ class UnitProducer:
 
         :raises Fenced: a newer attempt has taken over.
         :raises Rewound: the transaction was aborted.
+        :raises StuckCall: an earlier call has not returned.
         """
+        if self._is_abandoned:
+            raise StuckCall(self._what, "a call of this producer", self._call_seconds)
         try:
             if not self._open:
                 self._producer.begin_transaction()
@@ -83,12 +98,17 @@ class UnitProducer:
     ) -> None:
         """Hand a record to the client; waits while its queue is full, or the partition doesn't show yet."""
         self._wrote_at = self._wrote_at or time.monotonic()
+        left = self._call_seconds
         while True:
             try:
                 self._producer.produce(topic, value, key, partition, timestamp=timestamp, headers=headers)
                 return
             except BufferError:
+                if left <= 0:
+                    self.abandon()
+                    raise StuckCall(self._what, "a full queue of records", self._call_seconds) from None
                 self._producer.poll(QUEUE_FULL_SECONDS)
+                left -= QUEUE_FULL_SECONDS
             except KafkaException as error:
                 if error.args[0].code() != KafkaError._UNKNOWN_PARTITION:
                     raise
@@ -99,12 +119,17 @@ class UnitProducer:
 
         :raises Fenced: a newer attempt has taken over; nothing was written.
         :raises Rewound: the transaction was aborted.
+        :raises StuckCall: the call did not return; whether it will have an effect shows when another producer has
+            taken the id.
         """
         with self.transaction():
-            self._producer.send_offsets_to_transaction(
-                list(offsets), consumer.consumer_group_metadata(), CALL_SECONDS
+            # Asked of the consumer's own thread, without any timeout.
+            metadata = self._bounded(consumer.consumer_group_metadata, "consumer_group_metadata")
+            self._bounded(
+                lambda: self._producer.send_offsets_to_transaction(list(offsets), metadata, CALL_SECONDS),
+                "send_offsets_to_transaction",
             )
-            self._producer.commit_transaction(CALL_SECONDS)
+            self._bounded(lambda: self._producer.commit_transaction(CALL_SECONDS), "commit_transaction")
             self._open = False
 
     def abort(self) -> None:
@@ -115,6 +140,17 @@ class UnitProducer:
                 self._producer.abort_transaction(ABORT_SECONDS)
             except KafkaException:
                 return
+
+    def abandon(self) -> None:
+        """Leave the producer behind as it is: another one of its id aborts what it has open."""
+        self._open, self._is_abandoned = False, True
+
+    def _bounded(self, action: Callable[[], T], call: str) -> T:
+        try:
+            return bounded(action, self._call_seconds, self._what, call)
+        except StuckCall:
+            self.abandon()
+            raise
 
     def _await_partition(self, topic: str, partition: int) -> None:
         """Ask for the topic until the partition shows: by itself the client would only look minutes later."""
@@ -150,7 +186,9 @@ class UnitProducer:
         if not abortable or error.fatal():
             return reason
         try:
-            self._producer.abort_transaction(CALL_SECONDS)
+            self._bounded(lambda: self._producer.abort_transaction(CALL_SECONDS), "abort_transaction")
+        except StuckCall as stuck:
+            return stuck
         except KafkaException as failed:
             failure: KafkaError = failed.args[0]
             return self._overtaken(failure) if failure.fatal() else to_error(failure, self._what)

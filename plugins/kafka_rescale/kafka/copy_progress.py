@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from threading import Thread
 
 from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.control_records import PartitionProgress
+from kafka_rescale.core.errors import Outage
 from kafka_rescale.core.lag import NO_POSITION
 from kafka_rescale.core.plan import Move, Plan
 from kafka_rescale.kafka.admin import ClusterAdmin
@@ -80,7 +83,8 @@ class CopyProgress:
     ) -> None:
         self._moves, self._clock, self._fixed_ends = moves, clock, fixed_ends
         self._admin = ClusterAdmin(connection)
-        self._consumer = copy_consumer(connection, group or plan.copy_group)
+        self._opened = partial(copy_consumer, connection, group or plan.copy_group)
+        self._consumer = self._opened()
         self._baseline: dict[TopicPartition, Mark] | None = None
         self._began = time.monotonic()
         self._asked: tuple[int, dict[TopicPartition, int]] | None = None
@@ -100,7 +104,7 @@ class CopyProgress:
         """
         asked_ms = self._clock()
         ends = self.ends()
-        positions = read_positions(self._consumer, ends)
+        positions = self._positions(ends)
         if self._baseline is None:
             self._baseline = {source: position.mark for source, position in positions.items()}
             marks = [positions[s].mark.as_of_ms if s in positions else 0 for s in ends]
@@ -117,12 +121,21 @@ class CopyProgress:
 
     def all_follow(self, session: str, units: Sequence[CopyUnit]) -> bool:
         """Whether every one of these units is followed by that session."""
-        positions = read_positions(self._consumer, [u.source for u in units])
+        positions = self._positions([u.source for u in units])
         return len(positions) == len(units) and all(p.mark.session == session for p in positions.values())
 
     def close(self) -> None:
         """Close the clients."""
         self._consumer.close()
+
+    def _positions(self, sources: Iterable[TopicPartition]) -> dict[TopicPartition, Position]:
+        """Read positions; a consumer that gets no answer is replaced, as it may wait for a broker that is gone."""
+        try:
+            return read_positions(self._consumer, sources)
+        except Outage:
+            Thread(target=self._consumer.close, name="close consumer", daemon=True).start()
+            self._consumer = self._opened()
+            raise
 
     def _progress(self, source: TopicPartition, position: Position | None, end: int) -> PartitionProgress:
         before = (self._baseline or {}).get(source, Mark())

@@ -37,6 +37,8 @@ class CopySettings:
     :param look_seconds: how often the ends are asked for, to know how old the copy is.
     :param refresh_seconds: how old the recorded age of an idle partition may become.
     :param stall_seconds: no record and no end of a partition for so long is an outage.
+    :param still_seconds: so long may a commit take, or records that are there stay uncopied, before the worker
+        starts its clients anew.
     """
 
     poll_records: int = 2_000
@@ -48,6 +50,7 @@ class CopySettings:
     look_seconds: float = 5.0
     refresh_seconds: float = 30.0
     stall_seconds: float = 120.0
+    still_seconds: float = 30.0
 
     def consumer(self) -> dict[str, int]:
         """Return the consumer's part, as librdkafka settings."""
@@ -65,6 +68,7 @@ LIVE = CopySettings(
     commit_seconds=0.0,
     fetch_kib=4 * 1024,
     fetch_wait_ms=20,
+    still_seconds=12.0,
 )
 """Small steps, committed at once: what counts is how soon a record that blue wrote is in green."""
 

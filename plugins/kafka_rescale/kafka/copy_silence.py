@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from kafka_rescale.core.cluster import TopicPartition
-from kafka_rescale.core.errors import Outage
+from kafka_rescale.core.errors import ClusterOutage
 
 
 class Silence:
@@ -35,11 +35,11 @@ class Silence:
     def check(self) -> None:
         """Look for partitions that have been silent for too long.
 
-        :raises Outage: there are some; they are named.
+        :raises ClusterOutage: there are some; they are named.
         """
         silent = [s for s, heard in self._heard.items() if self._listened - heard > self._seconds]
         if silent:
-            raise Outage(
+            raise ClusterOutage(
                 f"copy of {', '.join(f'{topic}-{partition}' for topic, partition in sorted(silent))}",
                 found=f"neither records nor an end for {self._seconds:.0f} s",
                 expected="every partition to be read up to its end",

@@ -13,7 +13,7 @@ from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.record_limits import LATEST_MS, UNLIMITED
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_marks import Mark, Position
-from kafka_rescale.kafka.copy_producer import UnitProducer
+from kafka_rescale.kafka.copy_producer import STUCK_SECONDS, UnitProducer
 from kafka_rescale.kafka.copy_records import NOWHERE, Router, kept_headers, to_bury
 from kafka_rescale.kafka.copy_settings import BATCH_BYTES
 from kafka_rescale.kafka.copy_units import CopyUnit
@@ -23,43 +23,51 @@ class UnitWriter:
     """Writes one unit; construction fences every older attempt at the same unit.
 
     :param batch_bytes: largest batch that the target accepts.
+    :param call_seconds: after so long a commit is given up; see ``UnitProducer``.
     :raises Outage: the transaction coordinator does not answer.
     """
 
     def __init__(
-        self, connection: KafkaConnection, unit: CopyUnit, green: str, batch_bytes: int = BATCH_BYTES
+        self,
+        connection: KafkaConnection,
+        unit: CopyUnit,
+        green: str,
+        batch_bytes: int = BATCH_BYTES,
+        call_seconds: float = STUCK_SECONDS,
     ) -> None:
         self.unit = unit
         self.position = 0
         self.mark = Mark()
-        self._restart = Position(0, Mark())
-        self._is_committed = False
+        self.restart = Position(0, Mark())
+        self.has_begun = self._is_committed = False
         self.pending_records = 0
         self.pending_bytes = 0
         self._router = Router(unit.move, unit.earlier)
-        self._producer = UnitProducer(connection, f"copy of {unit}", unit.transactional_id(green), batch_bytes)
+        self._producer = UnitProducer(
+            connection, f"copy of {unit}", unit.transactional_id(green), batch_bytes, call_seconds
+        )
 
     @property
     def is_dirty(self) -> bool:
         """Whether there is a position to commit."""
-        return not self._is_committed or self.position != self._restart.offset
+        return not self._is_committed or self.position != self.restart.offset
 
     @property
     def unrecorded_ms(self) -> int:
         """By how many ms the mark is fresher than the committed one."""
-        return self.mark.as_of_ms - self._restart.mark.as_of_ms
+        return self.mark.as_of_ms - self.restart.mark.as_of_ms
 
     def begin(self, position: Position, *, committed: bool) -> None:
         """Set where the copy goes on.
 
         :param committed: whether the group already has exactly this position.
         """
-        self._restart, self._is_committed = position, committed
+        self.restart, self._is_committed, self.has_begun = position, committed, True
         self.rewind()
 
     def rewind(self) -> None:
         """Go back to the last commit, after an abort."""
-        self.position, self.mark = self._restart.offset, self._restart.mark
+        self.position, self.mark = self.restart.offset, self.restart.mark
         self.pending_records = self.pending_bytes = 0
 
     def write(self, messages: Sequence[Message]) -> None:
@@ -122,6 +130,10 @@ class UnitWriter:
         offset = KafkaPartition(topic, partition, position.offset, metadata=position.mark.to_metadata())
         self._producer.commit([offset], consumer)
         self.begin(position, committed=True)
+
+    def abandon(self) -> None:
+        """Leave the producer behind as it is; see ``UnitProducer``."""
+        self._producer.abandon()
 
     def abort(self) -> None:
         """Give up what has been written since the last commit; errors don't matter any more."""

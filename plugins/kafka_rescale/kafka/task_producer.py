@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.copy_producer import CALL_SECONDS, UnitProducer
+from kafka_rescale.kafka.copy_producer import CALL_SECONDS, STUCK_SECONDS, UnitProducer
 from kafka_rescale.kafka.copy_settings import BATCH_BYTES
 
 ANY_PARTITION = -1
@@ -30,7 +30,9 @@ class TaskProducer(UnitProducer):
         self._positions: dict[str, int] = dict.fromkeys(changelogs, NOTHING)
         # Otherwise only failed deliveries are reported, and nobody knows the offsets of the others.
         told = {"delivery.report.only.error": False}
-        super().__init__(connection, f"task {transactional_id}", transactional_id, BATCH_BYTES, **told)
+        super().__init__(
+            connection, f"task {transactional_id}", transactional_id, BATCH_BYTES, STUCK_SECONDS, **told
+        )
 
     def position(self, changelog: str) -> int | None:
         """Return the offset behind the last record that was written; None if there is none, or it isn't known.

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from kafka_rescale.core.errors import Outage, RescaleError
+from kafka_rescale.core.errors import ClusterOutage, Outage, RescaleError
 
 T = TypeVar("T")
+
+log = logging.getLogger(__name__)
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.5
 
@@ -45,6 +48,22 @@ def poll_until(
         time.sleep(pause)
         pause = min(2 * pause, longest_pause)
     return value
+
+
+def again_after_outage(action: Callable[[], T], tries: int = 3) -> T:
+    """Return what an action returns that may be begun again at any time; an outage of the cluster is waited out.
+
+    :param tries: how often to begin; each request within has a time limit of its own.
+    :raises ClusterOutage: of the last try.
+    """
+    for left in reversed(range(tries)):
+        try:
+            return action()
+        except ClusterOutage as outage:
+            if not left:
+                raise
+            log.warning("%s It is tried again.", outage)
+    raise AssertionError(tries)
 
 
 def wait_until(

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 
 from kafka_rescale.core.cluster import TopicPartition
-from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.errors import Fenced, UnsafeState
 from kafka_rescale.core.journal import Captured, Journal, Phase
 from kafka_rescale.core.plan import Plan
 from kafka_rescale.kafka import in_flight
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_loop import CopyWorker
+from kafka_rescale.kafka.copy_marks import AT_ONCE, closing_consumer, read_positions
 from kafka_rescale.kafka.copy_settings import BULK, LIVE
 from kafka_rescale.kafka.copy_units import CopyUnit
 from kafka_rescale.kafka.journal_follower import JournalFollower
 from kafka_rescale.kafka.seeding import Begun, Seeding
-from kafka_rescale.kafka.waiting import now_ms
+from kafka_rescale.kafka.waiting import again_after_outage, now_ms
 from kafka_rescale.spark.journal_task import JournalTask
 from kafka_rescale.spark.snapshot_seed import SnapshotSeed, seeding_of
 from kafka_rescale.spark.task_errors import as_text
@@ -70,19 +71,33 @@ class Follow(JournalTask):
     """Follows blue's changelogs until the journal gives the final ends, and finishes."""
 
     def work(self, units: list[CopyUnit], follower: JournalFollower) -> str:
-        """Return ``finished`` or ``stopped``."""
+        """Return ``finished`` or ``stopped``.
+
+        Begins again by itself where the brokers let a request down: with another job, the pause would last longer.
+        """
+        announced: list[str] = []
+
+        def follow() -> str:
+            if announced:
+                self._require_newest(units)
+            return self._follow(units, follower, announced)
+
+        return again_after_outage(follow)
+
+    def _follow(self, units: list[CopyUnit], follower: JournalFollower, announced: list[str]) -> str:
         if (verdict := self.verdict(follower.first())) in {FINISHED, STOPPED}:
             return verdict
         logs = [u for u in units if u.is_changelog]
         carried = [u for u in units if not u.is_changelog]
-        worker = CopyWorker(self.connection, self.plan, logs, LIVE)
-        self._prepare(carried)
-        # Opened before blue stops: finding coordinators is no part of the pause.
-        carrier = CopyWorker(self.connection, self.plan, carried, LIVE)
-        try:
+        with ExitStack() as clients:
+            worker = clients.enter_context(closing(CopyWorker(self.connection, self.plan, logs, LIVE)))
+            self._prepare(carried)
+            # Opened before blue stops: finding coordinators is no part of the pause.
+            carrier = clients.enter_context(closing(CopyWorker(self.connection, self.plan, carried, LIVE)))
             worker.begin()
             worker.announce(self.session)
             carrier.announce(self.session)
+            announced.append(self.session)
             while not (verdict := self.verdict(journal := follower.latest())):
                 worker.step(LIVE_STEP_SECONDS)
             if journal is None or journal.captured is None or verdict in {FINISHED, STOPPED}:
@@ -90,9 +105,19 @@ class Follow(JournalTask):
             self._finish(worker, journal.captured)
             self._carry(carried, carrier, journal.captured)
             return FINISHED
-        finally:
-            worker.close()
-            carrier.close()
+
+    def _require_newest(self, units: Sequence[CopyUnit]) -> None:
+        """Leave a newer job alone, whose tasks follow these units by now: new clients would fence them."""
+        with closing_consumer(self.connection, self.plan.copy_group, **AT_ONCE) as consumer:
+            found = read_positions(consumer, [unit.source for unit in units])
+        others = {position.mark.session for position in found.values()} - {"", self.session}
+        if others:
+            raise Fenced(
+                f"copy of {', '.join(map(str, units))}",
+                found="positions that another job follows",
+                expected="to be the newest attempt",
+                remedy="Nothing to do here: the newer attempt goes on.",
+            )
 
     def verdict(self, journal: Journal | None) -> str:
         """Return what to do: empty to go on, ``final`` for the last delta, ``finished`` or ``stopped``."""

@@ -5,17 +5,22 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import time
 import traceback
 from collections.abc import Callable, Sequence
 
-from kafka_rescale.core.errors import Fenced, RescaleError
+from kafka_rescale.core.errors import Fenced, Outage, RescaleError
 from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.spark.arguments import parse
 from kafka_rescale.spark.exit_codes import DONE, FAILED, SUPERSEDED
 from kafka_rescale.spark.job import Job, say
 from kafka_rescale.spark.watchdog import exit_with_parent
 
 log = logging.getLogger("kafka_rescale.job")
+
+RECORD_SECONDS = 120.0
+RECORD_PAUSE_SECONDS = 1.0
 
 
 def run(name: str, body: Callable[[Job], None], *options: str, arguments: Sequence[str] | None = None) -> int:
@@ -52,9 +57,22 @@ def end(code: int) -> None:
 
 
 def _leave_failure(job: Job | None, error: Exception) -> None:
+    """Record why a job has failed: a cutover that waits for the job ends its pause by this."""
     if job is None:
         return
-    try:
-        job.put("failed", detail=f"{type(error).__name__}: {error}"[:2000])
-    except RescaleError as another:
-        log.warning("the failure could not be recorded: %s", another)
+    deadline = time.monotonic() + RECORD_SECONDS
+    while True:
+        try:
+            job.put("failed", detail=f"{type(error).__name__}: {error}"[:2000])
+            return
+        except Outage as outage:
+            if time.monotonic() >= deadline:
+                log.warning("the failure could not be recorded for %.0f s: %s", RECORD_SECONDS, outage)
+                return
+            log.warning("the failure is not recorded yet, and is tried again: %s", outage)
+        except RescaleError as another:
+            log.warning("the failure could not be recorded: %s", another)
+            return
+        time.sleep(RECORD_PAUSE_SECONDS)
+        # The writer of before may be in the middle of a transaction; this one ends that.
+        job.control = ControlTopic(job.connection, job.arguments.application)

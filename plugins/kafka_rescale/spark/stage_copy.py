@@ -14,7 +14,7 @@ from kafka_rescale.kafka.copy_progress import CopyProgress
 from kafka_rescale.kafka.copy_reset import restart_stale
 from kafka_rescale.kafka.copy_units import CopyUnit, units_of
 from kafka_rescale.kafka.journal_follower import JournalFollower
-from kafka_rescale.kafka.waiting import now_ms
+from kafka_rescale.kafka.waiting import again_after_outage, now_ms
 from kafka_rescale.spark.copy_tasks import CopyToEnds
 from kafka_rescale.spark.job import Job, say
 from kafka_rescale.spark.snapshot_seed import candidates_for
@@ -53,7 +53,10 @@ class StageCopy:
             say(f"{job.key}: nothing to copy in phase {journal.phase}")
             job.put("done")
             return None
-        for line in restart_stale(job.connection, plan, moves, now_ms(), attempt=journal.attempt):
+        stale = again_after_outage(
+            lambda: restart_stale(job.connection, plan, moves, now_ms(), attempt=journal.attempt)
+        )
+        for line in stale:
             say(line)
         return cls(job.connection, plan, units_of(moves), CopyProgress(job.connection, plan, moves))
 
@@ -67,7 +70,7 @@ class StageCopy:
         found = candidates_for(self.connection, snapshots, self.plan.application, moves)
         for line in found.remarks:
             say(line)
-        ends = self.progress.ends()
+        ends = again_after_outage(self.progress.ends)
         return CopyToEnds(self.connection, self.plan, ends, asked_ms, seeds=found.by_source)
 
     def run(self, job: Job, action: Callable[[], T]) -> T:

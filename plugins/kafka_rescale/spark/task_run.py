@@ -8,6 +8,7 @@ from collections.abc import Callable
 from kafka_rescale.core.errors import Outage
 from kafka_rescale.core.pipeline.failure import culprit
 from kafka_rescale.core.pipeline.task import SubTopology
+from kafka_rescale.kafka.bounded_call import StuckCall
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_marks import copy_consumer
 from kafka_rescale.kafka.failures import Rewound
@@ -39,6 +40,12 @@ def run_task(
             task = StreamTask(connection, work, subtopology, producer, consumer, clock, failure)
             task.process()
             return task.done(time.monotonic() - began)
+        except StuckCall:
+            # Its client is of no more use; another one of the same id ends what it has begun.
+            rewinds += 1
+            if rewinds > REWINDS:
+                raise
+            producer = TaskProducer(connection, work.transactional_id, logged)
         except Rewound as rewound:
             rewinds += 1
             if rewinds > REWINDS or not isinstance(rewound.reason, Outage):

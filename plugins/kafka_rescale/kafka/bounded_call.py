@@ -1,0 +1,56 @@
+"""Calls of the client library that may never return: they are waited for so long, and then left behind.
+
+``send_offsets_to_transaction`` does not keep to its timeout (librdkafka issues 5456 and 5511), and
+``consumer_group_metadata`` has none: see ``docs/decisions/faults.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future, wait
+from threading import Thread
+from typing import TypeVar
+
+from kafka_rescale.core.errors import ClusterOutage
+
+T = TypeVar("T")
+
+SLICE_SECONDS = 0.5
+"""A process that was suspended counts one slice only: it hears first of a newer attempt that has taken over."""
+
+
+class StuckCall(ClusterOutage):
+    """A call did not return in time; it may still do so, and its client must not be used any more."""
+
+    def __init__(self, what: str, call: str, seconds: float) -> None:
+        super().__init__(
+            what,
+            found=f"{call} without an answer for {seconds:.0f} s",
+            expected="an answer of the brokers in time",
+            remedy="Run again: new clients go on from the last commit.",
+        )
+
+
+def bounded(action: Callable[[], T], seconds: float, what: str, call: str) -> T:
+    """Return what a call returns, or raise what it raises.
+
+    :param seconds: how long to wait for it; it goes on in a thread of its own that ends with the process.
+    :param what: the thing concerned, for the error.
+    :param call: what is called, for the error.
+    :raises StuckCall: it did not return in time.
+    """
+    answer: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            answer.set_result(action())
+        except BaseException as error:
+            answer.set_exception(error)
+
+    Thread(target=run, name=f"bounded {call}", daemon=True).start()
+    left = seconds
+    while left > 0:
+        if wait([answer], timeout=min(left, SLICE_SECONDS)).done:
+            return answer.result()
+        left -= SLICE_SECONDS
+    raise StuckCall(what, call, seconds)

@@ -1,0 +1,50 @@
+"""A task of catch_up begins again where the brokers let it down, and never against a newer job."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from kafka_rescale.core.errors import ClusterOutage, Fenced
+from kafka_rescale.spark.copy_tasks import FINISHED, Follow
+
+nothing: Any = None
+
+
+def outage() -> ClusterOutage:
+    return ClusterOutage("brokers", found="nothing", expected="an answer", remedy="Wait.")
+
+
+def begun(monkeypatch: pytest.MonkeyPatch, failures: list[Exception], announced: bool) -> list[str]:
+    calls: list[str] = []
+
+    def follow(_: Follow, __: object, ___: object, sessions: list[str]) -> str:
+        calls.append("follow")
+        if announced:
+            sessions.append("session")
+        if failures:
+            raise failures.pop(0)
+        return FINISHED
+
+    monkeypatch.setattr(Follow, "_follow", follow)
+    monkeypatch.setattr(Follow, "_require_newest", lambda *_: calls.append("look"))
+    return calls
+
+
+def test_an_outage_of_the_cluster_does_not_end_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = begun(monkeypatch, [outage(), outage()], announced=False)
+    assert Follow(nothing, nothing, 1, "session").work([], nothing) == FINISHED
+    assert calls == ["follow"] * 3
+
+
+def test_a_task_that_has_said_that_it_follows_looks_for_a_newer_job_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = begun(monkeypatch, [outage()], announced=True)
+    Follow(nothing, nothing, 1, "session").work([], nothing)
+    assert calls == ["follow", "look", "follow"]
+
+
+def test_a_task_that_was_fenced_does_not_begin_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = begun(monkeypatch, [Fenced("a", found="b", expected="c", remedy="D.")], announced=True)
+    with pytest.raises(Fenced):
+        Follow(nothing, nothing, 1, "session").work([], nothing)
+    assert calls == ["follow"]
