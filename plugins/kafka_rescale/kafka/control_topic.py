@@ -116,7 +116,7 @@ class ControlTopic:
     def _write(
         self, writer: TransactionalWriter, records: Mapping[str, bytes | None], before: Mapping[str, bytes]
     ) -> None:
-        """Write the records; again if an outage has kept them from being written, and no controller came in between.
+        """Write the records; again if an outage has prevented it, and no controller came in between.
 
         :param before: what was there when they were decided on.
         """
