@@ -81,6 +81,10 @@ class AdminCalls:
             self._patience = min(REQUEST_SECONDS, max(FIRST_SECONDS, 2 * (time.monotonic() - began)))
         return answers
 
+    def _ask_another(self) -> None:
+        """Let the next request use a new client: this one's answers are of no use."""
+        self._started = None
+
     def _replace(self, client: AdminClient) -> None:
         """Let the next request use a new client, and give it more time."""
         self._patience = min(REQUEST_SECONDS, 2 * self._patience)

@@ -130,7 +130,7 @@ class ControlTopic:
     def _write(
         self, writer: TransactionalWriter, records: Mapping[str, bytes | None], before: Mapping[str, bytes]
     ) -> None:
-        """Write the records; again after an outage that kept them away, unless a controller came in between.
+        """Write the records; again if an outage has prevented it, and no controller came in between.
 
         :param before: what was there when they were decided on.
         """
