@@ -18,6 +18,7 @@ from confluent_kafka.admin import (
 )
 from kafka_rescale.core.errors import InvalidInput, UnsafeState
 from kafka_rescale.embedded.broker import EmbeddedBroker
+from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 
@@ -104,6 +105,15 @@ def allow(root: Mapping[str, str], topics: list[str], *operations: AclOperation)
         future.result(20)
 
 
+def may_grow(admin: ClusterAdmin, topic: str) -> bool:
+    """Whether the user of a connection may grow a topic: a right shows a moment after it was granted."""
+    try:
+        admin.validate_growth({topic: 4})
+    except InvalidInput:
+        return False
+    return True
+
+
 def restricted(broker: EmbeddedBroker) -> tuple[dict[str, str], Recorded]:
     """Three topics, and a user who may see all of them but grow only two."""
     root = broker.client_config("root")
@@ -119,6 +129,7 @@ def test_what_the_brokers_would_refuse_is_named_and_nothing_grows(locked_down: E
     ):
         admin.validate_growth(dict.fromkeys(TOPICS, 4))
     allow(root, ["b"], AclOperation.ALTER)
+    wait_until(lambda: may_grow(admin, "b"), timeout=30, what="the right to grow b")
     admin.validate_growth(dict.fromkeys(TOPICS, 4))
     assert counts(root, [*TOPICS]) == [1, 1, 1]
 
@@ -131,6 +142,8 @@ def test_a_request_that_fails_for_one_topic_is_repeated_for_that_one_alone(locke
     assert counts(root, topics) == [4, 1, 4]
 
     allow(root, ["b"], AclOperation.ALTER)
+    other = ClusterAdmin(admin.connection)
+    wait_until(lambda: may_grow(other, "b"), timeout=30, what="the right to grow b")
     assert admin.grow_topics(dict.fromkeys(topics, 4)) == {"b": 1}
     assert admin.requests == [dict.fromkeys(topics, 4), {"b": 4}]
     assert counts(root, topics) == [4, 4, 4]

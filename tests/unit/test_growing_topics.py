@@ -59,7 +59,7 @@ def test_what_they_would_not_grow_is_named_and_a_throttled_answer_is_none(monkey
     with pytest.raises(UnsafeState, match="growth of topic 'b' to 8 partitions: found POLICY_VIOLATION"):
         brokers.validate_growth({"a": 8, "b": 8})
     assert brokers.requests == [{"a": 8, "b": 8}] * 3
-    monkeypatch.setattr(growing_topics, "SETTLE_SECONDS", 0.1)
+    monkeypatch.setattr(growing_topics, "CHANGE_SECONDS", 0.1)
     with pytest.raises(Outage, match="growth of topic 'a' to 8 partitions: found THROTTLING_QUOTA_EXCEEDED"):
         Brokers({"a": 4, "b": 4}, {"a": [QUOTA] * 1000}).validate_growth({"a": 8, "b": 8})
 
@@ -84,7 +84,7 @@ def test_the_cluster_is_looked_at_before_anything_is_asked_for_again(code: int) 
 
 
 def test_what_does_not_grow_in_time_is_named_and_may_be_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(growing_topics, "SETTLE_SECONDS", 0.1)
+    monkeypatch.setattr(growing_topics, "CHANGE_SECONDS", 0.1)
     brokers = Brokers({"a": 4, "b": 4}, {"b": [QUOTA] * 1000})
     with pytest.raises(Outage, match=r"found b not grown \(THROTTLING_QUOTA_EXCEEDED\); a grown"):
         brokers.grow_topics({"a": 8, "b": 8})

@@ -24,6 +24,10 @@ FIRST_SECONDS, REQUEST_SECONDS = 2.0, 15.0
 SETTLE_SECONDS = 30.0
 """How long metadata may be stale and coordinators may be moving, and brokers be away."""
 
+CHANGE_SECONDS = 60.0
+"""How long a change of topics is asked for. Brokers forward it to the active controller. If that one is frozen,
+they wait for it for 30 s (``controller.socket.timeout.ms``), although another one leads the quorum by then."""
+
 ATTEMPTS = 3
 
 K = TypeVar("K")
@@ -91,14 +95,17 @@ class AdminCalls:
         if self._started is client:
             self._started = None
 
-    def _settled(self, ask: Ask[K, V], what: str, again: Collection[int] = ()) -> dict[K, V | KafkaError]:
+    def _settled(
+        self, ask: Ask[K, V], what: str, again: Collection[int] = (), seconds: float = SETTLE_SECONDS
+    ) -> dict[K, V | KafkaError]:
         """Ask, for idempotent requests, until no answer says to ask again.
 
         :param again: codes that are transient here, because the thing is known to exist.
-        :raises ClusterOutage: it still does after ``SETTLE_SECONDS``.
+        :param seconds: how long to ask.
+        :raises ClusterOutage: an answer still says so.
         """
         last: dict[K, V | KafkaError] = {}
-        deadline = time.monotonic() + SETTLE_SECONDS
+        deadline = time.monotonic() + seconds
 
         def passes(answer: object) -> bool:
             return is_unknown(answer) or has_code(answer, *again)
@@ -112,14 +119,16 @@ class AdminCalls:
             error = next(answer for answer in last.values() if passes(answer))
             return ClusterOutage(what, found=str(error), expected="an answer in time", remedy="Run again.")
 
-        poll_until(settled, seconds=SETTLE_SECONDS, otherwise=outage)
+        poll_until(settled, seconds=seconds, otherwise=outage)
         return dict(last)
 
-    def _read(self, ask: Ask[K, V], what: str, again: Collection[int] = ()) -> dict[K, V]:
+    def _read(
+        self, ask: Ask[K, V], what: str, again: Collection[int] = (), seconds: float = SETTLE_SECONDS
+    ) -> dict[K, V]:
         """Like ``_settled``, where every error is one to raise."""
         return {
             key: value_of(answer, f"{what} {_name(key)}".rstrip())
-            for key, answer in self._settled(ask, what, again).items()
+            for key, answer in self._settled(ask, what, again, seconds).items()
         }
 
 

@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError
 from confluent_kafka.admin import NewPartitions
 
 from kafka_rescale.core.errors import ClusterOutage, InvalidInput, RescaleError, UnsafeState
-from kafka_rescale.kafka.admin_calls import SETTLE_SECONDS, has_code, is_unknown, value_of
+from kafka_rescale.kafka.admin_calls import CHANGE_SECONDS, has_code, is_unknown, value_of
 from kafka_rescale.kafka.failures import to_error
 from kafka_rescale.kafka.topic_reader import TopicReader
 from kafka_rescale.kafka.waiting import poll_until
@@ -43,7 +43,7 @@ class GrowingTopics(TopicReader):
             return to_error(answers[name], _growth_of(name, short[name]))
 
         if short:
-            poll_until(answered, seconds=SETTLE_SECONDS, otherwise=outage)
+            poll_until(answered, seconds=CHANGE_SECONDS, otherwise=outage)
         for name, answer in sorted(answers.items()):
             value_of(answer, _growth_of(name, short[name]))
 
@@ -51,7 +51,7 @@ class GrowingTopics(TopicReader):
         """Grow topics to their targets, and wait until that shows.
 
         One request may succeed for some topics and fail for others. So the cluster is looked at again, and only
-        the rest is asked for again, for ``SETTLE_SECONDS`` (KIP-878).
+        the rest is asked for again, for ``CHANGE_SECONDS`` (KIP-878).
 
         :param targets: partitions by topic.
         :returns: the earlier count of every topic that has grown by this call.
@@ -70,7 +70,7 @@ class GrowingTopics(TopicReader):
             return not growth.waiting
 
         if growth.waiting:
-            poll_until(done, seconds=SETTLE_SECONDS, otherwise=growth.not_in_time)
+            poll_until(done, seconds=CHANGE_SECONDS, otherwise=growth.not_in_time)
         growth.raise_refused()
         return {name: count for name, count in before.items() if count < targets[name]}
 

@@ -17,7 +17,7 @@ from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.journal import PartitionOffsets
 from kafka_rescale.kafka.admin_calls import (
-    SETTLE_SECONDS,
+    CHANGE_SECONDS,
     has_code,
     is_unknown,
     value_of,
@@ -55,7 +55,7 @@ class TopicAdmin(GrowingTopics):
             created = created or not has_code(answer, KafkaError.TOPIC_ALREADY_EXISTS)
             return self._topic(name)
 
-        found = poll_until(present, seconds=SETTLE_SECONDS, otherwise=lambda: not_seen(name, "to be created"))
+        found = poll_until(present, seconds=CHANGE_SECONDS, otherwise=lambda: not_seen(name, "to be created"))
         assert found is not None, "poll_until returns what is true"
         if found.partitions != partitions:
             raise UnsafeState(
@@ -87,6 +87,7 @@ class TopicAdmin(GrowingTopics):
         self._read(
             lambda client, seconds: client.incremental_alter_configs([resource], request_timeout=seconds),
             "configs of",
+            seconds=CHANGE_SECONDS,
         )
         self._wait_for(
             topic, lambda found: all(found.overrides.get(k) == v for k, v in changes.items()), "the new configs"
@@ -116,7 +117,7 @@ class TopicAdmin(GrowingTopics):
                     value_of(answer, f"topic {name!r}")
             return gone()
 
-        poll_until(deleted, seconds=SETTLE_SECONDS, otherwise=lambda: not_seen(", ".join(left), "to be deleted"))
+        poll_until(deleted, seconds=CHANGE_SECONDS, otherwise=lambda: not_seen(", ".join(left), "to be deleted"))
 
     def delete_records(self, before: PartitionOffsets) -> None:
         """Delete the records of some partitions before an offset.
