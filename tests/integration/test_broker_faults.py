@@ -194,7 +194,8 @@ def ended_verified(stack: FlightsStack, expansion: Expansion, faults: Faults, re
     stack.await_equal("flights-g2")
     journal = expansion.state().journal
     assert journal is not None
-    print(f"RESULT verified, equal; pause {journal.timings['total']:.1f} s; {'; '.join(faults.done)}", flush=True)
+    parts = ", ".join(f"{part} {seconds:.1f}" for part, seconds in journal.timings.items())
+    print(f"RESULT verified, equal; pause in s: {parts}; {'; '.join(faults.done)}", flush=True)
 
 
 def await_result(expansion: Expansion, job: str, *states: str) -> None:
