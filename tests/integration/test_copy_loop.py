@@ -129,7 +129,9 @@ def test_an_empty_partition_gets_a_position_too(connection: KafkaConnection, uni
 
     copy(connection, plan)
 
-    assert ClusterAdmin(connection).committed(plan.copy_group, {move.source: 3}) == {move.source: {0: 0, 1: 0, 2: 0}}
+    assert ClusterAdmin(connection).committed(plan.copy_group, {move.source: 3}) == {
+        move.source: {0: 0, 1: 0, 2: 0}
+    }
 
 
 def test_a_second_run_copies_only_what_is_new(connection: KafkaConnection, unique: str) -> None:
