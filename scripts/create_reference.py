@@ -16,7 +16,10 @@ from kafka_rescale.core.application import Application
 from kafka_rescale.core.autoscaling_bounds import Bounds
 from kafka_rescale.core.autoscaling_record import Autoscaling
 from kafka_rescale.core.bridge import Bridge
-from kafka_rescale.core.control_records import CONTROL_TOPIC, Concern, Generations, JobResult, Lease
+from kafka_rescale.core.control.generations import Generations
+from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control.keys import CONTROL_TOPIC, Concern
+from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.declared_clients import DeclaredClient
 from kafka_rescale.core.declared_lifecycles import ManualLifecycle, PythonLifecycle, ShellLifecycle
 from kafka_rescale.core.declared_notifications import Notification

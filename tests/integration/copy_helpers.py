@@ -10,10 +10,10 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from kafka_rescale.core.plan import Move, MoveKind, Plan, Stage
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.copy_marks import copy_consumer
-from kafka_rescale.kafka.copy_settings import producer_settings
 from kafka_rescale.kafka.copy_units import CopyUnit
+from kafka_rescale.kafka.reading.committed import copy_consumer
 from kafka_rescale.kafka.transactions import wait_until_complete
+from kafka_rescale.kafka.writing.settings import producer_settings
 
 SUFFIXES = {"window": 12, "timestamped-window": 12, "session": 16}
 T0 = 1_700_000_000_000

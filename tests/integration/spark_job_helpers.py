@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from kafka_rescale.core.control_records import JobResult, Lease
+from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.journal import Captured, Journal, Phase
 from kafka_rescale.core.plan import Plan
 from kafka_rescale.embedded.jars import ensure_jars

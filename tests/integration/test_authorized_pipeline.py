@@ -13,13 +13,14 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic
-from kafka_rescale.core.acls import Acl, Operation, Pattern, Resource, Role
+from kafka_rescale.core.acls import Acl, Operation, Pattern, Resource
 from kafka_rescale.core.errors import RescaleError
 from kafka_rescale.core.pipeline_acls import pipeline_acls
 from kafka_rescale.core.pipeline_application import PipelineApplication
 from kafka_rescale.core.processing.adjustments import NOTHING_ASKED, Adjustments
 from kafka_rescale.core.processing.backfill import Backfill, backfill_of
 from kafka_rescale.core.processing.request import KeepWarmRequest, WarmUpRequest
+from kafka_rescale.core.roles import Role
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.broker_security import BrokerSecurity
 from kafka_rescale.kafka.control_topic import ControlTopic

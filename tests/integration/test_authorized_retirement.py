@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from kafka_rescale.core.acls import Acl, Role
-from kafka_rescale.core.control_records import Concern
+from kafka_rescale.core.acls import Acl
+from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.generations import promoted_generations
 from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.core.needed_acls import retirement_acls
 from kafka_rescale.core.planning import build_plan
+from kafka_rescale.core.roles import Role
 from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 from confluent_kafka.admin import NewTopic
-from kafka_rescale.core.control_records import Concern, Lease
+from kafka_rescale.core.control.keys import Concern
+from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.errors import Outage
 from kafka_rescale.core.journal import Captured, Journal, Phase
 from kafka_rescale.embedded.broker import EmbeddedBroker

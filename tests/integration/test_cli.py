@@ -11,7 +11,9 @@ from confluent_kafka import Producer
 from kafka_rescale.cli.exit_codes import FINDINGS, OUTAGE, PASSED, REFUSED, exit_code
 from kafka_rescale.cli.main import main
 from kafka_rescale.core.bridge import Bridge
-from kafka_rescale.core.control_records import JobResult, Lease, PartitionProgress
+from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control.lease import Lease
+from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.errors import Fenced, InvalidInput, LeaseHeld, Outage, Refused, UnsafeState
 from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.core.plan import Move, MoveKind

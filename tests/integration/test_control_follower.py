@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from kafka_rescale.core.control_records import JobResult
+from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import KafkaException, Producer, TopicPartition
-from kafka_rescale.core.control_records import Concern
+from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.errors import Fenced, UnsafeState
 from kafka_rescale.core.journal import Journal
 from kafka_rescale.core.plan import Move, Plan
@@ -18,10 +18,11 @@ from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.kafka.copy_loop import CopyWorker
-from kafka_rescale.kafka.copy_marks import RESETTING, Mark, copy_consumer, read_positions
+from kafka_rescale.kafka.copy_marks import RESETTING, Mark, read_positions
 from kafka_rescale.kafka.copy_reset import restart, restart_stale
 from kafka_rescale.kafka.copy_settings import StaleCopy
 from kafka_rescale.kafka.copy_units import units_of
+from kafka_rescale.kafka.reading.committed import copy_consumer
 from kafka_rescale.kafka.waiting import now_ms
 
 from tests.integration.copy_helpers import (

@@ -18,9 +18,9 @@ from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka import in_flight
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_producer import UnitProducer
-from kafka_rescale.kafka.copy_settings import producer_settings
 from kafka_rescale.kafka.copy_units import CopyUnit, units_of
 from kafka_rescale.kafka.failures import Rewound
+from kafka_rescale.kafka.writing.settings import producer_settings
 from kafka_rescale.spark.copy_tasks import FINISHED, Follow
 
 from tests.integration.copy_helpers import create, per_key, plan_of, read, repartition, write

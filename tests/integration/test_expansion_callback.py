@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from kafka_rescale.core.control_records import Lease
+from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.errors import Fenced, UnsafeState
 from kafka_rescale.core.expansion_callback import expansion_id
 from kafka_rescale.core.journal import Journal, Phase

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from kafka_rescale.core.control_records import Lease
+from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka.connection import KafkaConnection

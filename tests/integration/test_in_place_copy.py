@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
-from kafka_rescale.core.control_records import PartitionProgress
+from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.errors import Fenced, UnsafeState
 from kafka_rescale.core.journal import Captured
 from kafka_rescale.core.partitioners import partitioner_named
@@ -19,10 +19,10 @@ from kafka_rescale.kafka import in_flight
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_loop import CopyWorker
-from kafka_rescale.kafka.copy_marks import copy_consumer
 from kafka_rescale.kafka.copy_producer import UnitProducer
 from kafka_rescale.kafka.copy_settings import BULK
 from kafka_rescale.kafka.copy_units import units_of
+from kafka_rescale.kafka.reading.committed import copy_consumer
 from kafka_rescale.kafka.rehearsal import record_limits, rehearse_unit
 from kafka_rescale.kafka.waiting import now_ms
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from kafka_rescale.core.control_records import JobResult
+from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.core.plan import Plan, Stage
 from kafka_rescale.embedded.broker import EmbeddedBroker

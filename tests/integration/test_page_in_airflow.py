@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from kafka_rescale.airflow.page_path import PREFIX, page_path
 from kafka_rescale.web import plugin
 from kafka_rescale.web.app import create_app
-from kafka_rescale.web.plugin import PREFIX, page_path
 
 from tests.support.application_files import write_application
 from tests.support.browser import chromium

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from fastapi import FastAPI
 from fastapi.responses import HTMLResponse
-from kafka_rescale.web.plugin import PREFIX
+from kafka_rescale.airflow.page_path import PREFIX
 
 from tests.support.browser import Complaints, chromium
 from tests.support.page_contents import MadeSource, World, complete, copying, paused, quiet

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kafka_rescale.core.control_records import Concern, JobResult, PartitionProgress
+from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control.keys import Concern
+from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.health import Level
 from kafka_rescale.core.journal import Journal
 from kafka_rescale.core.lag import NO_POSITION

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 from confluent_kafka import Producer
-from kafka_rescale.core.control_records import Concern
+from kafka_rescale.airflow.page_path import PREFIX
+from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.journal import Journal
 from kafka_rescale.core.plan import Plan
 from kafka_rescale.core.planning import build_plan
@@ -20,7 +21,6 @@ from kafka_rescale.kafka.gate_record import GateRecord
 from kafka_rescale.operations.load import load_application, topology_of
 from kafka_rescale.operations.stages import lags
 from kafka_rescale.web.kafka_source import KafkaSource
-from kafka_rescale.web.plugin import PREFIX
 
 from tests.support.browser import chromium
 from tests.support.page_server import COOKIE, SETTINGS, mounted, served

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
-from kafka_rescale.core.control_records import Concern
+from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.embedded.cluster import EmbeddedCluster
 from kafka_rescale.embedded.cluster_roles import ClusterRoles
 from kafka_rescale.kafka.admin import ClusterAdmin

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from fastavro import parse_schema, schemaless_writer
-from kafka_rescale.core.control_records import Lease
+from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.kafka.control_topic import ControlTopic
 from pyspark.sql import SparkSession
 

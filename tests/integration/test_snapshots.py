@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from kafka_rescale.core.control_records import Generations, PastGeneration
+from kafka_rescale.core.control.generations import Generations, PastGeneration
 from kafka_rescale.core.errors import InvalidInput, Outage, Refused
 from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.core.snapshot_day import DAY_MS, SnapshotDay

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from kafka_rescale.core.control_records import CONTROL_TOPIC
+from kafka_rescale.core.control.keys import CONTROL_TOPIC
 from kafka_rescale.core.journal import Phase
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka import journal_store, lease

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from kafka_rescale.core.oracles import Oracle
-from kafka_rescale.core.plan import LeftTable
+from kafka_rescale.core.subscription_wrapper import LeftTable
 from kafka_rescale.core.verification import LogRange, StorePair
 from kafka_rescale.core.verification_report import StoreReport
 from kafka_rescale.spark.verify import compare_store

@@ -12,7 +12,10 @@ from confluent_kafka import Consumer, TopicPartition
 from kafka_rescale.cli.views import status_view
 from kafka_rescale.core.autoscaling import Outcome, RunState
 from kafka_rescale.core.autoscaling_record import FOLLOW_UP_MS, Autoscaling
-from kafka_rescale.core.control_records import Concern, ControlState, Generations, Lease
+from kafka_rescale.core.control.generations import Generations
+from kafka_rescale.core.control.keys import Concern
+from kafka_rescale.core.control.lease import Lease
+from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.errors import Fenced, PreflightRefused
 from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.core.planning import build_plan

@@ -13,7 +13,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from kafka_rescale.core.cluster import GroupDescription, TopicDescription
-from kafka_rescale.core.control_records import ControlState, JobResult, Lease
+from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control.lease import Lease
+from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.journal import Journal, PartitionOffsets, Phase
 from kafka_rescale.core.offset_metadata import OffsetTexts

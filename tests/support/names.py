@@ -9,7 +9,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, get_args
 
-from kafka_rescale.core.control_records import CONTROL_TOPIC, Concern, ControlState
+from kafka_rescale.core.control.keys import CONTROL_TOPIC, Concern
+from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.plan import Plan
 from kafka_rescale.core.planning import build_plan
 from kafka_rescale.core.prewarming import gate_group

@@ -10,7 +10,11 @@ from kafka_rescale.core.application import Application
 from kafka_rescale.core.application_page import ApplicationPage, application_page
 from kafka_rescale.core.application_summary import Summary, unknown
 from kafka_rescale.core.cluster import ClusterDescription, GroupDescription, TopicDescription
-from kafka_rescale.core.control_records import ControlState, Generations, JobResult, Lease, PartitionProgress
+from kafka_rescale.core.control.generations import Generations
+from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control.lease import Lease
+from kafka_rescale.core.control.progress import PartitionProgress
+from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.generations import promoted_generations
 from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.core.lag_history import LagHistory

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from kafka_rescale.core.application import Application
-from kafka_rescale.core.control_records import ControlState, Generations
+from kafka_rescale.core.control.generations import Generations
+from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.generations import promoted_generations
 from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.core.plan import Plan

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Producer
-from kafka_rescale.core.control_records import Concern, JobResult
+from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.pipeline import LONG, STRING, Pipeline, StreamsBuilder
 from kafka_rescale.core.pipeline_application import PipelineApplication
 from kafka_rescale.core.pipelines import pipeline_named

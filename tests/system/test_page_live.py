@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from kafka_rescale.airflow.page_path import PREFIX
 from kafka_rescale.embedded.airflow_client import AirflowClient
 from kafka_rescale.embedded.airflow_standalone import AirflowStandalone
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.expansion import ROOT
 from kafka_rescale.embedded.flights_stack import FlightsStack
-from kafka_rescale.web.plugin import PREFIX
 
 from tests.support.browser import chromium
 from tests.support.guarded_server import guarded_server

@@ -21,8 +21,8 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
-from kafka_rescale.core.acls import Role
 from kafka_rescale.core.needed_acls import needed_acls
+from kafka_rescale.core.roles import Role
 from kafka_rescale.embedded.airflow_standalone import AirflowStandalone
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.broker_config import to_properties_file

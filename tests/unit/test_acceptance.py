@@ -13,7 +13,8 @@ from kafka_rescale.cli.views import status_view
 from kafka_rescale.core.acceptance import Acceptance, Acceptances, OffsetRange
 from kafka_rescale.core.application_page import application_page
 from kafka_rescale.core.cluster import GroupDescription
-from kafka_rescale.core.control_records import ControlState, Lease
+from kafka_rescale.core.control.lease import Lease
+from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.errors import Outage, UnsafeState
 from kafka_rescale.core.external_topics import InputPlan
 from kafka_rescale.core.journal import Journal, Phase

@@ -13,7 +13,10 @@ from kafka_rescale.airflow.gate import Gate, GateReason, Reading, look
 from kafka_rescale.airflow.sensors.lag_gate import LagGateSensor
 from kafka_rescale.airflow.triggers import lag_gate as trigger_module
 from kafka_rescale.airflow.triggers.lag_gate import LagGateTrigger
-from kafka_rescale.core.control_records import ControlState, JobResult, Lease, PartitionProgress
+from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control.lease import Lease
+from kafka_rescale.core.control.progress import PartitionProgress
+from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.errors import InvalidInput, Outage, UnsafeState
 from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.core.plan import Move, MoveKind, Plan, Stage

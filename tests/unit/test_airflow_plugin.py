@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from kafka_rescale.airflow.page_link import ApplicationPageLink
-from kafka_rescale.web.plugin import page_path
+from kafka_rescale.airflow.page_path import page_path
 
 from tests.support.application_files import write_application
 

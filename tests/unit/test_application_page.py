@@ -10,7 +10,8 @@ from kafka_rescale.core.application_page import ApplicationPage
 from kafka_rescale.core.application_summary import unknown
 from kafka_rescale.core.autoscaling_record import Autoscaling
 from kafka_rescale.core.cluster import GroupDescription
-from kafka_rescale.core.control_records import ControlState, JobResult
+from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.copy_estimate import Work, work_of
 from kafka_rescale.core.downtime import downtime
 from kafka_rescale.core.health import Level, State, health_of

@@ -10,7 +10,9 @@ from kafka_rescale.core.added_partitions import Added, layouts, steps
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.bridge import Bridge, Reading, verdict
 from kafka_rescale.core.bridge_progress import with_progress
-from kafka_rescale.core.control_records import ControlState, JobResult, PartitionProgress
+from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control.progress import PartitionProgress
+from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.copy_estimate import job_progress
 from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.kafka.connection import KafkaConnection

@@ -13,9 +13,10 @@ from kafka_rescale.core.plan import Move, MoveKind
 from kafka_rescale.kafka import copy_clients, copy_loop
 from kafka_rescale.kafka.copy_loop import CopyWorker
 from kafka_rescale.kafka.copy_marks import Mark, Position
-from kafka_rescale.kafka.copy_settings import Rules, SourceRules
-from kafka_rescale.kafka.copy_start import LogRange
+from kafka_rescale.kafka.copy_settings import Rules
 from kafka_rescale.kafka.copy_units import CopyUnit, units_of
+from kafka_rescale.kafka.reading.log_range import LogRange
+from kafka_rescale.kafka.reading.source_rules import SourceRules
 
 SOURCE, POSITION = "blue", 5
 MOVE = Move(

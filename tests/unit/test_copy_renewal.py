@@ -13,8 +13,9 @@ from kafka_rescale.kafka import copy_loop
 from kafka_rescale.kafka.bounded_call import StuckCall
 from kafka_rescale.kafka.copy_loop import CopyWorker
 from kafka_rescale.kafka.copy_marks import Mark, Position
-from kafka_rescale.kafka.copy_settings import LIVE, Rules, SourceRules
+from kafka_rescale.kafka.copy_settings import LIVE, Rules
 from kafka_rescale.kafka.copy_units import units_of
+from kafka_rescale.kafka.reading.source_rules import SourceRules
 
 MOVE = Move(
     kind=MoveKind.CHANGELOG,

@@ -6,9 +6,11 @@ import pytest
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.plan import Move, MoveKind
 from kafka_rescale.kafka.copy_marks import EMPTIED, RESETTING, SEEDING, Mark, Position
-from kafka_rescale.kafka.copy_settings import SourceRules, StaleCopy
-from kafka_rescale.kafka.copy_start import LogRange, start_of
+from kafka_rescale.kafka.copy_settings import StaleCopy
+from kafka_rescale.kafka.copy_start import start_of
 from kafka_rescale.kafka.copy_units import CopyUnit, divided, units_of
+from kafka_rescale.kafka.reading.log_range import LogRange
+from kafka_rescale.kafka.reading.source_rules import SourceRules
 
 NOW = 1_000_000
 COMPACTED = SourceRules(tombstone_ms=1000, expires=False)

@@ -9,7 +9,8 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from kafka_rescale.core.control_records import ControlState, Generations
+from kafka_rescale.core.control.generations import Generations
+from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.deployment import Deployment
 from kafka_rescale.core.errors import Finding
 from kafka_rescale.core.preflight import messages

@@ -13,9 +13,10 @@ from kafka_rescale.core.plan import Plan
 from kafka_rescale.core.start_offsets import check_start_offsets, input_starts
 from kafka_rescale.kafka.bridging import fence_of
 from kafka_rescale.kafka.copy_marks import Mark, Position
-from kafka_rescale.kafka.copy_settings import SourceRules
-from kafka_rescale.kafka.copy_start import LogRange, start_of
+from kafka_rescale.kafka.copy_start import start_of
 from kafka_rescale.kafka.copy_units import units_of
+from kafka_rescale.kafka.reading.log_range import LogRange
+from kafka_rescale.kafka.reading.source_rules import SourceRules
 from kafka_rescale.operations import quiesce
 from kafka_rescale.operations.promotion import assert_promotable
 from kafka_rescale.operations.quiesce import prove_gone

@@ -9,8 +9,9 @@ import pytest
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.partition_counts import partition_counts
-from kafka_rescale.core.plan import LeftTable, MoveKind, Plan
+from kafka_rescale.core.plan import MoveKind, Plan
 from kafka_rescale.core.planning import build_plan
+from kafka_rescale.core.subscription_wrapper import LeftTable
 from kafka_rescale.core.topology import SubTopology, Topology, foreign_key_kind
 from kafka_rescale.core.topology_describe import parse_describe
 

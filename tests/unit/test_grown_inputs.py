@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 from kafka_rescale.core.autoscaling_record import Autoscaling
-from kafka_rescale.core.control_records import ControlState, Generations
+from kafka_rescale.core.control.generations import Generations
+from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.grown_inputs import Reach, grown_by_hand
 from kafka_rescale.core.plan import Move, MoveKind

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from kafka_rescale.core.control_records import Generations
+from kafka_rescale.core.control.generations import Generations
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.generations import promoted_generations
 from kafka_rescale.core.journal import Captured, Journal

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 from kafka_rescale.core.application import Mode
-from kafka_rescale.core.control_records import JobResult, PartitionProgress
+from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.errors import Outage, UnsafeState
 from kafka_rescale.core.journal import Phase
 from kafka_rescale.kafka.copy_units import CopyUnit

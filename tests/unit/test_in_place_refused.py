@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from kafka_rescale.core.changelog_formats import FORMATS, NOT_IN_PLACE, Content
 from kafka_rescale.core.cluster import GroupDescription
-from kafka_rescale.core.control_records import ControlState, Generations
+from kafka_rescale.core.control.generations import Generations
+from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.declaration import check_declaration
 from kafka_rescale.core.errors import Refused, UnsafeState
 from kafka_rescale.core.generations import promoted_generations

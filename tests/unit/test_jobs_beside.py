@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from kafka_rescale.core.control_records import JobResult
+from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.errors import ClusterOutage, Outage
 from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.operations import copies, jobs_beside

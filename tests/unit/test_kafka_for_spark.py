@@ -14,8 +14,8 @@ from kafka_rescale.airflow.operators import admin
 from kafka_rescale.airflow.operators.admin import PreflightOperator
 from kafka_rescale.airflow.operators.process import AssignOperator
 from kafka_rescale.airflow.operators.spark_submit import RescaleSparkSubmitOperator
-from kafka_rescale.core.acls import Role
 from kafka_rescale.core.errors import InvalidApplication, InvalidInput
+from kafka_rescale.core.roles import Role
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.settings_files import as_word, of_word
 from kafka_rescale.operations import preflight, processing

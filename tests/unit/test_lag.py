@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from kafka_rescale.core.control_records import PartitionProgress
+from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.lag import decide, expected_sources
 from kafka_rescale.core.plan import Move, MoveKind, Plan, Stage
 

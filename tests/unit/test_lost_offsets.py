@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 from kafka_rescale.core.assignment.tasks import TaskId
-from kafka_rescale.core.control_records import JobResult, PartitionProgress
+from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.errors import InvalidInput, UnsafeState
 from kafka_rescale.core.processing.growth import Declared, observed
 from kafka_rescale.core.processing.lost_offsets import positions_of, require_offsets, with_begun

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 from kafka_rescale.core.cluster import GroupDescription
-from kafka_rescale.core.control_records import PartitionProgress
+from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.errors import ClusterOutage, UnsafeState
 from kafka_rescale.core.journal import Captured, Journal, Phase
-from kafka_rescale.kafka.copy_progress import Snapshot
+from kafka_rescale.kafka.reading.progress import Snapshot
 from kafka_rescale.spark import move as module
 
 from tests.support.plans import in_place_plan, plan_for, stateless_plan

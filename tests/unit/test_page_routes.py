@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
+from kafka_rescale.airflow.page_path import PREFIX
 from kafka_rescale.web import app
 from kafka_rescale.web.app import ASSETS
-from kafka_rescale.web.plugin import PREFIX
 from starlette.routing import BaseRoute, Mount
 
 from tests.support.page_contents import MadeSource, complete, copying

@@ -12,11 +12,12 @@ from kafka_rescale.cli.app import app
 from kafka_rescale.cli.exit_codes import PASSED, REFUSED
 from kafka_rescale.cli.main import main
 from kafka_rescale.core import runtimes
-from kafka_rescale.core.acls import Acl, Resource, Role
-from kafka_rescale.core.control_records import Concern
+from kafka_rescale.core.acls import Acl, Resource
+from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.pipeline_acls import pipeline_acls
 from kafka_rescale.core.pipeline_application import PipelineApplication
 from kafka_rescale.core.processing.backfill import backfill_of
+from kafka_rescale.core.roles import Role
 from kafka_rescale.operations.load import load_pipeline_application
 from kafka_rescale.spark.task_work import transactional_id
 

@@ -11,7 +11,7 @@ from kafka_rescale.cli import app as commands
 from kafka_rescale.cli.connections import connections_of_others
 from kafka_rescale.cli.exit_codes import PASSED, REFUSED
 from kafka_rescale.cli.main import main
-from kafka_rescale.core.acls import Role
+from kafka_rescale.core.roles import Role
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.settings_files import CONFIG_FILE_VARIABLE, CONFIG_VARIABLE
 from kafka_rescale.operations.load import load_application

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 from kafka_rescale.core.cluster import GroupDescription, TopicDescription
-from kafka_rescale.core.control_records import ControlState, Generations
+from kafka_rescale.core.control.generations import Generations
+from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.journal import Phase
 from kafka_rescale.core.situation import Situation
 from kafka_rescale.core.topic_names import LONGEST_NAME

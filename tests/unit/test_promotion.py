@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from kafka_rescale.core.control_records import Lease
+from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.errors import Fenced, Outage, UnsafeState
 from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.operations import growing, in_place, persistence, quiesce, rollback, start_green

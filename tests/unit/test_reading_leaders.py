@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from kafka_rescale.kafka import copy_marks, range_reader
+from kafka_rescale.kafka import range_reader
 from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.reading import committed
 
 CONNECTION = KafkaConnection({"bootstrap.servers": "localhost:1", "client.rack": "east"})
 
@@ -16,7 +17,7 @@ CONNECTION = KafkaConnection({"bootstrap.servers": "localhost:1", "client.rack":
     ("module", "read"),
     [
         (range_reader, lambda: next(range_reader.read_ranges(CONNECTION, "orders", {0: (0, 1)}))),
-        (copy_marks, lambda: copy_marks.copy_consumer(CONNECTION, "copies")),
+        (committed, lambda: committed.copy_consumer(CONNECTION, "copies")),
     ],
     ids=["ranges", "copies"],
 )

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from kafka_rescale.core.application import Application
-from kafka_rescale.core.control_records import Concern, Lease
+from kafka_rescale.core.control.keys import Concern
+from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.declared_clients import DeclaredClient
 from kafka_rescale.core.fields import Strict
 from kafka_rescale.core.pipeline_application import DeclaredBackfill, PipelineApplication

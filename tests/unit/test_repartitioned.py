@@ -9,7 +9,8 @@ import pytest
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.bridge import Bridge
 from kafka_rescale.core.cluster import TopicDescription
-from kafka_rescale.core.control_records import ControlState, Generations
+from kafka_rescale.core.control.generations import Generations
+from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.declaration import check_declaration
 from kafka_rescale.core.declared_topics import Input, InputPolicy
 from kafka_rescale.core.errors import InvalidInput, UnsafeState

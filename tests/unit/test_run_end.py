@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafka_rescale.core.application_state import State, ThreadState
-from kafka_rescale.core.control_records import JobResult
+from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.processing.record import ClientRecord, Processing, ThreadRecord
 from kafka_rescale.core.processing.run_end import SILENT_SECONDS, RunEnd, jobs_of
 

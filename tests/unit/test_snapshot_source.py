@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 from kafka_rescale.core.cluster import TopicDescription
-from kafka_rescale.core.control_records import ControlState, Generations
+from kafka_rescale.core.control.generations import Generations
+from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.errors import InvalidApplication, InvalidInput, Refused
 from kafka_rescale.core.generations import promoted_generations
 from kafka_rescale.core.journal import Captured, Journal, Phase

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.partitioners import Murmur2
-from kafka_rescale.core.plan import LeftTable
-from kafka_rescale.core.subscription_wrapper import Subscription, parse, rewritten
+from kafka_rescale.core.subscription_wrapper import LeftTable, Subscription, parse, rewritten
 
 HASH = bytes(range(16))
 VECTOR = bytes.fromhex("8101666f6f62617200000002")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from kafka_rescale.core.control_records import Concern
+from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.generations import promoted_generations
 from kafka_rescale.core.journal import Phase
 from kafka_rescale.core.verification_report import Report

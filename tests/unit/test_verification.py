@@ -8,10 +8,12 @@ from kafka_rescale.core.declared_topics import InputPolicy
 from kafka_rescale.core.external_topics import InputPlan
 from kafka_rescale.core.journal import Captured, Journal, Phase
 from kafka_rescale.core.oracles import KeyFinding, Oracle
-from kafka_rescale.core.plan import LeftTable, Move, MoveKind
+from kafka_rescale.core.plan import Move, MoveKind
+from kafka_rescale.core.record_limits import retention_ms
 from kafka_rescale.core.report import render, table
 from kafka_rescale.core.start_offsets import check_start_offsets
-from kafka_rescale.core.verification import CLOCK_SKEW_MS, LogRange, StorePair, expansion_pair, retention_ms
+from kafka_rescale.core.subscription_wrapper import LeftTable
+from kafka_rescale.core.verification import CLOCK_SKEW_MS, LogRange, StorePair, expansion_pair
 from kafka_rescale.core.verification_report import LogCount, PartitionContent, Report, StoreReport, is_about
 
 from tests.support.plans import plan_for

@@ -7,7 +7,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from kafka_rescale.core.control_records import ControlState, Lease
+from kafka_rescale.core.control.lease import Lease
+from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.declaration import check_declaration
 from kafka_rescale.core.errors import Refused
 from kafka_rescale.core.generations import promoted_generations

@@ -10,7 +10,8 @@ from kafka_rescale.core.journal import Phase
 from kafka_rescale.core.lag import GateDecision, decide, expected_sources
 
 if TYPE_CHECKING:
-    from kafka_rescale.core.control_records import ControlState, PartitionProgress
+    from kafka_rescale.core.control.progress import PartitionProgress
+    from kafka_rescale.core.control_records import ControlState
     from kafka_rescale.kafka.connection import KafkaConnection
 
 

@@ -15,9 +15,9 @@ from kafka_rescale.core.config_files import KafkaOfJob, identity_of, refuse_diff
 from kafka_rescale.core.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from kafka_rescale.core.acls import Role
     from kafka_rescale.core.application import Application
     from kafka_rescale.core.pipeline_application import PipelineApplication
+    from kafka_rescale.core.roles import Role
     from kafka_rescale.kafka.connection import KafkaConnection
 
 

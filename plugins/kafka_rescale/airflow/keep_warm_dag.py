@@ -11,8 +11,8 @@ from kafka_rescale.airflow.dag_factory import START
 from kafka_rescale.airflow.kafka_for_spark import kafka_arguments
 from kafka_rescale.airflow.operators.keep_warm import KeepWarmOperator, ProbeOperator, StandbysOperator
 from kafka_rescale.airflow.retries import DEFAULT_ARGS
-from kafka_rescale.core.acls import Role
 from kafka_rescale.core.pipeline_application import PipelineApplication
+from kafka_rescale.core.roles import Role
 
 DOC = """
 Keeps the standbys and warm-ups of `{application_id}` near what its tasks write, so that another client can take a

@@ -14,6 +14,7 @@ from airflow.sdk import BaseNotifier, BaseOperator, Context
 from kafka_rescale.airflow.operators.approval import OptionalApprovalOperator
 from kafka_rescale.airflow.operators.closing import FinishOperator, RollBackOperator
 from kafka_rescale.airflow.operators.watch import WatchOperator
+from kafka_rescale.airflow.page_path import page_path
 from kafka_rescale.airflow.sensors.pause_alert import PauseAlertSensor
 from kafka_rescale.core import notices
 from kafka_rescale.core.application import Application
@@ -21,7 +22,6 @@ from kafka_rescale.core.callables import named
 from kafka_rescale.core.declared_notifications import Notification
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.notices import Notice
-from kafka_rescale.web.plugin import page_path
 
 if TYPE_CHECKING:
     from airflow.sdk import DAG

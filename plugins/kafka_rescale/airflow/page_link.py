@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from airflow.sdk import BaseOperatorLink
 
-from kafka_rescale.web.plugin import page_path
+from kafka_rescale.airflow.page_path import page_path
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator

@@ -12,7 +12,7 @@ from kafka_rescale.core.autoscaling import RunState
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from kafka_rescale.core.control_records import Lease
+    from kafka_rescale.core.control.lease import Lease
 
 log = logging.getLogger(__name__)
 

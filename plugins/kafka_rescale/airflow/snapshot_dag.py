@@ -12,8 +12,8 @@ from kafka_rescale.airflow.kafka_for_spark import kafka_arguments
 from kafka_rescale.airflow.operators.snapshot import SnapshotOperator
 from kafka_rescale.airflow.params import snapshot_params
 from kafka_rescale.airflow.retries import DEFAULT_ARGS
-from kafka_rescale.core.acls import Role
 from kafka_rescale.core.application import Application
+from kafka_rescale.core.roles import Role
 
 DOC = """
 Writes the state of every store of `{application_id}` as of the end of each day (UTC) to `{location}`, as Parquet.

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from kafka_rescale.cli.connections import connection_for
 from kafka_rescale.cli.output import Document, Rows
-from kafka_rescale.core.acls import Role
 from kafka_rescale.core.assignment.picture import svg
 from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.pipeline_application import PipelineApplication
 from kafka_rescale.core.processing.record import ClientRecord, Processing, ThreadRecord
+from kafka_rescale.core.roles import Role
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.operations.clients import remove_clients, start_clients

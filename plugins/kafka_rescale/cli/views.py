@@ -10,7 +10,9 @@ from kafka_rescale.core.application import Application
 from kafka_rescale.core.bridge import Bridge
 from kafka_rescale.core.bridge_progress import AT_WORK, JOB, NOT_AT_WORK
 from kafka_rescale.core.cluster import ClusterDescription
-from kafka_rescale.core.control_records import ControlState, JobResult, PartitionProgress
+from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control.progress import PartitionProgress
+from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.generation_names import blue_names
 from kafka_rescale.core.lag_history import NOT_BEGUN, lag_of
 from kafka_rescale.core.plan import Plan

@@ -7,18 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-
-class Role(StrEnum):
-    """A part of the work that can have a Kafka connection, hence a principal, of its own.
-
-    ``plan`` only reads. ``copy`` is what the long Spark jobs need. ``admin`` makes, grows and deletes topics and
-    moves offsets. ``verify`` reads both generations and leaves its report.
-    """
-
-    PLAN = "plan"
-    COPY = "copy"
-    ADMIN = "admin"
-    VERIFY = "verify"
+from kafka_rescale.core.roles import Role
 
 
 class Resource(StrEnum):

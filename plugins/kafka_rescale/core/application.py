@@ -7,16 +7,17 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from kafka_rescale.core.acls import Role
 from kafka_rescale.core.autoscaling_bounds import Bounds
 from kafka_rescale.core.config_files import SPARK_ROLES, KafkaOfJob, of_spark_jobs
 from kafka_rescale.core.declared_lifecycles import Lifecycle
 from kafka_rescale.core.declared_notifications import Event, Notification
 from kafka_rescale.core.declared_snapshots import Snapshots
 from kafka_rescale.core.declared_stores import Store
-from kafka_rescale.core.declared_topics import Input, Output, Repartition, SubTopologySpec
+from kafka_rescale.core.declared_topics import Input, InputPolicy, Output, Repartition, SubTopologySpec
 from kafka_rescale.core.fields import ApplicationId, ChainName, Name, PartitionCount, Strict, WholeNumber
+from kafka_rescale.core.roles import Role
 from kafka_rescale.core.schedules import checked_schedule
+from kafka_rescale.core.topology import Topology
 
 
 class Mode(StrEnum):
@@ -176,3 +177,14 @@ class Application(Strict):
 
 def _told_of(notifications: tuple[Notification, ...], event: Event) -> tuple[Notification, ...]:
     return tuple(n for n in notifications if event in n.events)
+
+
+def keyed_inputs(application: Application, topology: Topology) -> list[Input]:
+    """Return the inputs whose keys decide where state is."""
+    stateful = {t for s in topology.subtopologies if s.is_stateful for t in s.sources}
+    return [
+        i
+        for i in application.inputs
+        if i.policy in {InputPolicy.PAUSED, InputPolicy.REPARTITIONED}
+        or (i.policy is InputPolicy.FIXED and i.topic in stateful)
+    ]

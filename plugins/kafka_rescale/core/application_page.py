@@ -6,7 +6,8 @@ from kafka_rescale.core.application import Application
 from kafka_rescale.core.application_summary import Summary, summary, topic_counts
 from kafka_rescale.core.autoscaling_state import AutoscalingState, autoscaling_state
 from kafka_rescale.core.cluster import ClusterDescription
-from kafka_rescale.core.control_records import ControlState, JobResult
+from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.copy_estimate import JobProgress, Work, in_order, job_progress, work_of
 from kafka_rescale.core.downtime import Downtime, downtime
 from kafka_rescale.core.key_distribution import KeyDistribution, key_distributions

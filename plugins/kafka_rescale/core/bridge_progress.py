@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kafka_rescale.core.control_records import ControlState, JobResult, PartitionProgress
+from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control.progress import PartitionProgress
+from kafka_rescale.core.control_records import ControlState
 
 JOB = "bridge"
 AT_WORK = frozenset({"running", "ready", "carrying"})

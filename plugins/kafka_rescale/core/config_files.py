@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kafka_rescale.core.acls import Role
 from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.roles import Role
 
 IDENTITY = ("bootstrap.servers", "sasl.username", "sasl.oauthbearer.client.id")
 """Which cluster, and as whom: settings that are no secrets."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kafka_rescale.core.control_records import ControlState, JobResult
+from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.core.plan import Plan
 from kafka_rescale.core.values import Value

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.errors import InvalidInput
-from kafka_rescale.core.plan import LeftTable
+from kafka_rescale.core.subscription_wrapper import LeftTable
 from kafka_rescale.core.topology import SubTopology, Topology, foreign_key_join, foreign_key_kind
 
 Counts = Mapping[str, int]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafka_rescale.core.control_records import Generations, PastGeneration
+from kafka_rescale.core.control.generations import Generations, PastGeneration
 from kafka_rescale.core.journal import Journal, PartitionOffsets
 from kafka_rescale.core.plan import Plan
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from kafka_rescale.core.values import Value
 
 if TYPE_CHECKING:
-    from kafka_rescale.core.control_records import PartitionProgress
+    from kafka_rescale.core.control.progress import PartitionProgress
 
 MAX_ROWS = 96
 MAX_SAMPLES = 60

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kafka_rescale.core.acls import Acl, Operation, Pattern, Resource, Role, without_needless
-from kafka_rescale.core.application import Application, Mode
-from kafka_rescale.core.control_records import CONTROL_TOPIC
+from kafka_rescale.core.acls import Acl, Operation, Pattern, Resource, without_needless
+from kafka_rescale.core.application import Application, Mode, keyed_inputs
+from kafka_rescale.core.control.keys import CONTROL_TOPIC
 from kafka_rescale.core.declared_topics import SUCCESSOR, Input, InputPolicy
-from kafka_rescale.core.situation import keyed_inputs
+from kafka_rescale.core.roles import Role
 from kafka_rescale.core.topology import Topology
 
 READ, WRITE, DESCRIBE = Operation.READ, Operation.WRITE, Operation.DESCRIBE

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kafka_rescale.core.acls import Acl, Operation, Pattern, Resource, Role, without_needless
-from kafka_rescale.core.control_records import CONTROL_TOPIC, Concern
+from kafka_rescale.core.acls import Acl, Operation, Pattern, Resource, without_needless
+from kafka_rescale.core.control.keys import CONTROL_TOPIC, Concern
 from kafka_rescale.core.needed_acls import READ, SEEN, WRITE, Permissions, everybody, own_groups
 from kafka_rescale.core.pipeline_application import PipelineApplication
+from kafka_rescale.core.roles import Role
 from kafka_rescale.core.topology import Topology, changelog_topic, internal_topic
 
 

@@ -6,12 +6,12 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from kafka_rescale.core.acls import Role
 from kafka_rescale.core.assignment.configs import AssignmentConfigs
 from kafka_rescale.core.config_files import KafkaOfJob, of_spark_jobs
 from kafka_rescale.core.declared_clients import DeclaredClient, check_clients
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.fields import ApplicationId, Name, PartitionCount, Strict, WholeNumber, place
+from kafka_rescale.core.roles import Role
 from kafka_rescale.core.schedules import checked_schedule
 from kafka_rescale.core.stream_threads import Decision, client_of
 

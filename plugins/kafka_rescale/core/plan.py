@@ -9,6 +9,7 @@ from typing import Any
 
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.external_topics import Growth, InputPlan
+from kafka_rescale.core.subscription_wrapper import LeftTable
 from kafka_rescale.core.values import Value
 
 
@@ -18,20 +19,6 @@ class MoveKind(StrEnum):
     CHANGELOG = "changelog"
     REPARTITION = "repartition"
     INPUT = "input"
-
-
-class LeftTable(Value):
-    """The left table of a foreign-key join, whose partition every subscription names.
-
-    :param key_topic: the topic by whose name a user's partitioner is asked, as the topology names it.
-    :param source_partitions: count of its topics in the running generation.
-    :param target_partitions: count in the new one.
-    """
-
-    partitioner: str
-    key_topic: str = ""
-    source_partitions: int
-    target_partitions: int
 
 
 class Move(Value):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from kafka_rescale.core.acls import Acl, Operation, Pattern, Resource, Role, command
+from kafka_rescale.core.acls import Acl, Operation, Pattern, Resource, command
 from kafka_rescale.core.errors import Finding
+from kafka_rescale.core.roles import Role
 
 EXAMPLE = "preflight"
 """Ends the name of a group or a transactional id that nobody has, to ask what a prefix allows."""

@@ -8,7 +8,6 @@ from kafka_rescale.core.changelog_formats import REFUSED, Content
 from kafka_rescale.core.errors import Finding, InvalidInput
 from kafka_rescale.core.foreign_key_joins import left_table, left_table_of_store, partitioner_of_topic
 from kafka_rescale.core.partitioners import partitioner_named
-from kafka_rescale.core.plan import LeftTable
 from kafka_rescale.core.preflight_counts import counts_after
 from kafka_rescale.core.record_shapes import (
     LATEST_PLAUSIBLE_MS,
@@ -20,7 +19,7 @@ from kafka_rescale.core.record_shapes import (
 )
 from kafka_rescale.core.samples import Sample, at, shown
 from kafka_rescale.core.situation import Situation
-from kafka_rescale.core.subscription_wrapper import parse
+from kafka_rescale.core.subscription_wrapper import LeftTable, parse
 from kafka_rescale.core.topology import foreign_key_kind
 
 _GRACE_BUFFER = "-Buffer"

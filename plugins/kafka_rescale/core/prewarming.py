@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from kafka_rescale.core.control_records import PartitionProgress
+from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.external_topics import InputPlan
 from kafka_rescale.core.journal import PartitionOffsets
 from kafka_rescale.core.lag import NO_POSITION, GateDecision, decide

@@ -79,3 +79,14 @@ class RecordLimits:
                 remedy=f"Set {side}, and {EITHER} where the brokers know it, to {UNLIMITED} on the topic until "
                 "verify has passed; then trigger again.",
             )
+
+
+def retention_ms(topic: TopicDescription) -> int | None:
+    """Return how long a topic keeps records by their timestamp, ``None`` if it doesn't delete by age."""
+    kept = int(topic.configs.get("retention.ms", "-1"))
+    return kept if "delete" in topic.cleanup_policy and kept >= 0 else None
+
+
+def compaction_lag_ms(topic: TopicDescription) -> int:
+    """Return for how long compaction keeps every record of a topic, by the records' own timestamps."""
+    return int(topic.configs.get("min.compaction.lag.ms", "0"))

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from kafka_rescale.core.application import Application
-from kafka_rescale.core.control_records import Generations
+from kafka_rescale.core.control.generations import Generations
 from kafka_rescale.core.generation_names import blue_names
 from kafka_rescale.core.plan import Plan, copy_group
 from kafka_rescale.core.planning import green_application_id

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from kafka_rescale.core.application import Application, Mode
+from kafka_rescale.core.application import Application, Mode, keyed_inputs
 from kafka_rescale.core.cluster import ClusterDescription, GroupDescription, TopicDescription
 from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.declared_topics import Input, InputPolicy
@@ -24,17 +24,6 @@ from kafka_rescale.core.topology import SubTopology, Topology
 def counted(number: int, thing: str) -> str:
     """Return ``1 member`` or ``2 members``."""
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
-
-
-def keyed_inputs(application: Application, topology: Topology) -> list[Input]:
-    """Return the inputs whose keys decide where state is."""
-    stateful = {t for s in topology.subtopologies if s.is_stateful for t in s.sources}
-    return [
-        i
-        for i in application.inputs
-        if i.policy in {InputPolicy.PAUSED, InputPolicy.REPARTITIONED}
-        or (i.policy is InputPolicy.FIXED and i.topic in stateful)
-    ]
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ from kafka_rescale.core.application import Application
 from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.generation_names import GenerationNames
+from kafka_rescale.core.record_limits import compaction_lag_ms
 from kafka_rescale.core.serdes import NONE
 from kafka_rescale.core.snapshot_day import SnapshotDay
 from kafka_rescale.core.topology import Topology
 from kafka_rescale.core.values import Value
-from kafka_rescale.core.verification import compaction_lag_ms
 
 MINUTE_MS = 60_000
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from kafka_rescale.core.changelog_formats import ChangelogFormat, Content
 from kafka_rescale.core.cluster import TopicDescription
+from kafka_rescale.core.record_limits import compaction_lag_ms, retention_ms
 from kafka_rescale.core.snapshot_day import DAY_MS
-from kafka_rescale.core.verification import compaction_lag_ms, retention_ms
 
 ADDITIONAL_RETENTION_MS = DAY_MS
 """``windowstore.changelog.additional.retention.ms``: a changelog keeps its records longer than the store."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from kafka_rescale.core.control_records import ControlState, Generations
+from kafka_rescale.core.control.generations import Generations
+from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.errors import Refused
 from kafka_rescale.core.journal import Journal, PartitionOffsets
 from kafka_rescale.core.snapshot_day import SnapshotDay

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.partitioners import partitioner_named
-from kafka_rescale.core.plan import LeftTable
+from kafka_rescale.core.values import Value
 
 NO_HASH = 0x80
 VERSIONS = (0, 1)
@@ -83,3 +83,17 @@ def _parsed(value: bytes, where: str) -> Subscription:
             remedy="The store is of another type, or a newer Kafka Streams wrote it; declare its real type.",
         )
     return found
+
+
+class LeftTable(Value):
+    """The left table of a foreign-key join, whose partition every subscription names.
+
+    :param key_topic: the topic by whose name a user's partitioner is asked, as the topology names it.
+    :param source_partitions: count of its topics in the running generation.
+    :param target_partitions: count in the new one.
+    """
+
+    partitioner: str
+    key_topic: str = ""
+    source_partitions: int
+    target_partitions: int

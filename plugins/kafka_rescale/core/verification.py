@@ -11,7 +11,9 @@ from collections.abc import Mapping
 from kafka_rescale.core.changelog_formats import Content, format_of
 from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.journal import PartitionOffsets
-from kafka_rescale.core.plan import LeftTable, Move
+from kafka_rescale.core.plan import Move
+from kafka_rescale.core.record_limits import compaction_lag_ms, retention_ms
+from kafka_rescale.core.subscription_wrapper import LeftTable
 from kafka_rescale.core.values import Value
 
 CLOCK_SKEW_MS = 60_000
@@ -90,17 +92,6 @@ class StorePair(Value):
             return None
         count = self.left.source_partitions if side == "blue" else self.left.target_partitions
         return self.left.partitioner, self.left.key_topic, count
-
-
-def retention_ms(topic: TopicDescription) -> int | None:
-    """Return how long a topic keeps records by their timestamp, ``None`` if it doesn't delete by age."""
-    kept = int(topic.configs.get("retention.ms", "-1"))
-    return kept if "delete" in topic.cleanup_policy and kept >= 0 else None
-
-
-def compaction_lag_ms(topic: TopicDescription) -> int:
-    """Return for how long compaction keeps every record of a topic, by the records' own timestamps."""
-    return int(topic.configs.get("min.compaction.lag.ms", "0"))
 
 
 def expansion_pair(

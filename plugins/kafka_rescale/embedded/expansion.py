@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from kafka_rescale.core.application import Application
-from kafka_rescale.core.control_records import ControlState, Lease
+from kafka_rescale.core.control.lease import Lease
+from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.job_requests import as_argument
 from kafka_rescale.core.plan import Plan
 from kafka_rescale.core.snapshot_day import SnapshotDay

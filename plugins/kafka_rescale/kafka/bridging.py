@@ -9,17 +9,19 @@ from kafka_rescale.core.added_partitions import Added
 from kafka_rescale.core.bridge import Bridge, Verdict, unfinished, verdict
 from kafka_rescale.core.bridge_progress import with_progress
 from kafka_rescale.core.cluster import TopicPartition
-from kafka_rescale.core.control_records import ControlState, PartitionProgress
+from kafka_rescale.core.control.progress import PartitionProgress
+from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.errors import PreflightRefused, UnsafeState
 from kafka_rescale.core.journal import Journal, PartitionOffsets, Phase
 from kafka_rescale.core.lag import NO_POSITION
 from kafka_rescale.core.plan import Plan
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.copy_marks import AT_ONCE, EMPTIED, Mark, Position, closing_consumer, read_positions
+from kafka_rescale.kafka.copy_marks import EMPTIED, Mark, Position, read_positions
 from kafka_rescale.kafka.copy_reset import FENCING_THREADS, fence
 from kafka_rescale.kafka.copy_units import units_of
 from kafka_rescale.kafka.copy_writer import UnitWriter
+from kafka_rescale.kafka.reading.committed import AT_ONCE, closing_consumer
 from kafka_rescale.kafka.waiting import now_ms, wait_until
 
 OLD_PARTITIONS_SECONDS = 24 * 3600.0

@@ -14,9 +14,9 @@ from kafka_rescale.core.processing.replicas import StoreLogs
 from kafka_rescale.core.processing.task_state import Changelog
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.copy_marks import closing_consumer
-from kafka_rescale.kafka.copy_settings import SourceRules
-from kafka_rescale.kafka.copy_start import log_range
+from kafka_rescale.kafka.reading.committed import closing_consumer
+from kafka_rescale.kafka.reading.log_range import log_range
+from kafka_rescale.kafka.reading.source_rules import SourceRules
 
 
 @dataclass(frozen=True)

@@ -14,14 +14,11 @@ from pydantic import BaseModel, ValidationError
 from kafka_rescale.core.acceptance import Acceptances
 from kafka_rescale.core.autoscaling_record import Autoscaling
 from kafka_rescale.core.bridge import Bridge
-from kafka_rescale.core.control_records import (
-    CONTROL_TOPIC,
-    Concern,
-    ControlState,
-    Generations,
-    JobResult,
-    Lease,
-)
+from kafka_rescale.core.control.generations import Generations
+from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control.keys import CONTROL_TOPIC, Concern
+from kafka_rescale.core.control.lease import Lease
+from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.errors import Fenced, Outage, UnsafeState
 from kafka_rescale.core.journal import Journal
 from kafka_rescale.core.processing.processors_record import PipelineProcessors

@@ -16,11 +16,12 @@ from kafka_rescale.core.plan import Plan
 from kafka_rescale.kafka.bounded_call import StuckCall, bounded
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_commits import Commits
-from kafka_rescale.kafka.copy_marks import AT_ONCE, EMPTIED, closing_consumer, copy_consumer, read_positions
+from kafka_rescale.kafka.copy_marks import EMPTIED, read_positions
 from kafka_rescale.kafka.copy_settings import CopySettings
-from kafka_rescale.kafka.copy_start import QUERY_SECONDS, log_range
 from kafka_rescale.kafka.copy_units import CopyUnit
 from kafka_rescale.kafka.copy_writer import UnitWriter
+from kafka_rescale.kafka.reading.committed import AT_ONCE, closing_consumer, copy_consumer
+from kafka_rescale.kafka.reading.log_range import QUERY_SECONDS, log_range
 from kafka_rescale.kafka.waiting import poll_until
 
 COMMIT_THREADS = 8

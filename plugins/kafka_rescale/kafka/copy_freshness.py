@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from kafka_rescale.core.cluster import TopicPartition
-from kafka_rescale.kafka.copy_settings import SourceRules, StaleCopy
+from kafka_rescale.kafka.copy_settings import StaleCopy
 from kafka_rescale.kafka.copy_writer import UnitWriter
+from kafka_rescale.kafka.reading.source_rules import SourceRules
 
 
 class Freshness:

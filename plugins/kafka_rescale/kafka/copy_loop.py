@@ -32,12 +32,13 @@ from kafka_rescale.kafka.copy_freshness import Freshness
 from kafka_rescale.kafka.copy_marks import EMPTIED, Mark, Position, read_positions
 from kafka_rescale.kafka.copy_settings import BULK, CopySettings, rules_of
 from kafka_rescale.kafka.copy_silence import Silence
-from kafka_rescale.kafka.copy_start import checked_offset, log_range, start_of, truncated
+from kafka_rescale.kafka.copy_start import checked_offset, start_of, truncated
 from kafka_rescale.kafka.copy_units import CopyUnit
 from kafka_rescale.kafka.copy_watch import Watch
 from kafka_rescale.kafka.copy_writer import UnitWriter
 from kafka_rescale.kafka.error_classes import is_outage
 from kafka_rescale.kafka.failures import LOG_TRUNCATION, to_error
+from kafka_rescale.kafka.reading.log_range import log_range
 from kafka_rescale.kafka.seeding import Seeding, seed_with
 from kafka_rescale.kafka.waiting import now_ms
 

@@ -7,18 +7,13 @@ of crashes, and the age of a copy is known without any other memory.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
-from confluent_kafka import Consumer, KafkaException
-from confluent_kafka import TopicPartition as KafkaPartition
+from confluent_kafka import Consumer
 
 from kafka_rescale.core.cluster import TopicPartition
-from kafka_rescale.core.errors import Outage, RescaleError
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.failures import to_error
-from kafka_rescale.kafka.waiting import poll_until
+from kafka_rescale.kafka.reading.committed import read_committed
 
 RESETTING = "resetting"
 """The target is being emptied; whoever finds this must empty it again before copying."""
@@ -28,11 +23,6 @@ SEEDING = "seeding"
 
 EMPTIED = "emptied"
 """The target of in-flight records is empty and waits for this attempt's range; the offset means nothing yet."""
-
-AT_ONCE = {"isolation.level": "read_uncommitted"}
-"""Whoever only looks does not wait for the transaction of a run that was killed: it counts for nothing."""
-
-COMMITTED_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
@@ -85,60 +75,3 @@ def read_positions(consumer: Consumer, sources: Iterable[TopicPartition]) -> dic
         source: Position(offset, Mark.from_metadata(text))
         for source, (offset, text) in read_committed(consumer, sources).items()
     }
-
-
-def read_committed(
-    consumer: Consumer, sources: Iterable[TopicPartition]
-) -> dict[TopicPartition, tuple[int, str | None]]:
-    """Return the committed offsets (next to read) and their metadata; partitions without one are left out.
-
-    :param consumer: of the group and ``read_committed``, so that the answer waits for open transactions.
-    :raises Outage: the coordinator did not answer.
-    """
-    wanted = [KafkaPartition(topic, partition) for topic, partition in sources]
-    found: list[KafkaPartition] = []
-    failures: list[RescaleError] = []
-
-    def answered() -> bool:
-        # The first request of a group makes a broker load its coordinator; that shows as errors for a moment.
-        try:
-            found[:] = consumer.committed(wanted, timeout=COMMITTED_SECONDS)
-        except KafkaException as error:
-            failures.append(to_error(error.args[0], "progress of the copy"))
-        else:
-            errors = [(entry, entry.error) for entry in found if entry.error is not None]
-            failures.extend(to_error(error, f"progress of {e.topic}-{e.partition}") for e, error in errors)
-            if not errors:
-                return True
-        if not isinstance(failures[-1], Outage):
-            raise failures[-1]
-        return False
-
-    if wanted:
-        poll_until(answered, seconds=COMMITTED_SECONDS, otherwise=lambda: failures[-1])
-    return {(entry.topic, entry.partition): (entry.offset, entry.metadata) for entry in found if entry.offset >= 0}
-
-
-def copy_consumer(connection: KafkaConnection, group: str, **tuning: object) -> Consumer:
-    """Return a consumer for ``assign``: it reads committed records only, says where logs end, commits nothing."""
-    settings = {
-        "group.id": group,
-        "enable.auto.commit": False,
-        "isolation.level": "read_committed",
-        "enable.partition.eof": True,
-        "auto.offset.reset": "error",
-        # Each replica is cleaned by itself, and whether a log is whole is asked of its leader.
-        "client.rack": "",
-        **tuning,
-    }
-    return Consumer(connection.client(**settings))
-
-
-@contextmanager
-def closing_consumer(connection: KafkaConnection, group: str, **tuning: object) -> Iterator[Consumer]:
-    """Lend a consumer that looks something up; see ``copy_consumer``."""
-    consumer = copy_consumer(connection, group, **tuning)
-    try:
-        yield consumer
-    finally:
-        consumer.close()

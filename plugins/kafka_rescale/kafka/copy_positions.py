@@ -8,8 +8,8 @@ from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.processing.state_copies import NO_POSITION, CopyMark, NewTask, Restored
 from kafka_rescale.core.processing.task_state import SavedState, objection
 from kafka_rescale.kafka.changelogs import changelog_as_seen
-from kafka_rescale.kafka.copy_marks import read_committed
-from kafka_rescale.kafka.copy_start import log_range
+from kafka_rescale.kafka.reading.committed import read_committed
+from kafka_rescale.kafka.reading.log_range import log_range
 
 
 def positions(consumer: Consumer, task: NewTask, now: int) -> dict[str, Restored]:

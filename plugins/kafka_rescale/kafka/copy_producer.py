@@ -12,11 +12,11 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from kafka_rescale.core.errors import Fenced, Outage, RescaleError
 from kafka_rescale.kafka.bounded_call import StuckCall, bounded
 from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.copy_settings import TRANSACTION_SECONDS, producer_settings
 from kafka_rescale.kafka.error_class import ErrorClass
 from kafka_rescale.kafka.error_classes import class_of
 from kafka_rescale.kafka.failures import ConnectionTrouble, Rewound, fatal_error, to_error
 from kafka_rescale.kafka.waiting import poll_until
+from kafka_rescale.kafka.writing.settings import TRANSACTION_SECONDS, producer_settings
 
 T = TypeVar("T")
 

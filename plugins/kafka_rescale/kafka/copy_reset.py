@@ -21,11 +21,12 @@ from kafka_rescale.core.journal import PartitionOffsets
 from kafka_rescale.core.plan import Move, Plan
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.copy_marks import RESETTING, SEEDING, Mark, Position, closing_consumer, read_positions
-from kafka_rescale.kafka.copy_settings import SourceRules
+from kafka_rescale.kafka.copy_marks import RESETTING, SEEDING, Mark, Position, read_positions
 from kafka_rescale.kafka.copy_units import units_of
 from kafka_rescale.kafka.copy_writer import UnitWriter
 from kafka_rescale.kafka.journal_store import assert_current
+from kafka_rescale.kafka.reading.committed import closing_consumer
+from kafka_rescale.kafka.reading.source_rules import SourceRules
 from kafka_rescale.kafka.waiting import poll_until
 
 log = logging.getLogger(__name__)

@@ -4,23 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
-from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.errors import Outage, UnsafeState
 from kafka_rescale.core.plan import Move, MoveKind
 from kafka_rescale.kafka.admin import ClusterAdmin
-
-LARGEST_MESSAGE_BYTES = 512 * 1024 * 1024
-"""The topic's own ``max.message.bytes`` decides; this only keeps librdkafka's 1 MB from deciding first."""
-
-TRANSACTION_SECONDS = 60.0
-"""``transaction.timeout.ms``: a transaction that is open for longer is aborted by its coordinator, and fenced."""
-COMMIT_SECONDS = 5.0
-"""After so long a transaction is ended, if there is much more to write."""
-
-MIB = 1024 * 1024
-BATCH_BYTES = 1_000_000
+from kafka_rescale.kafka.reading.source_rules import SourceRules
+from kafka_rescale.kafka.writing.settings import BATCH_BYTES, MIB
 
 
 @dataclass(frozen=True)
@@ -71,29 +60,6 @@ LIVE = CopySettings(
     still_seconds=12.0,
 )
 """Small steps, committed at once: what counts is how soon a record that blue wrote is in green."""
-
-
-@dataclass(frozen=True)
-class SourceRules:
-    """What the configs of a topic mean for its copy.
-
-    :param tombstone_ms: how long a reader may take from one end to the next without missing a tombstone; None
-        where nothing is compacted.
-    :param expires: records may leave at the log start by retention.
-    """
-
-    tombstone_ms: int | None
-    expires: bool
-
-    @classmethod
-    def of(cls, topic: TopicDescription) -> SourceRules:
-        """Return the rules of a topic."""
-        policy = topic.cleanup_policy
-        compacted = "compact" in policy
-        return cls(
-            int(topic.configs.get("delete.retention.ms", "86400000")) if compacted else None,
-            expires="delete" in policy,
-        )
 
 
 @dataclass(frozen=True)
@@ -152,24 +118,3 @@ class StaleCopy(Outage):
             remedy=f"{remedy} If it happens again, raise delete.retention.ms of the topic for the time of the "
             "expansion.",
         )
-
-
-def producer_settings(transactional_id: str, batch_bytes: int) -> dict[str, Any]:
-    """Return the settings of a unit's producer.
-
-    :param batch_bytes: largest batch that the target accepts.
-    """
-    return {
-        "transactional.id": transactional_id,
-        "transaction.timeout.ms": round(TRANSACTION_SECONDS * 1000),
-        "message.max.bytes": LARGEST_MESSAGE_BYTES,
-        "batch.size": batch_bytes,
-        "queue.buffering.max.messages": 500_000,
-        "queue.buffering.max.kbytes": 64 * 1024,
-        "linger.ms": 5,
-        # With the default of 100 a transaction of a few records took 0.15 s, with 5 it took 0.02 s (measured).
-        "retry.backoff.ms": 5,
-        # Otherwise finding the coordinator takes half a second or more.
-        "enable.sparse.connections": False,
-        "delivery.report.only.error": True,
-    }

@@ -2,40 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from confluent_kafka import Consumer, KafkaException
-from confluent_kafka import TopicPartition as KafkaPartition
-
-from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.kafka.copy_marks import RESETTING, SEEDING, Mark, Position
-from kafka_rescale.kafka.copy_settings import SourceRules, StaleCopy
+from kafka_rescale.kafka.copy_settings import StaleCopy
 from kafka_rescale.kafka.copy_units import CopyUnit
-from kafka_rescale.kafka.failures import to_error
-
-QUERY_SECONDS = 15.0
-
-
-@dataclass(frozen=True)
-class LogRange:
-    """Log start (inclusive) and end (exclusive) of a partition, as a ``read_committed`` reader sees it."""
-
-    begin: int
-    end: int
-
-
-def log_range(consumer: Consumer, source: TopicPartition) -> LogRange:
-    """Ask the brokers for the range of a partition.
-
-    :param consumer: ``read_committed``.
-    :raises Outage: no answer.
-    """
-    try:
-        begin, end = consumer.get_watermark_offsets(KafkaPartition(*source), timeout=QUERY_SECONDS)
-    except KafkaException as error:
-        raise to_error(error.args[0], f"topic {source[0]} partition {source[1]}") from None
-    return LogRange(begin, end)
+from kafka_rescale.kafka.reading.log_range import LogRange
+from kafka_rescale.kafka.reading.source_rules import SourceRules
 
 
 def start_of(

@@ -15,8 +15,8 @@ from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_marks import Mark, Position
 from kafka_rescale.kafka.copy_producer import STUCK_SECONDS, UnitProducer
 from kafka_rescale.kafka.copy_records import NOWHERE, Router, kept_headers, to_bury
-from kafka_rescale.kafka.copy_settings import BATCH_BYTES
 from kafka_rescale.kafka.copy_units import CopyUnit
+from kafka_rescale.kafka.writing.settings import BATCH_BYTES
 
 
 class UnitWriter:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.cluster import ClusterDescription, TopicPartition
-from kafka_rescale.core.control_records import Generations
+from kafka_rescale.core.control.generations import Generations
 from kafka_rescale.core.generation_names import blue_names
 from kafka_rescale.core.journal import PartitionOffsets
 from kafka_rescale.core.topology import Topology

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 
-from kafka_rescale.core.control_records import JobResult, PartitionProgress
+from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.errors import RescaleError
 from kafka_rescale.core.lag_history import LagHistory
 from kafka_rescale.kafka.connection import KafkaConnection

@@ -18,9 +18,9 @@ from kafka_rescale.core.processing.state_copies import NewTask, Restored, is_alm
 from kafka_rescale.core.processing.task_state import TaskMark
 from kafka_rescale.core.processors import NewProcessor
 from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.copy_marks import AT_ONCE, closing_consumer, read_committed
 from kafka_rescale.kafka.copy_positions import positions
-from kafka_rescale.kafka.copy_start import log_range
+from kafka_rescale.kafka.reading.committed import AT_ONCE, closing_consumer, read_committed
+from kafka_rescale.kafka.reading.log_range import log_range
 from kafka_rescale.kafka.state_copy import StateCopy
 from kafka_rescale.kafka.task_producer import TaskProducer
 from kafka_rescale.kafka.waiting import now_ms

@@ -12,11 +12,12 @@ from kafka_rescale.core.plan import Move, Plan
 from kafka_rescale.core.sequences import Sequences, differences
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.copy_marks import EMPTIED, RESETTING, Mark, closing_consumer, read_positions
+from kafka_rescale.kafka.copy_marks import EMPTIED, RESETTING, Mark, read_positions
 from kafka_rescale.kafka.copy_records import Router
 from kafka_rescale.kafka.copy_reset import fence, restart
 from kafka_rescale.kafka.copy_units import units_of
 from kafka_rescale.kafka.range_reader import read_ranges
+from kafka_rescale.kafka.reading.committed import closing_consumer
 
 log = logging.getLogger(__name__)
 

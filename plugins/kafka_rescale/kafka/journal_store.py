@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from kafka_rescale.core.control_records import Concern, ControlState, Generations
+from kafka_rescale.core.control.generations import Generations
+from kafka_rescale.core.control.keys import Concern
+from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.errors import Fenced, Refused, UnsafeState
 from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.core.plan import Plan

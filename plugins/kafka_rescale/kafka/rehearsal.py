@@ -8,7 +8,7 @@ from typing import Any
 
 from confluent_kafka import Message
 
-from kafka_rescale.core.control_records import PartitionProgress
+from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.plan import Move
 from kafka_rescale.core.record_batches import size_of
 from kafka_rescale.core.record_limits import RecordLimits

@@ -15,9 +15,9 @@ from confluent_kafka import Consumer
 
 from kafka_rescale.kafka.copy_marks import SEEDING, Mark, Position
 from kafka_rescale.kafka.copy_settings import CopySettings
-from kafka_rescale.kafka.copy_start import LogRange
 from kafka_rescale.kafka.copy_writer import UnitWriter
 from kafka_rescale.kafka.failures import Rewound
+from kafka_rescale.kafka.reading.log_range import LogRange
 
 
 class SeedRow(NamedTuple):

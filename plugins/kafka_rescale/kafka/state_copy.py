@@ -22,13 +22,13 @@ from kafka_rescale.core.processing.state_copies import CopyMark, NewTask, Restor
 from kafka_rescale.kafka.batches import batch_of
 from kafka_rescale.kafka.changelogs import changelog_as_seen
 from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.copy_marks import copy_consumer
 from kafka_rescale.kafka.copy_positions import positions
-from kafka_rescale.kafka.copy_settings import COMMIT_SECONDS
-from kafka_rescale.kafka.copy_start import log_range
 from kafka_rescale.kafka.range_reader import read_ranges
+from kafka_rescale.kafka.reading.committed import copy_consumer
+from kafka_rescale.kafka.reading.log_range import log_range
 from kafka_rescale.kafka.task_producer import TaskProducer
 from kafka_rescale.kafka.waiting import now_ms
+from kafka_rescale.kafka.writing.settings import COMMIT_SECONDS
 
 BATCH = 2_000
 

@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_producer import CALL_SECONDS, STUCK_SECONDS, UnitProducer
-from kafka_rescale.kafka.copy_settings import BATCH_BYTES
+from kafka_rescale.kafka.writing.settings import BATCH_BYTES
 
 ANY_PARTITION = -1
 NOTHING, UNKNOWN = -1, -2

@@ -6,11 +6,11 @@ import time
 from collections.abc import Mapping
 
 from kafka_rescale.core.cluster import TopicPartition
-from kafka_rescale.core.control_records import PartitionProgress
+from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.processing.task_state import TaskMark
 from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.copy_marks import copy_consumer, read_committed
-from kafka_rescale.kafka.copy_progress import Snapshot
+from kafka_rescale.kafka.reading.committed import copy_consumer, read_committed
+from kafka_rescale.kafka.reading.progress import Snapshot
 
 
 class TaskProgress:

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from kafka_rescale.core.acceptance import Acceptance, Acceptances, OffsetRange
 from kafka_rescale.core.application import Application
-from kafka_rescale.core.control_records import Concern, ControlState
+from kafka_rescale.core.control.keys import Concern
+from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.errors import InvalidInput, Refused
 from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.core.late_writes import late_writes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kafka_rescale.core.application import Application
-from kafka_rescale.core.control_records import Lease
+from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.journal import BLUE_STOPPED, Journal, Phase
 from kafka_rescale.core.plan import Plan
 from kafka_rescale.kafka import journal_store, lease

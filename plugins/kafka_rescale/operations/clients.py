@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
-from kafka_rescale.core.control_records import Concern, ControlState
+from kafka_rescale.core.control.keys import Concern
+from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.errors import Fenced, Refused
 from kafka_rescale.core.pipeline_application import PipelineApplication
 from kafka_rescale.core.processing.adjustments import clients_removed, clients_started

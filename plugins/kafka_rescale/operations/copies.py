@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 
-from kafka_rescale.core.control_records import JobResult
+from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.errors import Fenced, InvalidInput, Outage, Refused, UnsafeState
 from kafka_rescale.core.journal import Journal
 from kafka_rescale.core.plan import Plan

@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from kafka_rescale.core.application import Application, Mode
-from kafka_rescale.core.control_records import Concern
+from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.errors import ClusterOutage, Outage, UnsafeState
 from kafka_rescale.core.generations import promoted_generations
 from kafka_rescale.core.journal import BLUE_STOPPED, Journal, Phase

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from kafka_rescale.core.control_records import Concern, ControlState, JobResult
+from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control.keys import Concern
+from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.errors import Fenced
 from kafka_rescale.core.pipeline_application import PipelineApplication
 from kafka_rescale.core.processing.dead_threads import thread_died

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from kafka_rescale.core.application import Application
-from kafka_rescale.core.control_records import Concern, ControlState
+from kafka_rescale.core.control.keys import Concern
+from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.expansion_callback import ExpansionCallback
 from kafka_rescale.core.journal import Journal, Phase

@@ -14,7 +14,7 @@ import math
 import time
 from collections.abc import Mapping
 
-from kafka_rescale.core.control_records import JobResult
+from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.errors import Outage, UnsafeState
 from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.core.start_offsets import carried_starts, input_starts

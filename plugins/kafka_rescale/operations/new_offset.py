@@ -11,8 +11,8 @@ from kafka_rescale.core.processing.new_offset import kept_mark, offset_of, task_
 from kafka_rescale.core.processing.task_start import SourceRange
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
-from kafka_rescale.kafka.copy_marks import closing_consumer, read_committed
-from kafka_rescale.kafka.copy_start import log_range
+from kafka_rescale.kafka.reading.committed import closing_consumer, read_committed
+from kafka_rescale.kafka.reading.log_range import log_range
 from kafka_rescale.kafka.task_producer import TaskProducer
 from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.spark.process_work import full_names

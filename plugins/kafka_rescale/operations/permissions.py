@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from kafka_rescale.core.acls import Acl, Resource, Role
+from kafka_rescale.core.acls import Acl, Resource
 from kafka_rescale.core.application import Application
-from kafka_rescale.core.control_records import CONTROL_TOPIC, ControlState
+from kafka_rescale.core.control.keys import CONTROL_TOPIC
+from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.declared_topics import InputPolicy
 from kafka_rescale.core.errors import PreflightRefused
 from kafka_rescale.core.generation_names import green_names
@@ -15,6 +16,7 @@ from kafka_rescale.core.needed_acls import needed_acls, retirement_acls
 from kafka_rescale.core.planning import green_of
 from kafka_rescale.core.preflight_acls import Right, acl_findings, examples, missing_acls
 from kafka_rescale.core.retirement import remains
+from kafka_rescale.core.roles import Role
 from kafka_rescale.core.topic_names import is_topic_name
 from kafka_rescale.core.topology import Topology
 from kafka_rescale.kafka.admin import ClusterAdmin

@@ -6,7 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from kafka_rescale.core.cluster import TopicPartition
-from kafka_rescale.core.control_records import Concern, ControlState
+from kafka_rescale.core.control.keys import Concern
+from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.pipeline.builder import Pipeline
 from kafka_rescale.core.pipeline_application import PipelineApplication
 from kafka_rescale.core.pipelines import pipeline_named
@@ -19,9 +20,9 @@ from kafka_rescale.core.processing.processors_record import PipelineProcessors
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
-from kafka_rescale.kafka.copy_marks import AT_ONCE, closing_consumer, read_committed
 from kafka_rescale.kafka.hand_over import HandOver
 from kafka_rescale.kafka.lease import insist
+from kafka_rescale.kafka.reading.committed import AT_ONCE, closing_consumer, read_committed
 from kafka_rescale.kafka.sampling import sample
 from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.operations.backfills import require_interval

@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from kafka_rescale.core.application import Application
-from kafka_rescale.core.control_records import Concern, ControlState, Generations
+from kafka_rescale.core.control.generations import Generations
+from kafka_rescale.core.control.keys import Concern
+from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.errors import Fenced, Outage, UnsafeState
 from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.core.plan import Plan

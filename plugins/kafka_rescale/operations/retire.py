@@ -6,7 +6,8 @@ import logging
 from collections.abc import Sequence
 
 from kafka_rescale.core.application import Application
-from kafka_rescale.core.control_records import ControlState, Generations
+from kafka_rescale.core.control.generations import Generations
+from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.errors import Refused
 from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.core.retirement import Remains, remains

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from kafka_rescale.core.application import Application
-from kafka_rescale.core.control_records import Concern, ControlState
+from kafka_rescale.core.control.keys import Concern
+from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.errors import ClusterOutage, RescaleError
 from kafka_rescale.core.health import failed_jobs
 from kafka_rescale.core.journal import Journal, Phase

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafka_rescale.core.application import Application
-from kafka_rescale.core.control_records import PartitionProgress
+from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.errors import Refused
 from kafka_rescale.core.journal import Journal
 from kafka_rescale.core.lag import NO_POSITION

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from kafka_rescale.core.control_records import Concern, ControlState
+from kafka_rescale.core.control.keys import Concern
+from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.errors import Fenced, Outage
 from kafka_rescale.core.processing.adjustments import thread_added, thread_removed
 from kafka_rescale.core.processing.record import Processing

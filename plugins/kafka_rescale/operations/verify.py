@@ -13,7 +13,8 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING
 
 from kafka_rescale.core.acceptance import Acceptances
-from kafka_rescale.core.control_records import Concern, ControlState
+from kafka_rescale.core.control.keys import Concern
+from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.errors import Outage, Refused, UnsafeState
 from kafka_rescale.core.journal import Captured, Journal, PartitionOffsets
 from kafka_rescale.core.plan import Move

@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.autoscaling import Decision, Look, RunState
 from kafka_rescale.core.autoscaling_record import Autoscaling
-from kafka_rescale.core.control_records import Concern, ControlState, JobResult
+from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control.keys import Concern
+from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.parallelism import Observed, observe
 from kafka_rescale.core.situation import Situation
 from kafka_rescale.core.topology import Topology

@@ -7,14 +7,15 @@ from dataclasses import dataclass, replace
 from uuid import uuid4
 
 from kafka_rescale.core.bridge import Bridge, Reading
-from kafka_rescale.core.control_records import Concern
+from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.journal import Journal, PartitionOffsets
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.bridging import ends_of_bridged, prepare, verdict_now
 from kafka_rescale.kafka.control_topic import Change
-from kafka_rescale.kafka.copy_progress import CopyProgress, Snapshot
+from kafka_rescale.kafka.copy_progress import CopyProgress
 from kafka_rescale.kafka.copy_units import CopyUnit, divided, units_of
 from kafka_rescale.kafka.journal_follower import JournalFollower
+from kafka_rescale.kafka.reading.progress import Snapshot
 from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.spark.bridge_tasks import CarryOn
 from kafka_rescale.spark.job import Job, say

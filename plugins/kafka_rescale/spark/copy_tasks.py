@@ -13,10 +13,11 @@ from kafka_rescale.core.plan import Plan
 from kafka_rescale.kafka import in_flight
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_loop import CopyWorker
-from kafka_rescale.kafka.copy_marks import AT_ONCE, closing_consumer, read_positions
+from kafka_rescale.kafka.copy_marks import read_positions
 from kafka_rescale.kafka.copy_settings import BULK, LIVE
 from kafka_rescale.kafka.copy_units import CopyUnit
 from kafka_rescale.kafka.journal_follower import JournalFollower
+from kafka_rescale.kafka.reading.committed import AT_ONCE, closing_consumer
 from kafka_rescale.kafka.seeding import Begun, Seeding
 from kafka_rescale.kafka.waiting import again_after_outage, now_ms
 from kafka_rescale.spark.journal_task import JournalTask

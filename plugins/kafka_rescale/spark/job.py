@@ -9,13 +9,13 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from kafka_rescale.core.control_records import JobResult
+from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.errors import Outage, RescaleError, UnsafeState
 from kafka_rescale.core.journal import Journal
 from kafka_rescale.core.lag_history import LagHistory
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import Change, ControlTopic
-from kafka_rescale.kafka.copy_progress import Snapshot
+from kafka_rescale.kafka.reading.progress import Snapshot
 from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.spark.arguments import Arguments
 from kafka_rescale.spark.session import copy_session, slots

@@ -15,11 +15,12 @@ from kafka_rescale.core.errors import Outage, UnsafeState
 from kafka_rescale.core.journal import Captured, Journal, Phase
 from kafka_rescale.core.plan import Move, Plan
 from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.copy_progress import CopyProgress, Snapshot
+from kafka_rescale.kafka.copy_progress import CopyProgress
 from kafka_rescale.kafka.copy_reset import fence
 from kafka_rescale.kafka.copy_units import units_of
 from kafka_rescale.kafka.in_flight import prove, starts_and_ends
 from kafka_rescale.kafka.journal_follower import JournalFollower
+from kafka_rescale.kafka.reading.progress import Snapshot
 from kafka_rescale.kafka.transactions import wait_until_complete
 from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.spark.copy_tasks import CopyToEnds

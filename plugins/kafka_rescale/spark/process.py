@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from kafka_rescale.core.control_records import PartitionProgress
+from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.journal import PartitionOffsets
 from kafka_rescale.core.pipelines import pipeline_named

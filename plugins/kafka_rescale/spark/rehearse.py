@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from kafka_rescale.core.cluster import TopicPartition
-from kafka_rescale.core.control_records import PartitionProgress
+from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.journal import Phase
 from kafka_rescale.core.record_limits import RecordLimits
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.copy_progress import Snapshot
 from kafka_rescale.kafka.copy_units import CopyUnit, units_of
+from kafka_rescale.kafka.reading.progress import Snapshot
 from kafka_rescale.kafka.rehearsal import record_limits, rehearse_unit
 from kafka_rescale.spark.job import Job, say
 from kafka_rescale.spark.task_errors import as_text

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 
-from kafka_rescale.core.control_records import Concern
+from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.snapshot_request import SnapshotRequest
 from kafka_rescale.core.snapshot_source import source_at
 from kafka_rescale.kafka.waiting import now_ms

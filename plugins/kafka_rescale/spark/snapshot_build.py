@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from kafka_rescale.core.changelog_formats import format_of
 from kafka_rescale.core.cluster import TopicDescription
-from kafka_rescale.core.control_records import Generations
+from kafka_rescale.core.control.generations import Generations
 from kafka_rescale.core.snapshot_day import SnapshotDay
 from kafka_rescale.core.snapshot_manifest import Manifest, base_for
 from kafka_rescale.core.snapshot_request import SnapshotRequest, StoreRequest

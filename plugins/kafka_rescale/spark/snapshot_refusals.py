@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from kafka_rescale.core.control_records import Generations
+from kafka_rescale.core.control.generations import Generations
 from kafka_rescale.core.errors import InvalidInput, Refused
 from kafka_rescale.core.snapshot_day import SnapshotDay
 from kafka_rescale.core.snapshot_request import SnapshotRequest

@@ -10,13 +10,13 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from kafka_rescale.core.acls import Role
 from kafka_rescale.core.application import Application
 from kafka_rescale.core.application_page import ApplicationPage, application_page
 from kafka_rescale.core.application_summary import Summary, unknown
 from kafka_rescale.core.cluster import ClusterDescription
 from kafka_rescale.core.control_records import ControlState
 from kafka_rescale.core.errors import RescaleError
+from kafka_rescale.core.roles import Role
 from kafka_rescale.core.topology import Topology
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.bridging import with_live_bridge
@@ -60,8 +60,8 @@ class KafkaSource:
     :param connect: gives the connection of an id: of what an application has for planning, which only reads.
     """
 
-    def __init__(self, connect: Callable[[str], KafkaConnection] | None = None) -> None:
-        self._connect = connect or _airflow_connection
+    def __init__(self, connect: Callable[[str], KafkaConnection]) -> None:
+        self._connect = connect
         self._files = Kept(_files, FILES_SECONDS)
         self._seen: dict[str, Kept[Seen]] = {}
         self._lock = Lock()
@@ -162,9 +162,3 @@ def _file(file: Path, by_name: Mapping[str, Sequence[Path]]) -> tuple[str, Appli
     except RescaleError as error:
         return file.stem, str(error)
     return application.application_id, application
-
-
-def _airflow_connection(conn_id: str) -> KafkaConnection:
-    from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
-
-    return KafkaRescaleHook(kafka_config_id=conn_id).connection()

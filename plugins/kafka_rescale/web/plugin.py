@@ -4,26 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, MutableMapping
 from functools import cache
-from typing import Any
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any
 
-from airflow.configuration import conf
+from kafka_rescale.airflow.page_path import PREFIX, ROUTE, base_path
+
+if TYPE_CHECKING:
+    from kafka_rescale.kafka.connection import KafkaConnection
 
 Message = MutableMapping[str, Any]
-PREFIX = "/kafka-rescale"
-ROUTE = "kafka-rescale"
 NAME = "Rescale"
-
-
-def base_path() -> str:
-    """Return the path below which Airflow is served, without a slash at its end; empty for the root."""
-    return urlsplit(conf.get("api", "base_url", fallback="") or "").path.rstrip("/")
-
-
-def page_path(application_id: str = "") -> str:
-    """Return the address of the page within Airflow's UI; Airflow hands what follows its route on to the page."""
-    chosen = f"?application={application_id}" if application_id else ""
-    return f"{base_path()}/plugin/{ROUTE}{base_path()}{PREFIX}/{chosen}"
 
 
 async def page(
@@ -38,7 +27,7 @@ def _application() -> Any:
     from kafka_rescale.web.app import create_app
     from kafka_rescale.web.kafka_source import KafkaSource
 
-    return create_app(KafkaSource())
+    return create_app(KafkaSource(_airflow_connection))
 
 
 FASTAPI_APP = {"app": page, "url_prefix": PREFIX, "name": NAME}
@@ -50,3 +39,9 @@ EXTERNAL_VIEW = {
     "icon": f"{base_path()}{PREFIX}/static/icon.svg",
     "icon_dark_mode": f"{base_path()}{PREFIX}/static/icon-dark.svg",
 }
+
+
+def _airflow_connection(conn_id: str) -> KafkaConnection:
+    from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
+
+    return KafkaRescaleHook(kafka_config_id=conn_id).connection()

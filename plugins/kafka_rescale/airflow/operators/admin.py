@@ -21,10 +21,10 @@ from kafka_rescale.airflow.runs import (
     owner_of,
 )
 from kafka_rescale.airflow.spark_files import require_spark_files
-from kafka_rescale.core.acls import Role
 from kafka_rescale.core.config_files import SPARK_ROLES
 from kafka_rescale.core.expected_state import ExpectedState
 from kafka_rescale.core.plan import Plan
+from kafka_rescale.core.roles import Role
 
 
 class PreflightOperator(RescaleOperator):

@@ -10,7 +10,7 @@ from airflow.sdk import BaseOperator, Context
 from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
 from kafka_rescale.airflow.page_link import ApplicationPageLink
 from kafka_rescale.airflow.runs import owner_of
-from kafka_rescale.core.acls import Role
+from kafka_rescale.core.roles import Role
 
 if TYPE_CHECKING:
     from kafka_rescale.core.application import Application

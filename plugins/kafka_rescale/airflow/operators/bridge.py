@@ -6,7 +6,7 @@ from airflow.sdk import Context
 from airflow.sdk.bases.skipmixin import SkipMixin
 
 from kafka_rescale.airflow.operators.base import RescaleOperator
-from kafka_rescale.core.acls import Role
+from kafka_rescale.core.roles import Role
 
 
 class BridgeDueOperator(RescaleOperator, SkipMixin):

@@ -17,10 +17,10 @@ from kafka_rescale.airflow.metrics import report_failed_threads
 from kafka_rescale.airflow.operators.base import RescaleOperator
 from kafka_rescale.airflow.operators.spark_submit import RescaleSparkSubmitOperator
 from kafka_rescale.airflow.runs import owner_of
-from kafka_rescale.core.acls import Role
 from kafka_rescale.core.assignment.picture import svg
 from kafka_rescale.core.errors import Fenced, RescaleError, UnsafeState
 from kafka_rescale.core.job_requests import as_argument
+from kafka_rescale.core.roles import Role
 from kafka_rescale.core.stream_threads import client_of
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from kafka_rescale.core.cluster import TopicPartition
-from kafka_rescale.core.control_records import JobResult
+from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.errors import Refused, UnsafeState
 from kafka_rescale.core.journal import PartitionOffsets
 from kafka_rescale.core.processing.processors_record import PipelineProcessors

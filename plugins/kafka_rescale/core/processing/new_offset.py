@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from kafka_rescale.core.assignment.tasks import TaskId
 from kafka_rescale.core.cluster import TopicPartition
-from kafka_rescale.core.control_records import JobResult
+from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.pipeline.task import SubTopology
 from kafka_rescale.core.processing.processors_record import PipelineProcessors

@@ -1,0 +1,22 @@
+"""The control topic's name, and the concerns that its keys name."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+CONTROL_TOPIC = "_kafka_rescale"
+
+
+class Concern(StrEnum):
+    """The second half of a control record's key, ``<application>/<concern>[/<detail>]``."""
+
+    LEASE = "lease"
+    JOURNAL = "journal"
+    GENERATIONS = "generations"
+    BRIDGE = "bridge"
+    AUTOSCALING = "autoscaling"
+    PROCESSING = "processing"
+    PROCESSORS = "processors"
+    RESULT = "result"
+    REPORT = "report"
+    ACCEPTANCES = "acceptances"

@@ -1,0 +1,1 @@
+"""How is a range of a log read, and what has a group committed?"""

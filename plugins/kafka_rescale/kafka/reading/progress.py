@@ -1,0 +1,52 @@
+"""How far the copies of an expansion are at one moment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kafka_rescale.core.control.progress import PartitionProgress
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One reading.
+
+    :param as_of_ms: everything that was in the sources then has been copied; 0 if that is not known.
+    :param seconds: since the first reading.
+    """
+
+    partitions: tuple[PartitionProgress, ...]
+    as_of_ms: int
+    seconds: float
+
+    @classmethod
+    def of_all(cls, snapshots: Sequence[Snapshot]) -> Snapshot:
+        """Return the readings of several copies, one after the other, as one."""
+        partitions = tuple(p for snapshot in snapshots for p in snapshot.partitions)
+        return cls(partitions, min((s.as_of_ms for s in snapshots), default=0), sum(s.seconds for s in snapshots))
+
+    @property
+    def records(self) -> int:
+        """Copied since the first reading."""
+        return sum(p.records for p in self.partitions)
+
+    @property
+    def bytes(self) -> int:
+        """Of keys and values, copied since the first reading."""
+        return sum(p.bytes for p in self.partitions)
+
+    @property
+    def lag(self) -> int:
+        """Offsets that are left, over all partitions."""
+        return sum(max(0, p.end - max(0, p.position)) for p in self.partitions)
+
+    def within(self, acceptable: int) -> bool:
+        """Whether every partition has a position, at most so many offsets behind."""
+        return all(p.position >= 0 and p.end - p.position <= acceptable for p in self.partitions)
+
+    def __str__(self) -> str:
+        rate = self.bytes / 1e6 / self.seconds if self.seconds else 0.0
+        pace = self.records / self.seconds if self.seconds else 0.0
+        left = f", about {self.lag / pace:,.0f} s left" if pace and self.lag else ""
+        return f"{self.records:,} records, {self.bytes / 1e6:,.1f} MB, {rate:,.1f} MB/s, lag {self.lag:,}{left}"

@@ -1,0 +1,30 @@
+"""What the configs of a topic mean for whoever reads it from time to time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kafka_rescale.core.cluster import TopicDescription
+
+
+@dataclass(frozen=True)
+class SourceRules:
+    """What the configs of a topic mean for its copy.
+
+    :param tombstone_ms: how long a reader may take from one end to the next without missing a tombstone; None
+        where nothing is compacted.
+    :param expires: records may leave at the log start by retention.
+    """
+
+    tombstone_ms: int | None
+    expires: bool
+
+    @classmethod
+    def of(cls, topic: TopicDescription) -> SourceRules:
+        """Return the rules of a topic."""
+        policy = topic.cleanup_policy
+        compacted = "compact" in policy
+        return cls(
+            int(topic.configs.get("delete.retention.ms", "86400000")) if compacted else None,
+            expires="delete" in policy,
+        )

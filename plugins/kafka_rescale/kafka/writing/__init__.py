@@ -1,0 +1,1 @@
+"""How are records written in transactions?"""
