@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from confluent_kafka import Producer
-from kafka_rescale.core.plan import Plan, Stage
+from kafka_rescale.core.plan.plan import Plan, Stage
 from kafka_rescale.embedded.expansion import ROOT, Expansion
 from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka import journal_store, lease

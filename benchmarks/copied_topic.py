@@ -17,8 +17,8 @@ from confluent_kafka import (
     Producer,
     TopicPartition,
 )
-from kafka_rescale.core.partitioners import Murmur2
-from kafka_rescale.core.plan import Move, MoveKind
+from kafka_rescale.core.partitioning.partitioners import Murmur2
+from kafka_rescale.core.plan.plan import Move, MoveKind
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_settings import BULK
 

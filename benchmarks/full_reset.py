@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from kafka_rescale.core.journal import PartitionOffsets
+from kafka_rescale.core.control.journal import PartitionOffsets
 from kafka_rescale.embedded.jars import java_command
 from kafka_rescale.embedded.outputs import compare_with_expected
 from kafka_rescale.embedded.processes import wait_until

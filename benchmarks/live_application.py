@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from kafka_rescale.core.journal import PartitionOffsets
+from kafka_rescale.core.control.journal import PartitionOffsets
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.flights import Dataset
 from kafka_rescale.embedded.flights_stack import FlightsStack, environment_of

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Producer
-from kafka_rescale.core.pipeline_application import PipelineApplication
+from kafka_rescale.core.application.pipeline import PipelineApplication
 from kafka_rescale.core.processing.request import ProcessRequest
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.expansion import ROOT, SUBMIT

@@ -11,26 +11,26 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from kafka_rescale.core.acceptance import Acceptance, Acceptances
-from kafka_rescale.core.application import Application
-from kafka_rescale.core.autoscaling_bounds import Bounds
-from kafka_rescale.core.autoscaling_record import Autoscaling
-from kafka_rescale.core.bridge import Bridge
+from kafka_rescale.core.application.autoscaling import Bounds
+from kafka_rescale.core.application.clients import DeclaredClient
+from kafka_rescale.core.application.lifecycles import ManualLifecycle, PythonLifecycle, ShellLifecycle
+from kafka_rescale.core.application.notifications import Notification
+from kafka_rescale.core.application.pipeline import DeclaredBackfill, PipelineApplication
+from kafka_rescale.core.application.snapshots import Snapshots, StoreSnapshot
+from kafka_rescale.core.application.stores import Store
+from kafka_rescale.core.application.streams import Application
+from kafka_rescale.core.application.topics import Input, Output, Producers, Repartition, SubTopologySpec
+from kafka_rescale.core.control.acceptances import Acceptance, Acceptances
+from kafka_rescale.core.control.autoscaling import Autoscaling
+from kafka_rescale.core.control.bridge import Bridge
 from kafka_rescale.core.control.generations import Generations
 from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control.journal import Captured, Journal
 from kafka_rescale.core.control.keys import CONTROL_TOPIC, Concern
 from kafka_rescale.core.control.lease import Lease
-from kafka_rescale.core.declared_clients import DeclaredClient
-from kafka_rescale.core.declared_lifecycles import ManualLifecycle, PythonLifecycle, ShellLifecycle
-from kafka_rescale.core.declared_notifications import Notification
-from kafka_rescale.core.declared_snapshots import Snapshots, StoreSnapshot
-from kafka_rescale.core.declared_stores import Store
-from kafka_rescale.core.declared_topics import Input, Output, Producers, Repartition, SubTopologySpec
-from kafka_rescale.core.journal import Captured, Journal
-from kafka_rescale.core.pipeline_application import DeclaredBackfill, PipelineApplication
-from kafka_rescale.core.processing.processors_record import PipelineProcessors, ProcessorCounts, SourceTopic
-from kafka_rescale.core.processing.record import ClientRecord, MovementRecord, Processing, ThreadRecord
-from kafka_rescale.core.verification_report import Report
+from kafka_rescale.core.control.processing import ClientRecord, MovementRecord, Processing, ThreadRecord
+from kafka_rescale.core.control.processors import PipelineProcessors, ProcessorCounts, SourceTopic
+from kafka_rescale.core.verify.report import Report
 
 from scripts.reference_of_dags import dags
 from scripts.reference_of_models import documented, fields, name_of, table

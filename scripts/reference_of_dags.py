@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
-from kafka_rescale.core.application import Application, Mode
+from kafka_rescale.core.application.pipeline import PipelineApplication
+from kafka_rescale.core.application.streams import Application, Mode
 from kafka_rescale.core.pipeline import STRING, Pipeline, StreamsBuilder
-from kafka_rescale.core.pipeline_application import PipelineApplication
 from kafka_rescale.operations.load import DIRECTORY_VARIABLE
 
 from scripts.reference_of_models import table

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from kafka_rescale.core.application import Mode
+from kafka_rescale.core.application.streams import Mode
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 

@@ -34,7 +34,7 @@ def verified(application: str, run: str, attempt: int) -> int:
     """Verify, print the report and return the exit code."""
     # Imported here: a package that can't be imported would otherwise exit with 1, as if there were findings.
     from kafka_rescale.core.errors import Fenced, RescaleError
-    from kafka_rescale.core.report import render
+    from kafka_rescale.core.verify.report_text import render
     from kafka_rescale.kafka.connection import KafkaConnection
     from kafka_rescale.operations.verify import verify
     from kafka_rescale.spark.exit_codes import SUPERSEDED

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
-from kafka_rescale.core.plan import Move, MoveKind, Plan, Stage
+from kafka_rescale.core.plan.plan import Move, MoveKind, Plan, Stage
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_units import CopyUnit

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from threading import Event, Thread
 
 from confluent_kafka import KafkaException, Producer
-from kafka_rescale.core.plan import Move, Plan
+from kafka_rescale.core.plan.plan import Move, Plan
 from kafka_rescale.embedded.cluster import EmbeddedCluster
 from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin import ClusterAdmin

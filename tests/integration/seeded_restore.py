@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from kafka_rescale.core.plan import Move, Plan
-from kafka_rescale.core.snapshot_day import SnapshotDay
+from kafka_rescale.core.plan.plan import Move, Plan
+from kafka_rescale.core.snapshots.day import SnapshotDay
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_progress import CopyProgress

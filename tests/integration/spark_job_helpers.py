@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control.journal import Captured, Journal, Phase
 from kafka_rescale.core.control.lease import Lease
-from kafka_rescale.core.journal import Captured, Journal, Phase
-from kafka_rescale.core.plan import Plan
+from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.embedded.jars import ensure_jars
 from kafka_rescale.embedded.processes import is_running, kill_process, wait_until
 from kafka_rescale.kafka.connection import KafkaConnection

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-from kafka_rescale.core.application_state import State, ThreadState
 from kafka_rescale.core.assignment.assignment import ClientTasks
 from kafka_rescale.core.assignment.configs import AssignmentConfigs
 from kafka_rescale.core.assignment.high_availability import assign
 from kafka_rescale.core.assignment.lags import LATEST_OFFSET, UNBOUNDED_LAG, UNKNOWN_OFFSET_SUM
 from kafka_rescale.core.assignment.tasks import Client, Role, TaskId, Tasks
+from kafka_rescale.core.assignment.thread_states import State, ThreadState
 
 from tests.support.kafka_streams_assignor import Scenario, decide, state_changes
 from tests.support.rebalances import cluster, two_kinds

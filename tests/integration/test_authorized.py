@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
-from kafka_rescale.core.acls import Acl, command
-from kafka_rescale.core.application import Application
-from kafka_rescale.core.bridge import Bridge
+from kafka_rescale.core.acls.acls import Acl, command
+from kafka_rescale.core.acls.needed import needed_acls
+from kafka_rescale.core.application.streams import Application
+from kafka_rescale.core.control.bridge import Bridge
+from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.errors import InvalidInput, PreflightRefused
-from kafka_rescale.core.journal import Journal, Phase
-from kafka_rescale.core.needed_acls import needed_acls
-from kafka_rescale.core.plan import Plan
+from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.roles import Role
 from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka import in_flight

@@ -8,13 +8,13 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from kafka_rescale.core.acls import Acl
-from kafka_rescale.core.autoscaling import RunState
+from kafka_rescale.core.acls.acls import Acl
+from kafka_rescale.core.acls.needed import needed_acls
+from kafka_rescale.core.autoscaling.decision import RunState
 from kafka_rescale.core.errors import PreflightRefused
-from kafka_rescale.core.needed_acls import needed_acls
 from kafka_rescale.core.roles import Role
-from kafka_rescale.core.snapshot_day import SnapshotDay
-from kafka_rescale.core.snapshot_request import request_of
+from kafka_rescale.core.snapshots.day import SnapshotDay
+from kafka_rescale.core.snapshots.request import request_of
 from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection

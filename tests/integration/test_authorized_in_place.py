@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kafka_rescale.core.acls import Acl
+from kafka_rescale.core.acls.acls import Acl
 from kafka_rescale.core.errors import PreflightRefused
 from kafka_rescale.core.roles import Role
 from kafka_rescale.embedded.broker import EmbeddedBroker

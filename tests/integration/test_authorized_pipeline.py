@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic
-from kafka_rescale.core.acls import Acl, Operation, Pattern, Resource
+from kafka_rescale.core.acls.acls import Acl, Operation, Pattern, Resource
+from kafka_rescale.core.acls.pipeline import pipeline_acls
+from kafka_rescale.core.application.pipeline import PipelineApplication
 from kafka_rescale.core.errors import RescaleError
-from kafka_rescale.core.pipeline_acls import pipeline_acls
-from kafka_rescale.core.pipeline_application import PipelineApplication
 from kafka_rescale.core.processing.adjustments import NOTHING_ASKED, Adjustments
 from kafka_rescale.core.processing.backfill import Backfill, backfill_of
 from kafka_rescale.core.processing.request import KeepWarmRequest, WarmUpRequest

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from kafka_rescale.core.acls import Acl
+from kafka_rescale.core.acls.acls import Acl
+from kafka_rescale.core.acls.needed import retirement_acls
+from kafka_rescale.core.control.generations import promoted_generations
+from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.errors import InvalidInput
-from kafka_rescale.core.generations import promoted_generations
-from kafka_rescale.core.journal import Journal, Phase
-from kafka_rescale.core.needed_acls import retirement_acls
-from kafka_rescale.core.planning import build_plan
+from kafka_rescale.core.plan.planning import build_plan
 from kafka_rescale.core.roles import Role
 from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin import ClusterAdmin

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
+from kafka_rescale.core.application.pipeline import PipelineApplication
 from kafka_rescale.core.errors import Refused
 from kafka_rescale.core.pipeline import LONG
-from kafka_rescale.core.pipeline_application import PipelineApplication
 from kafka_rescale.core.processing.backfill import Backfill
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka.admin import ClusterAdmin

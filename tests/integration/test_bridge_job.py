@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaException
-from kafka_rescale.core.bridge import Bridge
+from kafka_rescale.core.control.bridge import Bridge
+from kafka_rescale.core.control.journal import Captured, Phase
 from kafka_rescale.core.errors import PreflightRefused, UnsafeState
-from kafka_rescale.core.journal import Captured, Phase
-from kafka_rescale.core.plan import Move, MoveKind, Plan, Stage
+from kafka_rescale.core.plan.plan import Move, MoveKind, Plan, Stage
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.processes import is_running, wait_until
 from kafka_rescale.kafka.admin import ClusterAdmin

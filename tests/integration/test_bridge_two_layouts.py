@@ -8,10 +8,10 @@ from contextlib import contextmanager
 
 import pytest
 from confluent_kafka import Producer
-from kafka_rescale.core.bridge import Bridge
+from kafka_rescale.core.control.bridge import Bridge
+from kafka_rescale.core.control.journal import Captured, Journal, Phase
 from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.core.journal import Captured, Journal, Phase
-from kafka_rescale.core.plan import Move, MoveKind, Plan, Stage
+from kafka_rescale.core.plan.plan import Move, MoveKind, Plan, Stage
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin import ClusterAdmin

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 from confluent_kafka.admin import NewTopic
+from kafka_rescale.core.control.journal import Captured, Journal, Phase
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.errors import Outage
-from kafka_rescale.core.journal import Captured, Journal, Phase
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic

@@ -14,7 +14,7 @@ from subprocess import Popen
 from typing import Any
 
 import pytest
-from kafka_rescale.core.journal import Phase
+from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.embedded.cluster import EmbeddedCluster
 from kafka_rescale.embedded.expansion import Expansion
 from kafka_rescale.embedded.flights_stack import FlightsStack

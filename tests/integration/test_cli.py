@@ -10,13 +10,13 @@ import pytest
 from confluent_kafka import Producer
 from kafka_rescale.cli.exit_codes import FINDINGS, OUTAGE, PASSED, REFUSED, exit_code
 from kafka_rescale.cli.main import main
-from kafka_rescale.core.bridge import Bridge
+from kafka_rescale.core.control.bridge import Bridge
 from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.errors import Fenced, InvalidInput, LeaseHeld, Outage, Refused, UnsafeState
-from kafka_rescale.core.journal import Journal, Phase
-from kafka_rescale.core.plan import Move, MoveKind
+from kafka_rescale.core.plan.plan import Move, MoveKind
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic

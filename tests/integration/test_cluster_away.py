@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.errors import RescaleError
-from kafka_rescale.core.journal import Phase
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.operations import cutover
 from kafka_rescale.operations.cutover import run_cutover

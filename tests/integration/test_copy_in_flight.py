@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 from confluent_kafka import KafkaException, Producer
+from kafka_rescale.core.control.journal import Captured, Journal, Phase
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.errors import Fenced, UnsafeState
-from kafka_rescale.core.journal import Captured, Journal, Phase
-from kafka_rescale.core.plan import Move, Plan
-from kafka_rescale.core.subscription_wrapper import LeftTable
+from kafka_rescale.core.formats.subscription_wrapper import LeftTable
+from kafka_rescale.core.plan.plan import Move, Plan
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka import in_flight
 from kafka_rescale.kafka.admin import ClusterAdmin

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from kafka_rescale.core.errors import Fenced, UnsafeState
-from kafka_rescale.core.plan import Move, Plan
+from kafka_rescale.core.plan.plan import Move, Plan
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection

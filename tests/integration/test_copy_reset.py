@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from confluent_kafka import KafkaException, Producer, TopicPartition
+from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.errors import Fenced, UnsafeState
-from kafka_rescale.core.journal import Journal
-from kafka_rescale.core.plan import Move, Plan
+from kafka_rescale.core.plan.plan import Move, Plan
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka import copy_reset
 from kafka_rescale.kafka.admin import ClusterAdmin

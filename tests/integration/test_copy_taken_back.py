@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.errors import Outage, UnsafeState
-from kafka_rescale.core.journal import Journal, Phase
-from kafka_rescale.core.plan import Move, Plan
+from kafka_rescale.core.plan.plan import Move, Plan
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka import in_flight
 from kafka_rescale.kafka.connection import KafkaConnection

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from kafka_rescale.core.errors import Fenced
-from kafka_rescale.core.plan import Plan
+from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin import ClusterAdmin
@@ -31,7 +31,7 @@ ZOMBIE = """
 import json, sys
 from dataclasses import replace
 from kafka_rescale.core.errors import Fenced
-from kafka_rescale.core.plan import Plan
+from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_loop import CopyWorker
 from kafka_rescale.kafka.copy_settings import BULK

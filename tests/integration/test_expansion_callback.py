@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.errors import Fenced, UnsafeState
-from kafka_rescale.core.expansion_callback import expansion_id
-from kafka_rescale.core.journal import Journal, Phase
+from kafka_rescale.core.expansion.callback import expansion_id
 from kafka_rescale.embedded.expansion import ROOT
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic

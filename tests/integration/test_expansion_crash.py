@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from kafka_rescale.core.journal import Journal, Phase
+from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.embedded.expansion import Expansion
 from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin import ClusterAdmin

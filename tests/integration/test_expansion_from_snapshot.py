@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from kafka_rescale.core.snapshot_day import SnapshotDay
+from kafka_rescale.core.snapshots.day import SnapshotDay
 
 from tests.support.live_expansion import live_application
 

@@ -9,11 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from kafka_rescale.core.changelog_formats import format_of
+from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.errors import Outage, Refused
-from kafka_rescale.core.journal import Journal, Phase
-from kafka_rescale.core.partitioners import partitioner_named
-from kafka_rescale.core.plan import Move
+from kafka_rescale.core.formats.changelog_formats import format_of
+from kafka_rescale.core.partitioning.partitioners import partitioner_named
+from kafka_rescale.core.plan.plan import Move
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.expansion import ROOT, Expansion
 from kafka_rescale.embedded.processes import wait_until

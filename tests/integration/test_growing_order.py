@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from kafka_rescale.core.errors import Refused, UnsafeState
-from kafka_rescale.core.linear_hashing import LinearHashing
-from kafka_rescale.core.partitioners import Murmur2
+from kafka_rescale.core.partitioning.linear_hashing import LinearHashing
+from kafka_rescale.core.partitioning.partitioners import Murmur2
 from kafka_rescale.core.processing.backfill import Backfill
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka.connection import KafkaConnection

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import TopicPartition
 from kafka_rescale.core.errors import Fenced
-from kafka_rescale.core.linear_hashing import LinearHashing
+from kafka_rescale.core.partitioning.linear_hashing import LinearHashing
 from kafka_rescale.core.processing.request import WarmUpRequest
 from kafka_rescale.core.processing.state_copies import NewTask
 from kafka_rescale.embedded.broker import EmbeddedBroker

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
+from kafka_rescale.core.control.journal import Captured
 from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.errors import Fenced, UnsafeState
-from kafka_rescale.core.journal import Captured
-from kafka_rescale.core.partitioners import partitioner_named
-from kafka_rescale.core.plan import Move, Plan
-from kafka_rescale.core.record_batches import size_of
+from kafka_rescale.core.formats.record_batches import size_of
+from kafka_rescale.core.partitioning.partitioners import partitioner_named
+from kafka_rescale.core.plan.plan import Move, Plan
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka import in_flight
 from kafka_rescale.kafka.admin import ClusterAdmin

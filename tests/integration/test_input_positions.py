@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import Producer
 from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.core.plan import Plan
-from kafka_rescale.core.planning import build_plan
+from kafka_rescale.core.plan.plan import Plan
+from kafka_rescale.core.plan.planning import build_plan
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.transactions import wait_until_complete

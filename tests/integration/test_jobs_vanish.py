@@ -11,7 +11,7 @@ from pathlib import Path
 from subprocess import Popen
 
 import pytest
-from kafka_rescale.core.journal import Journal, Phase
+from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.expansion import ROOT, Expansion
 from kafka_rescale.embedded.processes import wait_until

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 from confluent_kafka import KafkaError, Producer
-from kafka_rescale.core.application import Application
+from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.control.generations import Generations
 from kafka_rescale.core.errors import InvalidInput, UnsafeState
-from kafka_rescale.core.topology import SubTopology, Topology
+from kafka_rescale.core.topology.topology import SubTopology, Topology
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.describe import describe

@@ -16,10 +16,10 @@ import pytest
 from confluent_kafka import Producer
 from kafka_rescale.core.control.generations import Generations
 from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control.journal import Captured, Phase
 from kafka_rescale.core.control.lease import Lease
-from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Fenced, LeaseHeld, Outage, Refused, RescaleError, UnsafeState
-from kafka_rescale.core.journal import Captured, Phase
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import TOPIC, Change, ControlTopic

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
+from kafka_rescale.core.control.journal import Captured, Journal, Phase
 from kafka_rescale.core.errors import Refused, UnsafeState
-from kafka_rescale.core.journal import Captured, Journal, Phase
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka import TopicPartition as KafkaPartition
+from kafka_rescale.core.application.pipeline import PipelineApplication
 from kafka_rescale.core.errors import Refused, UnsafeState
-from kafka_rescale.core.pipeline_application import PipelineApplication
 from kafka_rescale.core.processing.task_state import TaskMark
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka.admin import ClusterAdmin

@@ -11,11 +11,11 @@ import pytest
 from confluent_kafka import Message, Producer
 from kafka_rescale.cli.exit_codes import PASSED, REFUSED
 from kafka_rescale.cli.main import main
+from kafka_rescale.core.control.journal import Captured, Journal, PartitionOffsets, Phase
 from kafka_rescale.core.errors import InvalidInput, Outage, Refused, UnsafeState
-from kafka_rescale.core.journal import Captured, Journal, PartitionOffsets, Phase
-from kafka_rescale.core.misrouted import InputReport, refuse_misrouted
-from kafka_rescale.core.planning import build_plan
-from kafka_rescale.core.verification_report import Report
+from kafka_rescale.core.plan.planning import build_plan
+from kafka_rescale.core.verify.misrouted import InputReport, refuse_misrouted
+from kafka_rescale.core.verify.report import Report
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from kafka_rescale.core.control.job_results import JobResult
-from kafka_rescale.core.journal import Journal, Phase
-from kafka_rescale.core.plan import Plan, Stage
+from kafka_rescale.core.control.journal import Journal, Phase
+from kafka_rescale.core.plan.plan import Plan, Stage
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic

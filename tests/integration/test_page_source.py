@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.progress import PartitionProgress
-from kafka_rescale.core.health import Level
-from kafka_rescale.core.journal import Journal
-from kafka_rescale.core.lag import NO_POSITION
-from kafka_rescale.core.plan import Plan
-from kafka_rescale.core.planning import build_plan
+from kafka_rescale.core.expansion.lag import NO_POSITION
+from kafka_rescale.core.page.health import Level
+from kafka_rescale.core.plan.plan import Plan
+from kafka_rescale.core.plan.planning import build_plan
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.processes import free_ports
 from kafka_rescale.kafka.admin import ClusterAdmin

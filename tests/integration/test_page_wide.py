@@ -9,10 +9,10 @@ import pytest
 import yaml
 from confluent_kafka import Producer
 from kafka_rescale.airflow.page_path import PREFIX
+from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.core.control.keys import Concern
-from kafka_rescale.core.journal import Journal
-from kafka_rescale.core.plan import Plan
-from kafka_rescale.core.planning import build_plan
+from kafka_rescale.core.plan.plan import Plan
+from kafka_rescale.core.plan.planning import build_plan
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection

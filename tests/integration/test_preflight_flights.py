@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kafka_rescale.core.declared_topics import Output
+from kafka_rescale.core.application.topics import Output
 from kafka_rescale.core.errors import PreflightRefused
-from kafka_rescale.core.expected_state import ExpectedState
+from kafka_rescale.core.preflight.expected_state import ExpectedState
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.flights import load
 from kafka_rescale.embedded.jars import DEMO_SOURCES, ensure_demo_classes

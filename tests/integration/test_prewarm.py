@@ -9,10 +9,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from kafka_rescale.core.control.journal import Journal, PartitionOffsets, Phase
 from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.core.journal import Journal, PartitionOffsets, Phase
-from kafka_rescale.core.plan import Plan
-from kafka_rescale.core.prewarming import gate_group
+from kafka_rescale.core.expansion.prewarming import gate_group
+from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.embedded.expansion import ROOT, Expansion
 from kafka_rescale.embedded.flights_stack import FlightsStack
 from kafka_rescale.embedded.jars import ensure_gate_jar, ensure_jars

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
+from kafka_rescale.core.application.pipeline import PipelineApplication
 from kafka_rescale.core.errors import Outage, Refused
 from kafka_rescale.core.pipeline import LONG
-from kafka_rescale.core.pipeline_application import PipelineApplication
 from kafka_rescale.core.processing.adjustments import Adjustments
 from kafka_rescale.core.processing.request import ProcessRequest
 from kafka_rescale.embedded.broker import EmbeddedBroker

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import NewTopic
 from kafka_rescale.core.errors import PreflightRefused
-from kafka_rescale.core.expected_state import ExpectedState
+from kafka_rescale.core.preflight.expected_state import ExpectedState
 
 from tests.support.situations import all_placed_by
 from tests.support.small_application import KEYS, Made, declared, placed, records

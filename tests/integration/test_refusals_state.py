@@ -12,12 +12,12 @@ from confluent_kafka.admin import NewTopic
 from kafka_rescale.cli.exit_codes import REFUSED
 from kafka_rescale.cli.main import main
 from kafka_rescale.core.control.generations import Generations
+from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.errors import Fenced, InvalidInput, LeaseHeld, Outage, PreflightRefused
-from kafka_rescale.core.expected_state import ExpectedState
-from kafka_rescale.core.journal import Journal, Phase
-from kafka_rescale.core.plan import Plan
+from kafka_rescale.core.plan.plan import Plan
+from kafka_rescale.core.preflight.expected_state import ExpectedState
 from kafka_rescale.core.values import Value
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka.connection import KafkaConnection

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from kafka_rescale.cli.pipelines import begun, given_up, pipeline_status
-from kafka_rescale.core.application_state import State
+from kafka_rescale.core.assignment.thread_states import State
 from kafka_rescale.core.errors import Fenced, InvalidInput, Refused
 from kafka_rescale.core.processing.request import KeepWarmRequest
 from kafka_rescale.embedded.broker import EmbeddedBroker

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 from kafka_rescale.core.control.generations import Generations, PastGeneration
+from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.errors import InvalidInput, Outage, Refused
-from kafka_rescale.core.journal import Journal, Phase
-from kafka_rescale.core.snapshot_day import DAY_MS, SnapshotDay
+from kafka_rescale.core.snapshots.day import DAY_MS, SnapshotDay
 from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.control_topic import ControlTopic

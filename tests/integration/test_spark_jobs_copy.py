@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from kafka_rescale.core.journal import Phase
+from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.processes import is_running, wait_until
 from kafka_rescale.kafka.admin import ClusterAdmin

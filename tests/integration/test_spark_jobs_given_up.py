@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from kafka_rescale.core.journal import Phase
+from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.processes import is_running, wait_until
 from kafka_rescale.kafka.admin import ClusterAdmin

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.core.linear_hashing import LinearHashing
-from kafka_rescale.core.pipelines import pipeline_named
+from kafka_rescale.core.partitioning.linear_hashing import LinearHashing
+from kafka_rescale.core.pipeline.named import pipeline_named
 from kafka_rescale.core.processing.state_copies import NO_POSITION, NewTask
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka import state_copy

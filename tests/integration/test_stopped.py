@@ -13,8 +13,8 @@ from confluent_kafka import Consumer, KafkaException
 from kafka_rescale.cli.exit_codes import PASSED
 from kafka_rescale.cli.main import main
 from kafka_rescale.core.control.generations import Generations
+from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.keys import Concern
-from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from kafka_rescale.core.errors import PreflightRefused
-from kafka_rescale.core.topology import changelog_topic
+from kafka_rescale.core.topology.topology import changelog_topic
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.expansion import Expansion
 from kafka_rescale.embedded.processes import wait_until

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from kafka_rescale.core.errors import InvalidInput, UnsafeState
-from kafka_rescale.core.partitioners import partitioner_named
+from kafka_rescale.core.partitioning.partitioners import partitioner_named
 from kafka_rescale.core.pipeline import LONG, STRING, StreamsBuilder
 from kafka_rescale.core.pipeline.task import Emitted, Record, SubTopology
 from kafka_rescale.core.processing.backfill import Backfill

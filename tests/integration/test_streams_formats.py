@@ -10,13 +10,13 @@ import pyspark
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kafka_rescale.core.changelog_formats import format_of
-from kafka_rescale.core.offset_metadata import OffsetMetadata
-from kafka_rescale.core.partitioners import Murmur2
-from kafka_rescale.core.record_shapes import fits
-from kafka_rescale.core.samples import Sample
-from kafka_rescale.core.subscription_wrapper import LeftTable, Subscription, parse, rewritten
-from kafka_rescale.core.suppress_buffer import version_of
+from kafka_rescale.core.expansion.offset_metadata import OffsetMetadata
+from kafka_rescale.core.formats.changelog_formats import format_of
+from kafka_rescale.core.formats.record_shapes import fits
+from kafka_rescale.core.formats.samples import Sample
+from kafka_rescale.core.formats.subscription_wrapper import LeftTable, Subscription, parse, rewritten
+from kafka_rescale.core.formats.suppress_buffer import version_of
+from kafka_rescale.core.partitioning.partitioners import Murmur2
 from kafka_rescale.embedded.jars import require_java
 from py4j.java_collections import ListConverter
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway

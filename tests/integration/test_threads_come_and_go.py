@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kafka_rescale.core.application_state import ThreadState
+from kafka_rescale.core.assignment.thread_states import ThreadState
 from kafka_rescale.core.pipeline import LONG
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka.admin import ClusterAdmin

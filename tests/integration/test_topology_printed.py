@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pytest
 from kafka_rescale.core.errors import InvalidInput
-from kafka_rescale.core.topology_describe import parse_describe
+from kafka_rescale.core.topology.describe import parse_describe
 from kafka_rescale.embedded.jars import JVM_DIRECTORY, java_command
 
 pytestmark = pytest.mark.integration

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.control.keys import CONTROL_TOPIC
-from kafka_rescale.core.journal import Phase
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka import journal_store, lease
 from kafka_rescale.kafka.connection import KafkaConnection

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from kafka_rescale.core.oracles import Oracle
-from kafka_rescale.core.verification import LogRange
+from kafka_rescale.core.verify.oracles import Oracle
+from kafka_rescale.core.verify.pairs import LogRange
 from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.spark.verify import compare_store
 from pyspark.sql import SparkSession

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from kafka_rescale.core.oracles import Oracle
-from kafka_rescale.core.subscription_wrapper import LeftTable
-from kafka_rescale.core.verification import LogRange, StorePair
-from kafka_rescale.core.verification_report import StoreReport
+from kafka_rescale.core.formats.subscription_wrapper import LeftTable
+from kafka_rescale.core.verify.oracles import Oracle
+from kafka_rescale.core.verify.pairs import LogRange, StorePair
+from kafka_rescale.core.verify.report import StoreReport
 from kafka_rescale.spark.verify import compare_store
 from pyspark.sql import SparkSession
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import pytest
-from kafka_rescale.core.changelog_formats import format_of
-from kafka_rescale.core.oracles import Oracle
-from kafka_rescale.core.partitioners import partitioner_named
-from kafka_rescale.core.verification import StorePair
-from kafka_rescale.core.verification_report import StoreReport
+from kafka_rescale.core.formats.changelog_formats import format_of
+from kafka_rescale.core.partitioning.partitioners import partitioner_named
+from kafka_rescale.core.verify.oracles import Oracle
+from kafka_rescale.core.verify.pairs import StorePair
+from kafka_rescale.core.verify.report import StoreReport
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.spark.verify import compare_store

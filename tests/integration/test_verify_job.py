@@ -7,12 +7,12 @@ import time
 from pathlib import Path
 
 import pytest
+from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.errors import Fenced, Refused, UnsafeState
-from kafka_rescale.core.journal import Phase
-from kafka_rescale.core.oracles import Oracle
-from kafka_rescale.core.report import render
-from kafka_rescale.core.verification import StorePair
-from kafka_rescale.core.verification_report import Report, StoreReport
+from kafka_rescale.core.verify.oracles import Oracle
+from kafka_rescale.core.verify.pairs import StorePair
+from kafka_rescale.core.verify.report import Report, StoreReport
+from kafka_rescale.core.verify.report_text import render
 from kafka_rescale.kafka.misrouted import look_for_misrouted
 from kafka_rescale.kafka.transactional_writer import TransactionalWriter
 from kafka_rescale.operations import verify as operation

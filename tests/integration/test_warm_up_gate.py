@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from kafka_rescale.core.prewarming import gate_group, refusals
+from kafka_rescale.core.expansion.prewarming import gate_group, refusals
 from kafka_rescale.embedded.jars import ensure_gate_jar
 from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin import ClusterAdmin

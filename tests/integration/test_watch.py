@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from kafka_rescale.cli.views import status_view
-from kafka_rescale.core.autoscaling import Outcome, RunState
-from kafka_rescale.core.autoscaling_record import FOLLOW_UP_MS, Autoscaling
+from kafka_rescale.core.autoscaling.decision import Outcome, RunState
+from kafka_rescale.core.control.autoscaling import FOLLOW_UP_MS, Autoscaling
 from kafka_rescale.core.control.generations import Generations
+from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.lease import Lease
-from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Fenced, PreflightRefused
-from kafka_rescale.core.journal import Journal, Phase
-from kafka_rescale.core.planning import build_plan
+from kafka_rescale.core.plan.planning import build_plan
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
-from kafka_rescale.core.application import Application, Mode
-from kafka_rescale.core.journal import Captured, Phase
+from kafka_rescale.core.application.streams import Application, Mode
+from kafka_rescale.core.control.journal import Captured, Phase
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin import ClusterAdmin

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from kafka_rescale.core.application import Application
-from kafka_rescale.core.autoscaling import Decision, Look, RunState
-from kafka_rescale.core.autoscaling_record import Autoscaling
-from kafka_rescale.core.journal import Journal, Phase
-from kafka_rescale.core.parallelism import Mismatch, Observed
+from kafka_rescale.core.application.streams import Application
+from kafka_rescale.core.autoscaling.decision import Decision, Look, RunState
+from kafka_rescale.core.autoscaling.parallelism import Mismatch, Observed
+from kafka_rescale.core.control.autoscaling import Autoscaling
+from kafka_rescale.core.control.journal import Journal, Phase
 
 from tests.support.situations import situation
 from tests.support.small_application import application

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from kafka_rescale.core.journal import Journal, Phase
+from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.embedded.cluster import EmbeddedCluster
 from kafka_rescale.embedded.cluster_roles import ClusterRoles
 from kafka_rescale.embedded.expansion import Expansion

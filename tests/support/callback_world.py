@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
-from kafka_rescale.core.journal import Journal, Phase
+from kafka_rescale.core.control.journal import Journal, Phase
 
 from tests.support.gate_world import Killed
 from tests.support.situations import situation

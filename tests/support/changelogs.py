@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from kafka_rescale.core.changelog_formats import format_of
-from kafka_rescale.core.key_layouts import Trimmed
-from kafka_rescale.core.partitioners import partitioner_named
-from kafka_rescale.core.verification import LogRange
+from kafka_rescale.core.formats.changelog_formats import format_of
+from kafka_rescale.core.formats.key_layouts import Trimmed
+from kafka_rescale.core.partitioning.partitioners import partitioner_named
+from kafka_rescale.core.verify.pairs import LogRange
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.transactions import wait_until_complete

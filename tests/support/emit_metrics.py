@@ -23,11 +23,11 @@ from kafka_rescale.airflow.operators.cutover import CutoverOperator
 from kafka_rescale.airflow.operators.watch import WatchOperator
 from kafka_rescale.airflow.triggers.lag_gate import LagGateTrigger
 from kafka_rescale.airflow.triggers.pause_alert import PauseAlertTrigger
-from kafka_rescale.core.autoscaling import Decision, Outcome
-from kafka_rescale.core.autoscaling_record import Autoscaling
-from kafka_rescale.core.lag import GateDecision, PartitionLag
-from kafka_rescale.core.parallelism import Observed, Parallelism
-from kafka_rescale.core.pause_alert import PauseReading, PauseState
+from kafka_rescale.core.autoscaling.decision import Decision, Outcome
+from kafka_rescale.core.autoscaling.parallelism import Observed, Parallelism
+from kafka_rescale.core.control.autoscaling import Autoscaling
+from kafka_rescale.core.expansion.lag import GateDecision, PartitionLag
+from kafka_rescale.core.expansion.pause_alert import PauseReading, PauseState
 from kafka_rescale.operations.watch import Watched
 from opentelemetry.metrics import get_meter_provider
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from kafka_rescale.core.declared_topics import InputPolicy
-from kafka_rescale.core.external_topics import InputPlan
-from kafka_rescale.core.journal import Captured, Journal, PartitionOffsets, Phase
-from kafka_rescale.core.partitioners import partitioner_named
-from kafka_rescale.core.plan import Move, MoveKind, Plan, Stage
-from kafka_rescale.core.topology import changelog_topic
-from kafka_rescale.core.verification import LogRange
+from kafka_rescale.core.application.topics import InputPolicy
+from kafka_rescale.core.control.journal import Captured, Journal, PartitionOffsets, Phase
+from kafka_rescale.core.partitioning.partitioners import partitioner_named
+from kafka_rescale.core.plan.external_topics import InputPlan
+from kafka_rescale.core.plan.plan import Move, MoveKind, Plan, Stage
+from kafka_rescale.core.topology.topology import changelog_topic
+from kafka_rescale.core.verify.pairs import LogRange
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
 

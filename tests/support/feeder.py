@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from confluent_kafka import Producer
-from kafka_rescale.core.partitioners import Murmur2
+from kafka_rescale.core.partitioning.partitioners import Murmur2
 from kafka_rescale.kafka.waiting import now_ms
 
 INPUT_PARTITIONS = 4

@@ -12,12 +12,12 @@ from typing import NamedTuple
 import pandas as pd
 import pytest
 from confluent_kafka import KafkaError, Message, Producer
+from kafka_rescale.core.application.pipeline import PipelineApplication
 from kafka_rescale.core.pipeline.builder import Pipeline
+from kafka_rescale.core.pipeline.named import pipeline_named
 from kafka_rescale.core.pipeline.task import Headers
-from kafka_rescale.core.pipeline_application import PipelineApplication
-from kafka_rescale.core.pipelines import pipeline_named
 from kafka_rescale.core.processing.internal_topics import levels
-from kafka_rescale.core.topology import changelog_topic, internal_topic
+from kafka_rescale.core.topology.topology import changelog_topic, internal_topic
 from kafka_rescale.embedded.flights import HOUR_MS, Dataset, load
 from kafka_rescale.embedded.jars import require_java
 from kafka_rescale.embedded.processes import wait_until

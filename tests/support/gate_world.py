@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
-from kafka_rescale.core.application import Application
+from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.cluster import GroupDescription
-from kafka_rescale.core.journal import Journal, PartitionOffsets, Phase
-from kafka_rescale.core.plan import Move, MoveKind, Plan, Stage
-from kafka_rescale.core.prewarming import gate_group
+from kafka_rescale.core.control.journal import Journal, PartitionOffsets, Phase
+from kafka_rescale.core.expansion.prewarming import gate_group
+from kafka_rescale.core.plan.plan import Move, MoveKind, Plan, Stage
 
 from tests.support.small_application import application
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kafka_rescale.core.pipeline_application import PipelineApplication
-from kafka_rescale.core.pipelines import pipeline_named
-from kafka_rescale.core.processing.processors_record import ProcessorCounts
-from kafka_rescale.core.processing.record import Processing
+from kafka_rescale.core.application.pipeline import PipelineApplication
+from kafka_rescale.core.control.processing import Processing
+from kafka_rescale.core.control.processors import ProcessorCounts
+from kafka_rescale.core.pipeline.named import pipeline_named
 from kafka_rescale.core.processing.request import WarmUpRequest
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection

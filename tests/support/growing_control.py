@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from kafka_rescale.core.linear_hashing import LinearHashing
+from kafka_rescale.core.partitioning.linear_hashing import LinearHashing
 from kafka_rescale.kafka.connection import KafkaConnection
 
 from tests.support.growing import INITIAL, Growing

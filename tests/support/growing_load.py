@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from confluent_kafka import Producer
-from kafka_rescale.core.linear_hashing import LinearHashing
+from kafka_rescale.core.partitioning.linear_hashing import LinearHashing
 from kafka_rescale.kafka.connection import KafkaConnection
 
 from tests.support.growing import INITIAL

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kafka_rescale.core.journal import Phase
+from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.operations import growing, in_place, persistence, quiesce, start_green
 from kafka_rescale.operations.cutover import run_cutover
 from kafka_rescale.operations.rescale import Rescale

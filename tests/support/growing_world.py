@@ -14,12 +14,12 @@ from typing import Any
 
 from kafka_rescale.core.cluster import GroupDescription, TopicDescription
 from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control.journal import Journal, PartitionOffsets, Phase
 from kafka_rescale.core.control.lease import Lease
-from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.core.journal import Journal, PartitionOffsets, Phase
-from kafka_rescale.core.offset_metadata import OffsetTexts
-from kafka_rescale.core.plan import Plan
+from kafka_rescale.core.expansion.offset_metadata import OffsetTexts
+from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.operations.rescale import Rescale
 
 from tests.support.gate_world import Killed

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from confluent_kafka import Producer
-from kafka_rescale.core.journal import Captured
-from kafka_rescale.core.partitioners import partitioner_named
-from kafka_rescale.core.plan import Move, MoveKind, Plan
+from kafka_rescale.core.control.journal import Captured
+from kafka_rescale.core.partitioning.partitioners import partitioner_named
+from kafka_rescale.core.plan.plan import Move, MoveKind, Plan
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 

@@ -11,9 +11,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from kafka_rescale.core.application.pipeline import PipelineApplication
 from kafka_rescale.core.control.job_results import JobResult
-from kafka_rescale.core.pipeline_application import PipelineApplication
-from kafka_rescale.core.pipelines import pipeline_named
+from kafka_rescale.core.pipeline.named import pipeline_named
 from kafka_rescale.core.processing.backfill import Backfill
 from kafka_rescale.core.processing.internal_topics import levels
 from kafka_rescale.core.processing.request import ProcessRequest, WarmUpRequest

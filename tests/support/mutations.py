@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from kafka_rescale.core.verification import LogRange, StorePair
+from kafka_rescale.core.verify.pairs import LogRange, StorePair
 
 from tests.support.changelogs import Placed
 

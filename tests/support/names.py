@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any, get_args
 
 from kafka_rescale.core.control.keys import CONTROL_TOPIC, Concern
-from kafka_rescale.core.control_records import ControlState
-from kafka_rescale.core.plan import Plan
-from kafka_rescale.core.planning import build_plan
-from kafka_rescale.core.prewarming import gate_group
-from kafka_rescale.core.verification_report import Report
+from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.expansion.prewarming import gate_group
+from kafka_rescale.core.plan.plan import Plan
+from kafka_rescale.core.plan.planning import build_plan
+from kafka_rescale.core.verify.report import Report
 from kafka_rescale.kafka.copy_units import units_of
 from kafka_rescale.operations.load import load_application, topology_of
 from pydantic import BaseModel

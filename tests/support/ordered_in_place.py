@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import yaml
 from confluent_kafka import Producer
-from kafka_rescale.core.partitioners import partitioner_named
+from kafka_rescale.core.partitioning.partitioners import partitioner_named
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 

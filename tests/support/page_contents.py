@@ -6,23 +6,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kafka_rescale.core.application import Application
-from kafka_rescale.core.application_page import ApplicationPage, application_page
-from kafka_rescale.core.application_summary import Summary, unknown
+from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.cluster import ClusterDescription, GroupDescription, TopicDescription
-from kafka_rescale.core.control.generations import Generations
+from kafka_rescale.core.control.generations import Generations, promoted_generations
 from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control.journal import Journal, Phase
+from kafka_rescale.core.control.lag_history import LagHistory
 from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.control.progress import PartitionProgress
-from kafka_rescale.core.control_records import ControlState
-from kafka_rescale.core.generations import promoted_generations
-from kafka_rescale.core.journal import Journal, Phase
-from kafka_rescale.core.lag_history import LagHistory
-from kafka_rescale.core.oracles import KeyFinding, Oracle
-from kafka_rescale.core.plan import Plan
-from kafka_rescale.core.planning import build_plan
-from kafka_rescale.core.topology import Topology
-from kafka_rescale.core.verification_report import LogCount, PartitionContent, Report, StoreReport
+from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.page.page import ApplicationPage, application_page
+from kafka_rescale.core.page.summary import Summary, unknown
+from kafka_rescale.core.plan.plan import Plan
+from kafka_rescale.core.plan.planning import build_plan
+from kafka_rescale.core.topology.topology import Topology
+from kafka_rescale.core.verify.oracles import KeyFinding, Oracle
+from kafka_rescale.core.verify.report import LogCount, PartitionContent, Report, StoreReport
 from kafka_rescale.kafka.describe import topics_of
 from kafka_rescale.operations.load import topology_of
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafka_rescale.core.application import Application
-from kafka_rescale.core.control.generations import Generations
-from kafka_rescale.core.control_records import ControlState
-from kafka_rescale.core.generations import promoted_generations
-from kafka_rescale.core.journal import Journal, Phase
-from kafka_rescale.core.plan import Plan
-from kafka_rescale.core.planning import build_plan, green_application_id
+from kafka_rescale.core.application.streams import Application
+from kafka_rescale.core.control.generations import Generations, promoted_generations
+from kafka_rescale.core.control.journal import Journal, Phase
+from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.plan.plan import Plan
+from kafka_rescale.core.plan.planning import build_plan, green_application_id
 from kafka_rescale.operations.load import topology_of
 
 from tests.support.application_files import CHAIN

@@ -20,11 +20,11 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
-from kafka_rescale.core.acls import Acl
-from kafka_rescale.core.application import Application
-from kafka_rescale.core.needed_acls import needed_acls
+from kafka_rescale.core.acls.acls import Acl
+from kafka_rescale.core.acls.needed import needed_acls
+from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.roles import Role
-from kafka_rescale.core.topology import Topology
+from kafka_rescale.core.topology.topology import Topology
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.broker_security import BrokerSecurity
 from kafka_rescale.kafka.connection import KafkaConnection

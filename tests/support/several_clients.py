@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Producer
+from kafka_rescale.core.application.pipeline import PipelineApplication
 from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.keys import Concern
+from kafka_rescale.core.control.processing import Processing
 from kafka_rescale.core.pipeline import LONG, STRING, Pipeline, StreamsBuilder
-from kafka_rescale.core.pipeline_application import PipelineApplication
-from kafka_rescale.core.pipelines import pipeline_named
+from kafka_rescale.core.pipeline.named import pipeline_named
 from kafka_rescale.core.processing.internal_topics import levels
-from kafka_rescale.core.processing.record import Processing
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.changelogs import known_state
 from kafka_rescale.kafka.connection import KafkaConnection

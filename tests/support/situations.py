@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from kafka_rescale.core.cluster import ClusterDescription, GroupDescription, TopicDescription
-from kafka_rescale.core.control_records import ControlState
-from kafka_rescale.core.journal import Journal, Phase
-from kafka_rescale.core.preflight import check
-from kafka_rescale.core.samples import Sample
-from kafka_rescale.core.situation import Situation
-from kafka_rescale.core.topology_describe import parse_describe
+from kafka_rescale.core.control.journal import Journal, Phase
+from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.formats.samples import Sample
+from kafka_rescale.core.preflight.check import check
+from kafka_rescale.core.preflight.situation import Situation
+from kafka_rescale.core.topology.describe import parse_describe
 
 from tests.support.small_application import (
     KEYS,

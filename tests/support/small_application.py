@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
-from kafka_rescale.core.application import Application
-from kafka_rescale.core.partitioners import partitioner_named
+from kafka_rescale.core.application.streams import Application
+from kafka_rescale.core.partitioning.partitioners import partitioner_named
 
 START_MS = 1_600_000_000_000
 KEYS = tuple(f"customer-{i}".encode() for i in range(24))

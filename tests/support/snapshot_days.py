@@ -5,10 +5,10 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable
 
-from kafka_rescale.core.snapshot_day import SnapshotDay
-from kafka_rescale.core.snapshot_manifest import Manifest, PartitionSnapshot
-from kafka_rescale.core.snapshot_request import StoreRequest
-from kafka_rescale.core.snapshot_rows import Entry
+from kafka_rescale.core.snapshots.day import SnapshotDay
+from kafka_rescale.core.snapshots.manifest import Manifest, PartitionSnapshot
+from kafka_rescale.core.snapshots.request import StoreRequest
+from kafka_rescale.core.snapshots.rows import Entry
 from kafka_rescale.spark.snapshot_columns import table_of
 from kafka_rescale.spark.snapshot_files import StoreDirectory
 

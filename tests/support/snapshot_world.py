@@ -14,9 +14,9 @@ from typing import Any
 
 import pandas as pd
 from confluent_kafka import Consumer, TopicPartition
-from kafka_rescale.core.partitioners import partitioner_named
-from kafka_rescale.core.snapshot_day import DAY_MS, SnapshotDay
-from kafka_rescale.core.snapshot_request import SnapshotRequest, StoreRequest
+from kafka_rescale.core.partitioning.partitioners import partitioner_named
+from kafka_rescale.core.snapshots.day import DAY_MS, SnapshotDay
+from kafka_rescale.core.snapshots.request import SnapshotRequest, StoreRequest
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.spark.arguments import Arguments
 from kafka_rescale.spark.job import Job

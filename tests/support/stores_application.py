@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from kafka_rescale.core.topology import internal_topic
-from kafka_rescale.core.topology_describe import parse_describe
+from kafka_rescale.core.topology.describe import parse_describe
+from kafka_rescale.core.topology.topology import internal_topic
 from kafka_rescale.embedded.jars import require_java
 from kafka_rescale.embedded.processes import end_process, end_with_parent, is_running
 from kafka_rescale.kafka.admin import ClusterAdmin

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kafka_rescale.core.application_state import State, ThreadState
 from kafka_rescale.core.assignment.tasks import TaskId
-from kafka_rescale.core.processing.record import Processing
+from kafka_rescale.core.assignment.thread_states import State, ThreadState
+from kafka_rescale.core.control.processing import Processing
 
 
 @dataclass

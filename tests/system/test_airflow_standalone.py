@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from kafka_rescale.core.journal import Captured, Journal, Phase
-from kafka_rescale.core.plan import Plan
-from kafka_rescale.core.planning import build_plan
-from kafka_rescale.core.verification_report import Report
+from kafka_rescale.core.control.journal import Captured, Journal, Phase
+from kafka_rescale.core.plan.plan import Plan
+from kafka_rescale.core.plan.planning import build_plan
+from kafka_rescale.core.verify.report import Report
 from kafka_rescale.embedded.airflow_api import AirflowApiError
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection

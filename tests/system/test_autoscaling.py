@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from kafka_rescale.core.journal import Phase
+from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.embedded.airflow_standalone import AirflowStandalone
 from kafka_rescale.embedded.demo import ROOT, Options, await_live, environment
 from kafka_rescale.embedded.flights_stack import FlightsStack

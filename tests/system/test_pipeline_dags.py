@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kafka_rescale.core.processing.record import Processing
+from kafka_rescale.core.control.processing import Processing
 from kafka_rescale.embedded.airflow_standalone import AirflowStandalone
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.processes import wait_until

@@ -21,7 +21,7 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
-from kafka_rescale.core.needed_acls import needed_acls
+from kafka_rescale.core.acls.needed import needed_acls
 from kafka_rescale.core.roles import Role
 from kafka_rescale.embedded.airflow_standalone import AirflowStandalone
 from kafka_rescale.embedded.broker import EmbeddedBroker

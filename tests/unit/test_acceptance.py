@@ -10,19 +10,19 @@ import pytest
 from kafka_rescale.airflow.maintenance_dags import accept_dag
 from kafka_rescale.airflow.operators import closing
 from kafka_rescale.cli.views import status_view
-from kafka_rescale.core.acceptance import Acceptance, Acceptances, OffsetRange
-from kafka_rescale.core.application_page import application_page
 from kafka_rescale.core.cluster import GroupDescription
+from kafka_rescale.core.control.acceptances import Acceptance, Acceptances, OffsetRange
+from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.lease import Lease
-from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Outage, UnsafeState
-from kafka_rescale.core.external_topics import InputPlan
-from kafka_rescale.core.journal import Journal, Phase
-from kafka_rescale.core.misrouted import InputReport, Place, misrouted, refuse_misrouted
-from kafka_rescale.core.oracles import KeyFinding, Oracle
-from kafka_rescale.core.partitioners import partitioner_named
-from kafka_rescale.core.report import render
-from kafka_rescale.core.verification_report import Report
+from kafka_rescale.core.page.page import application_page
+from kafka_rescale.core.partitioning.partitioners import partitioner_named
+from kafka_rescale.core.plan.external_topics import InputPlan
+from kafka_rescale.core.verify.misrouted import InputReport, Place, misrouted, refuse_misrouted
+from kafka_rescale.core.verify.oracles import KeyFinding, Oracle
+from kafka_rescale.core.verify.report import Report
+from kafka_rescale.core.verify.report_text import render
 from kafka_rescale.operations import accept as operation
 from kafka_rescale.operations import finish as finishing
 from kafka_rescale.operations.load import load_application

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 from kafka_rescale.cli.main import main
-from kafka_rescale.core.acls import Acl, Operation, Pattern, Resource, command, commands, without_needless
-from kafka_rescale.core.application import Application
-from kafka_rescale.core.needed_acls import needed_acls, retirement_acls
-from kafka_rescale.core.plan import Plan
-from kafka_rescale.core.planning import build_plan
-from kafka_rescale.core.preflight_acls import EXAMPLE, Right, acl_findings, examples, missing_acls
+from kafka_rescale.core.acls.acls import Acl, Operation, Pattern, Resource, command, commands, without_needless
+from kafka_rescale.core.acls.missing import EXAMPLE, Right, acl_findings, examples, missing_acls
+from kafka_rescale.core.acls.needed import needed_acls, retirement_acls
+from kafka_rescale.core.application.streams import Application
+from kafka_rescale.core.plan.plan import Plan
+from kafka_rescale.core.plan.planning import build_plan
 from kafka_rescale.core.roles import Role
 from kafka_rescale.kafka import log_reader, range_reader, sampling
 from kafka_rescale.kafka.connection import KafkaConnection

@@ -139,7 +139,7 @@ def test_no_file_takes_the_others_away(applications: Path, name: str, text: str,
 def test_a_dag_that_airflow_would_refuse_takes_no_other_away(
     applications: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kafka_rescale.core.schedules._is_cron", lambda _: True)
+    monkeypatch.setattr("kafka_rescale.core.application.fields._is_cron", lambda _: True)
     write_application(applications, application_id="other", schedule="every day")
     found = parsed()
     assert found.import_errors == {}

@@ -14,12 +14,12 @@ from kafka_rescale.airflow.sensors.lag_gate import LagGateSensor
 from kafka_rescale.airflow.triggers import lag_gate as trigger_module
 from kafka_rescale.airflow.triggers.lag_gate import LagGateTrigger
 from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.control.progress import PartitionProgress
-from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import InvalidInput, Outage, UnsafeState
-from kafka_rescale.core.journal import Journal, Phase
-from kafka_rescale.core.plan import Move, MoveKind, Plan, Stage
+from kafka_rescale.core.plan.plan import Move, MoveKind, Plan, Stage
 
 OWNER = "expand_x/run-1"
 GATE = Gate(application="x", owner=OWNER, threshold=10)

@@ -19,6 +19,7 @@ from kafka_rescale.airflow.operators.base import RescaleOperator
 from kafka_rescale.airflow.operators.cutover import CutoverOperator
 from kafka_rescale.airflow.retries import RETRY_POLICY
 from kafka_rescale.airflow.runs import owner_of
+from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.errors import (
     Fenced,
     Finding,
@@ -29,7 +30,6 @@ from kafka_rescale.core.errors import (
     Refused,
     UnsafeState,
 )
-from kafka_rescale.core.journal import Phase
 
 from tests.support.application_files import write_application
 from tests.support.plans import plan_for

@@ -15,8 +15,8 @@ import pytest
 from kafka_rescale.airflow.operators.spark_submit import RescaleSparkSubmitOperator
 from kafka_rescale.airflow.spark_connection import require_spark_master
 from kafka_rescale.airflow.spark_files import FETCHED, connector, require_spark_files
+from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.errors import InvalidInput
-from kafka_rescale.core.journal import Phase
 from kafka_rescale.embedded.jars import jars_directory
 from kafka_rescale.embedded.processes import is_running, wait_until
 

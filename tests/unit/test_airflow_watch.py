@@ -12,10 +12,10 @@ from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 from airflow.sdk.observability import stats
 from kafka_rescale.airflow.operators.watch import WatchOperator
 from kafka_rescale.airflow.runs import run_state
-from kafka_rescale.core.autoscaling import Decision, Outcome, RunState, Trigger
-from kafka_rescale.core.autoscaling_record import Autoscaling
+from kafka_rescale.core.autoscaling.decision import Decision, Outcome, RunState, Trigger
+from kafka_rescale.core.autoscaling.parallelism import Observed, Parallelism
+from kafka_rescale.core.control.autoscaling import Autoscaling
 from kafka_rescale.core.errors import Refused
-from kafka_rescale.core.parallelism import Observed, Parallelism
 from kafka_rescale.operations import watch as operation
 from kafka_rescale.operations.watch import Watched
 

@@ -6,19 +6,19 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from kafka_rescale.core.application_page import ApplicationPage
-from kafka_rescale.core.application_summary import unknown
-from kafka_rescale.core.autoscaling_record import Autoscaling
 from kafka_rescale.core.cluster import GroupDescription
+from kafka_rescale.core.control.autoscaling import Autoscaling
 from kafka_rescale.core.control.job_results import JobResult
-from kafka_rescale.core.control_records import ControlState
-from kafka_rescale.core.copy_estimate import Work, work_of
-from kafka_rescale.core.downtime import downtime
-from kafka_rescale.core.health import Level, State, health_of
-from kafka_rescale.core.journal import Journal, Phase
-from kafka_rescale.core.key_distribution import skew
-from kafka_rescale.core.plan import Plan
-from kafka_rescale.core.topology_graph import topology_graph
+from kafka_rescale.core.control.journal import Journal, Phase
+from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.expansion.downtime import downtime
+from kafka_rescale.core.page.copy_estimate import Work, work_of
+from kafka_rescale.core.page.health import Level, State, health_of
+from kafka_rescale.core.page.page import ApplicationPage
+from kafka_rescale.core.page.summary import unknown
+from kafka_rescale.core.page.topology_graph import topology_graph
+from kafka_rescale.core.plan.plan import Plan
+from kafka_rescale.core.verify.key_distribution import skew
 from kafka_rescale.operations.load import load_application, topology_of
 
 from tests.support.page_contents import NOW_MS, RUN, TIMINGS, World, complete, control, copying, paused, quiet

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from kafka_rescale.core.autoscaling import Decision, Outcome, RunState
-from kafka_rescale.core.autoscaling_record import FOLLOW_UP_MS, Autoscaling
+from kafka_rescale.core.autoscaling.decision import Decision, Outcome, RunState
+from kafka_rescale.core.autoscaling.parallelism import Observed, Parallelism
+from kafka_rescale.core.control.autoscaling import FOLLOW_UP_MS, Autoscaling
 from kafka_rescale.core.errors import Refused
-from kafka_rescale.core.parallelism import Observed, Parallelism
 
 from tests.support.autoscaling_watch import GROWN, IN_LINE, MINUTE, OVER, TIMEOUT, Watch, declared, growing
 from tests.support.small_application import application

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from kafka_rescale.core.autoscaling import Decision, Outcome, RunState
-from kafka_rescale.core.parallelism import Observed
+from kafka_rescale.core.autoscaling.decision import Decision, Outcome, RunState
+from kafka_rescale.core.autoscaling.parallelism import Observed
 
 from tests.support.autoscaling_watch import GROWN, MINUTE, TIMEOUT, Watch
 

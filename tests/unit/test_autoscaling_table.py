@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import yaml
-from kafka_rescale.core.autoscaling_bounds import Bounds
+from kafka_rescale.core.application.autoscaling import Bounds
 from kafka_rescale.operations.load import load_application
 
 from tests.support.application_files import write_application

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from kafka_rescale.core.autoscaling import Outcome, RunState
-from kafka_rescale.core.autoscaling_record import Autoscaling
-from kafka_rescale.core.parallelism import Observed
+from kafka_rescale.core.autoscaling.decision import Outcome, RunState
+from kafka_rescale.core.autoscaling.parallelism import Observed
+from kafka_rescale.core.control.autoscaling import Autoscaling
 
 from tests.support.autoscaling_watch import GROWN, IN_LINE, Watch, declared, growing
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 from kafka_rescale.airflow.backfills import END, START, generation_of
+from kafka_rescale.core.application.pipeline import PipelineApplication
 from kafka_rescale.core.errors import InvalidInput, Refused
+from kafka_rescale.core.formats.record_batches import Batch
 from kafka_rescale.core.pipeline import STRING, JoinWindows, StreamsBuilder
 from kafka_rescale.core.pipeline.task import Emitted, Record
-from kafka_rescale.core.pipeline_application import PipelineApplication
 from kafka_rescale.core.processing.backfill import Backfill, backfill_of, first_needed, require_history
 from kafka_rescale.core.processing.task_start import SourceRange, task_start
-from kafka_rescale.core.record_batches import Batch
-from kafka_rescale.core.snapshot_exactness import Coverage, coverage_of
+from kafka_rescale.core.snapshots.exactness import Coverage, coverage_of
 from kafka_rescale.operations.backfills import require_live
 from kafka_rescale.operations.load import load_pipeline_application
 from kafka_rescale.spark.task_records import processed

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kafka_rescale.core.declaration import check_declaration
-from kafka_rescale.core.generation_names import green_names
+from kafka_rescale.core.application.checks.declaration import check_declaration
+from kafka_rescale.core.application.generation_names import green_names
 from kafka_rescale.operations.load import topology_of
 
 from tests.support.small_application import application, declared

@@ -6,10 +6,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.control.journal import Phase
+from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Refused
-from kafka_rescale.core.journal import Phase
-from kafka_rescale.core.plan import Plan
+from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.kafka import journal_store
 
 from tests.support.plans import in_place_application, plan_for

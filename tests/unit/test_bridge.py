@@ -6,15 +6,15 @@ from typing import Any, ClassVar
 
 import pytest
 from kafka_rescale.cli.views import status_view
-from kafka_rescale.core.added_partitions import Added, layouts, steps
-from kafka_rescale.core.application import Application
-from kafka_rescale.core.bridge import Bridge, Reading, verdict
-from kafka_rescale.core.bridge_progress import with_progress
+from kafka_rescale.core.application.streams import Application
+from kafka_rescale.core.control.added_partitions import Added, layouts, steps
+from kafka_rescale.core.control.bridge import Bridge, Reading, verdict
 from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.progress import PartitionProgress
-from kafka_rescale.core.control_records import ControlState
-from kafka_rescale.core.copy_estimate import job_progress
-from kafka_rescale.core.journal import Journal, Phase
+from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.expansion.bridge_progress import with_progress
+from kafka_rescale.core.page.copy_estimate import job_progress
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_units import divided, units_of
 from kafka_rescale.spark.bridge_tasks import CARRY, WAIT, CarryOn

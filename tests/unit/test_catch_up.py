@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from kafka_rescale.core.journal import Journal
+from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.spark import catch_up as module
 
 from tests.support.gate_world import PLAN

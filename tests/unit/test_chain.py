@@ -6,9 +6,9 @@ from itertools import permutations
 from typing import Any
 
 import pytest
-from kafka_rescale.core.application import Application
-from kafka_rescale.core.chain import expansion_order
+from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.plan.chain import expansion_order
 
 from tests.support.application_files import CHAIN
 

@@ -10,8 +10,8 @@ from airflow.providers.standard.operators.trigger_dagrun import DagIsPaused
 from airflow.sdk.exceptions import AirflowException, DagRunTriggerException, TaskDeferred
 from kafka_rescale.airflow import chain_dags
 from kafka_rescale.airflow.operators import chain
-from kafka_rescale.core.application import Application
-from kafka_rescale.core.autoscaling import RunState
+from kafka_rescale.core.application.streams import Application
+from kafka_rescale.core.autoscaling.decision import RunState
 from kafka_rescale.core.errors import Outage
 
 from tests.support.application_files import CHAIN

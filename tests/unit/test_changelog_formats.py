@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from kafka_rescale.core.changelog_formats import FORMATS, PROCESSOR, REFUSED, format_of
 from kafka_rescale.core.errors import InvalidInput, UnsafeState
-from kafka_rescale.core.partitioners import Murmur2
+from kafka_rescale.core.formats.changelog_formats import FORMATS, PROCESSOR, REFUSED, format_of
+from kafka_rescale.core.partitioning.partitioners import Murmur2
 
 START, MINUTE = 1_600_000_000_000, 60_000
 WINDOW = bytes.fromhex("666f6f62617200000174876e800000000000")

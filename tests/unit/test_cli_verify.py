@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from kafka_rescale.cli import spark as command
-from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.control.journal import Journal, Phase
+from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Outage
-from kafka_rescale.core.journal import Journal, Phase
-from kafka_rescale.core.verification_report import Report
+from kafka_rescale.core.verify.report import Report
 
 from tests.support.situations import situation
 from tests.support.small_application import application

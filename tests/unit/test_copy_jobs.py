@@ -71,7 +71,7 @@ def test_the_zip_is_the_same_every_time_and_can_be_imported(tmp_path: Path) -> N
     assert build(tmp_path / "a").stat().st_mtime_ns == written
     assert build(tmp_path / "b").read_bytes() == first.read_bytes()
     names = zipfile.ZipFile(first).namelist()
-    assert "kafka_rescale/core/plan.py" in names
+    assert "kafka_rescale/core/plan/plan.py" in names
     assert all(name.startswith("kafka_rescale/") and name.endswith((".py", ".json")) for name in names)
     code = "import kafka_rescale.spark.job as job; assert '.zip' in job.__file__"
     subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": str(first)}, cwd=tmp_path, check=True)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, TopicPartition
 from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.core.plan import Move, MoveKind
+from kafka_rescale.core.plan.plan import Move, MoveKind
 from kafka_rescale.kafka import copy_clients, copy_loop
 from kafka_rescale.kafka.copy_loop import CopyWorker
 from kafka_rescale.kafka.copy_marks import Mark, Position

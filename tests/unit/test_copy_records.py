@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.core.plan import Move, MoveKind
-from kafka_rescale.core.subscription_wrapper import LeftTable
+from kafka_rescale.core.formats.subscription_wrapper import LeftTable
+from kafka_rescale.core.plan.plan import Move, MoveKind
 from kafka_rescale.kafka.copy_records import Router, kept_headers
 
 WINDOW = bytes.fromhex("666f6f62617200000174876e800000000000")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from kafka_rescale.core.errors import Fenced
-from kafka_rescale.core.plan import Move, MoveKind
+from kafka_rescale.core.plan.plan import Move, MoveKind
 from kafka_rescale.kafka import copy_loop
 from kafka_rescale.kafka.bounded_call import StuckCall
 from kafka_rescale.kafka.copy_loop import CopyWorker

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from kafka_rescale.core.sequences import Sequences, differences
+from kafka_rescale.core.formats.sequences import Sequences, differences
 
 Record = tuple[int, bytes | None, bytes | None, int, list[tuple[str, bytes | None]]]
 RECORDS: list[Record] = [

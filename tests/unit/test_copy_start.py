@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.core.plan import Move, MoveKind
+from kafka_rescale.core.plan.plan import Move, MoveKind
 from kafka_rescale.kafka.copy_marks import EMPTIED, RESETTING, SEEDING, Mark, Position
 from kafka_rescale.kafka.copy_settings import StaleCopy
 from kafka_rescale.kafka.copy_start import start_of

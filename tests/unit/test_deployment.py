@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 from kafka_rescale.core.control.generations import Generations
-from kafka_rescale.core.control_records import ControlState
-from kafka_rescale.core.deployment import Deployment
+from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Finding
-from kafka_rescale.core.preflight import messages
-from kafka_rescale.core.situation import Situation
+from kafka_rescale.core.preflight.check import messages
+from kafka_rescale.core.preflight.deployment import Deployment
+from kafka_rescale.core.preflight.situation import Situation
 from kafka_rescale.operations import deployment
 from kafka_rescale.operations.deployment import deployment_of
 

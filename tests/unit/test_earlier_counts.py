@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from kafka_rescale.core.earlier_counts import earlier_counts
-from kafka_rescale.core.partitioners import partitioner_named
-from kafka_rescale.core.samples import Sample
+from kafka_rescale.core.formats.samples import Sample
+from kafka_rescale.core.partitioning.partitioners import partitioner_named
+from kafka_rescale.core.preflight.earlier_counts import earlier_counts
 
 KEYS = [f"key-{i}".encode() for i in range(24)]
 MURMUR2 = partitioner_named("murmur2")

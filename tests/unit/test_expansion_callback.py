@@ -10,10 +10,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.control.journal import Journal, Phase
+from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import InvalidInput, UnsafeState
-from kafka_rescale.core.expansion_callback import ExpansionCallback, expansion_id
-from kafka_rescale.core.journal import Journal, Phase
+from kafka_rescale.core.expansion.callback import ExpansionCallback, expansion_id
 from kafka_rescale.operations import finish as operation
 from kafka_rescale.operations.rescale import Rescale
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 from kafka_rescale.core.cluster import GroupDescription
+from kafka_rescale.core.control.journal import Captured, Journal, PartitionOffsets, Phase
 from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.core.journal import Captured, Journal, PartitionOffsets, Phase
-from kafka_rescale.core.plan import Plan
-from kafka_rescale.core.start_offsets import check_start_offsets, input_starts
+from kafka_rescale.core.plan.plan import Plan
+from kafka_rescale.core.verify.start_offsets import check_start_offsets, input_starts
 from kafka_rescale.kafka.bridging import fence_of
 from kafka_rescale.kafka.copy_marks import Mark, Position
 from kafka_rescale.kafka.copy_start import start_of

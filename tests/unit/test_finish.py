@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.lease import Lease
-from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Fenced
-from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.operations import finish as operation
 from kafka_rescale.operations.finish import finish
 from kafka_rescale.operations.rescale import Rescale

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kafka_rescale.core.application import Application
+from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.errors import InvalidInput
-from kafka_rescale.core.partition_counts import partition_counts
-from kafka_rescale.core.plan import MoveKind, Plan
-from kafka_rescale.core.planning import build_plan
-from kafka_rescale.core.subscription_wrapper import LeftTable
-from kafka_rescale.core.topology import SubTopology, Topology, foreign_key_kind
-from kafka_rescale.core.topology_describe import parse_describe
+from kafka_rescale.core.formats.subscription_wrapper import LeftTable
+from kafka_rescale.core.plan.plan import MoveKind, Plan
+from kafka_rescale.core.plan.planning import build_plan
+from kafka_rescale.core.topology.describe import parse_describe
+from kafka_rescale.core.topology.partition_counts import partition_counts
+from kafka_rescale.core.topology.topology import SubTopology, Topology, foreign_key_kind
 
 DESCRIBED = (Path(__file__).parents[1] / "data" / "foreign-key.topology.txt").read_text()
 REGISTRATION, RESPONSE = "fk-subscription-registration-topic", "fk-subscription-response-topic"
@@ -252,7 +252,7 @@ def test_left_sources_with_different_partitioners_are_refused() -> None:
             {"topic": "right", "policy": "paused"},
         ]
     )
-    from kafka_rescale.core.foreign_key_joins import partitioner_of_sources
+    from kafka_rescale.core.plan.foreign_key_joins import partitioner_of_sources
 
     with pytest.raises(InvalidInput, match="found partitioners crc32, murmur2; expected one partitioner"):
         partitioner_of_sources(declared, topology, topology.subtopologies[0])

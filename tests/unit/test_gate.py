@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from kafka_rescale.core.control.journal import Journal, PartitionOffsets, Phase
 from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.core.journal import Journal, PartitionOffsets, Phase
 from kafka_rescale.operations import gate
 from kafka_rescale.operations.gate import assert_nothing_committed, close_gate
 

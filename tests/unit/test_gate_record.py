@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.progress import PartitionProgress
-from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Outage
 from kafka_rescale.kafka import gate_record
 from kafka_rescale.kafka.gate_record import WRITE_MS, GateRecord

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, TopicPartition
 from kafka.errors import NoError, UnknownMemberIdError, UnknownTopicOrPartitionError
+from kafka_rescale.core.control.journal import PartitionOffsets
 from kafka_rescale.core.errors import InvalidInput, Outage, RescaleError, UnsafeState
-from kafka_rescale.core.journal import PartitionOffsets
 from kafka_rescale.kafka import group_members, waiting
 from kafka_rescale.kafka.admin_calls import ATTEMPTS, SETTLE_SECONDS
 from kafka_rescale.kafka.connection import KafkaConnection

@@ -11,7 +11,8 @@ import pytest
 from kafka_rescale.cli.exit_codes import PASSED
 from kafka_rescale.cli.main import main
 from kafka_rescale.core.assignment.tasks import TaskId
-from kafka_rescale.core.linear_hashing import LinearHashing
+from kafka_rescale.core.control.processors import ProcessorCounts
+from kafka_rescale.core.partitioning.linear_hashing import LinearHashing
 from kafka_rescale.core.pipeline import (
     LONG,
     STRING,
@@ -22,7 +23,6 @@ from kafka_rescale.core.pipeline import (
     TimeWindows,
 )
 from kafka_rescale.core.pipeline.task import Record, SubTopology, TaskProcessor
-from kafka_rescale.core.processing.processors_record import ProcessorCounts
 from kafka_rescale.core.processing.state_copies import NewTask, owners
 
 from tests.support.pipeline_driver import MemoryStore, PipelineDriver

@@ -6,16 +6,16 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from kafka_rescale.core.autoscaling_record import Autoscaling
+from kafka_rescale.core.control.autoscaling import Autoscaling
 from kafka_rescale.core.control.generations import Generations
-from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.core.grown_inputs import Reach, grown_by_hand
-from kafka_rescale.core.plan import Move, MoveKind
-from kafka_rescale.core.preflight_counts import derived_repartitions
-from kafka_rescale.core.situation import Situation
-from kafka_rescale.core.start_offsets import input_starts
-from kafka_rescale.core.topology import SubTopology, Topology
+from kafka_rescale.core.plan.plan import Move, MoveKind
+from kafka_rescale.core.preflight.counts import derived_repartitions
+from kafka_rescale.core.preflight.grown_inputs import Reach, grown_by_hand
+from kafka_rescale.core.preflight.situation import Situation
+from kafka_rescale.core.topology.topology import SubTopology, Topology
+from kafka_rescale.core.verify.start_offsets import input_starts
 from kafka_rescale.kafka.copy_records import Router
 
 from tests.support.situations import (

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 import pytest
 from kafka_rescale.core.assignment.tasks import TaskId
+from kafka_rescale.core.control.processors import PipelineProcessors
 from kafka_rescale.core.errors import InvalidInput, Refused, UnsafeState
-from kafka_rescale.core.linear_hashing import LinearHashing
-from kafka_rescale.core.partitioners import Murmur2
+from kafka_rescale.core.partitioning.linear_hashing import LinearHashing
+from kafka_rescale.core.partitioning.partitioners import Murmur2
 from kafka_rescale.core.pipeline.task import StoreDefinition
-from kafka_rescale.core.processing.expansion import expanded
 from kafka_rescale.core.processing.grown_topic import GrownTopic
 from kafka_rescale.core.processing.growth import Declared, observed
 from kafka_rescale.core.processing.growth_checks import require_order
-from kafka_rescale.core.processing.processors_record import PipelineProcessors
+from kafka_rescale.core.processing.processor_expansion import expanded
 from kafka_rescale.core.processing.state_copies import NewTask, new_tasks
 
 KEYS = [b"k%d" % number for number in range(400)]

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from kafka_rescale.core.control.generations import Generations
+from kafka_rescale.core.control.generations import Generations, promoted_generations
+from kafka_rescale.core.control.journal import Captured, Journal
 from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.core.generations import promoted_generations
-from kafka_rescale.core.journal import Captured, Journal
-from kafka_rescale.core.partitioners import partitioner_named
-from kafka_rescale.core.plan import Move, MoveKind
-from kafka_rescale.core.start_offsets import carried_starts
-from kafka_rescale.core.topology import REPARTITION_SUFFIX
-from kafka_rescale.core.verification import LogRange, StorePair
+from kafka_rescale.core.partitioning.partitioners import partitioner_named
+from kafka_rescale.core.plan.plan import Move, MoveKind
+from kafka_rescale.core.topology.topology import REPARTITION_SUFFIX
+from kafka_rescale.core.verify.pairs import LogRange, StorePair
+from kafka_rescale.core.verify.start_offsets import carried_starts
 from kafka_rescale.kafka.copy_records import NOWHERE, Router, to_bury
 
 from tests.support.plans import IN_PLACE_TOPICS, in_place_plan

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from kafka_rescale.core.application import Mode
+from kafka_rescale.core.application.streams import Mode
 from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.errors import Outage, UnsafeState
-from kafka_rescale.core.journal import Phase
 from kafka_rescale.kafka.copy_units import CopyUnit
 from kafka_rescale.operations import copies, cutover, growing, in_place, jobs_beside
 from kafka_rescale.operations.rescale import Rescale

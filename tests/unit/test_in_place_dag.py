@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 from kafka_rescale.airflow.markdown import plan_markdown
 from kafka_rescale.cli.views import plan_view, status_view
+from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.lease import Lease
-from kafka_rescale.core.control_records import ControlState
-from kafka_rescale.core.journal import Journal, Phase
+from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.operations.load import load_application
 from kafka_rescale.operations.rescale import Rescale
 from kafka_rescale.operations.rollback import roll_back

@@ -7,20 +7,19 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from kafka_rescale.core.changelog_formats import FORMATS, NOT_IN_PLACE, Content
+from kafka_rescale.core.application.checks.declaration import check_declaration
 from kafka_rescale.core.cluster import GroupDescription
-from kafka_rescale.core.control.generations import Generations
-from kafka_rescale.core.control_records import ControlState
-from kafka_rescale.core.declaration import check_declaration
+from kafka_rescale.core.control.generations import Generations, promoted_generations
+from kafka_rescale.core.control.journal import Journal, Phase
+from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Refused, UnsafeState
-from kafka_rescale.core.generations import promoted_generations
-from kafka_rescale.core.journal import Journal, Phase
-from kafka_rescale.core.partitioners import partitioner_named
-from kafka_rescale.core.preflight import check
-from kafka_rescale.core.preflight_in_place import grown_by_hand_in_place
-from kafka_rescale.core.samples import Sample
-from kafka_rescale.core.situation import Situation
-from kafka_rescale.core.subscription_wrapper import parse
+from kafka_rescale.core.formats.changelog_formats import FORMATS, NOT_IN_PLACE, Content
+from kafka_rescale.core.formats.samples import Sample
+from kafka_rescale.core.formats.subscription_wrapper import parse
+from kafka_rescale.core.partitioning.partitioners import partitioner_named
+from kafka_rescale.core.preflight.check import check
+from kafka_rescale.core.preflight.in_place import grown_by_hand_in_place
+from kafka_rescale.core.preflight.situation import Situation
 from kafka_rescale.kafka import copy_reset
 from kafka_rescale.kafka.copy_marks import Mark
 from kafka_rescale.operations.load import topology_of

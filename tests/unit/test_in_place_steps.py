@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.core.journal import Phase
-from kafka_rescale.core.plan import Plan
+from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.operations import cutover
 from kafka_rescale.operations.compaction import KEEP_ALL
 from kafka_rescale.operations.rollback import roll_back

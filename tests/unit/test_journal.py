@@ -6,9 +6,9 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from kafka_rescale.core.control.journal import AFTER_PROMOTION, BLUE_STOPPED, FORWARD, Captured, Journal, Phase
 from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.core.journal import AFTER_PROMOTION, BLUE_STOPPED, FORWARD, Captured, Journal, Phase
-from kafka_rescale.core.plan import Plan
+from kafka_rescale.core.plan.plan import Plan
 
 PLAN = Plan(application="shop", generation=2, blue="shop", green="shop-g2", partitions=8, stages=(), inputs=())
 HAPPY = (

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from kafka_rescale.core.assignment.tasks import TaskId, Tasks
-from kafka_rescale.core.control_records import ControlState
-from kafka_rescale.core.processing.record import ClientRecord, MovementRecord, Processing
+from kafka_rescale.core.control.processing import ClientRecord, MovementRecord, Processing
+from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.processing.replicas import is_due, lag_of
 from kafka_rescale.core.processing.task_state import Changelog, SavedState
 from kafka_rescale.kafka.changelogs import KnownState

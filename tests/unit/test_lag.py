@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from kafka_rescale.core.control.progress import PartitionProgress
-from kafka_rescale.core.lag import decide, expected_sources
-from kafka_rescale.core.plan import Move, MoveKind, Plan, Stage
+from kafka_rescale.core.expansion.lag import decide, expected_sources
+from kafka_rescale.core.plan.plan import Move, MoveKind, Plan, Stage
 
 
 def at(partition: int, position: int, end: int) -> PartitionProgress:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kafka_rescale.core.control.lag_history import MAX_ROWS, MAX_SAMPLES, NOT_BEGUN, LagHistory
 from kafka_rescale.core.control.progress import PartitionProgress
-from kafka_rescale.core.lag_history import MAX_ROWS, MAX_SAMPLES, NOT_BEGUN, LagHistory
 
 TOPIC = "x-s-changelog"
 

@@ -12,7 +12,7 @@ from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 from kafka_rescale.airflow.operators.admin import PlanOperator
 from kafka_rescale.airflow.runs import ID_VARIABLE, airflow_id, owner_is_finished
 from kafka_rescale.core.control.lease import Lease
-from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import LeaseHeld
 from kafka_rescale.kafka import lease
 from kafka_rescale.operations import begin as beginning

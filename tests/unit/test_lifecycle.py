@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any, ClassVar
 
 import pytest
-from kafka_rescale.core.application import Application
+from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.errors import InvalidInput, Outage, UnsafeState
 from kafka_rescale.lifecycle.factory import gated_start, lifecycle_of
 from kafka_rescale.lifecycle.instance import Instance, Lifecycle

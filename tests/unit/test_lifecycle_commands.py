@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kafka_rescale.core.commands import filled, words
-from kafka_rescale.core.declaration import check_declaration
+from kafka_rescale.core.application.checks.declaration import check_declaration
+from kafka_rescale.core.application.commands import filled, words
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.lifecycle.instance import Instance
 from kafka_rescale.operations.load import topology_of

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from kafka_rescale.core.commands import PLACEHOLDERS
+from kafka_rescale.core.application.commands import PLACEHOLDERS
 from kafka_rescale.core.errors import Outage
 from kafka_rescale.lifecycle.instance import Instance
 from kafka_rescale.lifecycle.python import OwnClass

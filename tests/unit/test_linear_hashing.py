@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.core.linear_hashing import LinearHashing, coarser, doubled
-from kafka_rescale.core.partitioners import Murmur2, known_partitioners, partitioner_named
+from kafka_rescale.core.partitioning.linear_hashing import LinearHashing, coarser, doubled
+from kafka_rescale.core.partitioning.partitioners import Murmur2, known_partitioners, partitioner_named
 
 KEYS = [f"key-{i}".encode() for i in range(2000)]
 initials = st.integers(1, 12)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from kafka_rescale.core.assignment.tasks import TaskId
 from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control.processors import PipelineProcessors
 from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.errors import InvalidInput, UnsafeState
 from kafka_rescale.core.processing.growth import Declared, observed
 from kafka_rescale.core.processing.lost_offsets import positions_of, require_offsets, with_begun
 from kafka_rescale.core.processing.new_offset import kept_mark, offset_of, task_of
-from kafka_rescale.core.processing.processors_record import PipelineProcessors
 from kafka_rescale.core.processing.task_start import SourceRange
 from kafka_rescale.core.processing.task_state import TaskMark
 

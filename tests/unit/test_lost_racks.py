@@ -9,8 +9,8 @@ from kafka_rescale.core.assignment.assignment import Assignment
 from kafka_rescale.core.assignment.configs import AssignmentConfigs
 from kafka_rescale.core.assignment.tasks import Role, TaskId, Tasks
 from kafka_rescale.core.assignment.validation import flaws
+from kafka_rescale.core.control.processing import Processing
 from kafka_rescale.core.processing.rebalance import Member, Rebalance
-from kafka_rescale.core.processing.record import Processing
 
 ACCEPTABLE = 20
 STATEFUL = [TaskId(0, p) for p in range(6)]

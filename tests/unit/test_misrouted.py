@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kafka_rescale.core.declared_topics import InputPolicy
+from kafka_rescale.core.application.topics import InputPolicy
 from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.core.external_topics import InputPlan
-from kafka_rescale.core.misrouted import Place, grown_by_key, misrouted, refuse_misrouted
-from kafka_rescale.core.partitioners import partitioner_named
+from kafka_rescale.core.partitioning.partitioners import partitioner_named
+from kafka_rescale.core.plan.external_topics import InputPlan
+from kafka_rescale.core.verify.misrouted import Place, grown_by_key, misrouted, refuse_misrouted
 
 from tests.support.plans import plan_for
 

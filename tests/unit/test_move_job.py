@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 from kafka_rescale.core.cluster import GroupDescription
+from kafka_rescale.core.control.journal import Captured, Journal, Phase
 from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.errors import ClusterOutage, UnsafeState
-from kafka_rescale.core.journal import Captured, Journal, Phase
 from kafka_rescale.kafka.reading.progress import Snapshot
 from kafka_rescale.spark import move as module
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kafka_rescale.core.declared_notifications import Event
+from kafka_rescale.core.application.notifications import Event
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.operations.load import load_application
 

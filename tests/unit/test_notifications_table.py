@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 import yaml
-from kafka_rescale.core.declared_notifications import Event
-from kafka_rescale.core.notices import approval
+from kafka_rescale.core.application.notifications import Event
+from kafka_rescale.core.expansion.notices import approval
 from kafka_rescale.operations.load import load_application
 
 from tests.support.application_files import write_application

@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 
 import pytest
-from kafka_rescale.core.offset_metadata import OffsetMetadata, parents, start_metadata
-from kafka_rescale.core.plan import Plan
+from kafka_rescale.core.expansion.offset_metadata import OffsetMetadata, parents, start_metadata
+from kafka_rescale.core.plan.plan import Plan
 
 from tests.support.plans import in_place_plan
 from tests.unit.test_repartitioned import plan as repartitioned_plan

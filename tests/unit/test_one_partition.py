@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from kafka_rescale.core.preflight import messages
-from kafka_rescale.core.samples import Sample
-from kafka_rescale.core.situation import Situation
+from kafka_rescale.core.formats.samples import Sample
+from kafka_rescale.core.preflight.check import messages
+from kafka_rescale.core.preflight.situation import Situation
 
 from tests.support.situations import STORES, TOPICS, found, sampled, situation
 from tests.support.small_application import KEYS, START_MS, records

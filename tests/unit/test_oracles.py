@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from kafka_rescale.core.oracles import MEANING, Alignment, Entry, Oracle, differences, finding_of, printable
+from kafka_rescale.core.verify.oracles import MEANING, Alignment, Entry, Oracle, differences, finding_of, printable
 
 
 def entry(partition: int = 1, offset: int = 10, **changes: object) -> Entry:

@@ -9,7 +9,7 @@ from threading import Event
 from typing import Any
 
 import pytest
-from kafka_rescale.core.application import Application
+from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.errors import Outage
 from kafka_rescale.web import kafka_source
 from kafka_rescale.web.kafka_source import KafkaSource

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from kafka_rescale.core.errors import InvalidInput
-from kafka_rescale.core.partition_counts import partition_counts
-from kafka_rescale.core.topology import SubTopology, Topology
+from kafka_rescale.core.topology.partition_counts import partition_counts
+from kafka_rescale.core.topology.topology import SubTopology, Topology
 
 
 def topology(*subtopologies: tuple[str, str]) -> Topology:

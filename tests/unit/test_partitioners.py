@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kafka_rescale.core.errors import InvalidInput
-from kafka_rescale.core.murmur2 import murmur2
-from kafka_rescale.core.partitioners import PARTITIONERS, Murmur2, partitioner_named
+from kafka_rescale.core.partitioning.murmur2 import murmur2
+from kafka_rescale.core.partitioning.partitioners import PARTITIONERS, Murmur2, partitioner_named
 
 # UtilsTest.testMurmur2: the Java hash is signed.
 OFFICIAL = {

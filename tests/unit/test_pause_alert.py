@@ -11,13 +11,13 @@ from kafka_rescale.airflow.sensors.pause_alert import PauseAlertSensor
 from kafka_rescale.airflow.triggers import pause_alert as trigger_module
 from kafka_rescale.airflow.triggers.pause_alert import PauseAlertTrigger
 from kafka_rescale.core.cluster import GroupDescription
+from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.lease import Lease
-from kafka_rescale.core.control_records import ControlState
-from kafka_rescale.core.downtime import downtime
+from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import InvalidInput, Outage, Refused, RescaleError
-from kafka_rescale.core.health import State, health_of
-from kafka_rescale.core.journal import Journal, Phase
-from kafka_rescale.core.pause_alert import PauseState, read_pause
+from kafka_rescale.core.expansion.downtime import downtime
+from kafka_rescale.core.expansion.pause_alert import PauseState, read_pause
+from kafka_rescale.core.page.health import State, health_of
 
 from tests.support.plans import plan_for
 

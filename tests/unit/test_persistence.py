@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.errors import ClusterOutage, Outage
-from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.kafka.waiting import within
 from kafka_rescale.operations import growing, jobs_beside, persistence, producers
 from kafka_rescale.operations.persistence import insist, state_of_pause

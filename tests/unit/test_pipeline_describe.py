@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kafka_rescale.core.errors import InvalidInput, Refused
-from kafka_rescale.core.partition_counts import partition_counts
 from kafka_rescale.core.pipeline import STRING, StreamsBuilder
 from kafka_rescale.core.pipeline.java_order import TreeOrder, hash_order
 from kafka_rescale.core.pipeline.task import Record
+from kafka_rescale.core.topology.partition_counts import partition_counts
 
 from tests.support.pipeline_programs import PROGRAMS, built
 

@@ -11,11 +11,11 @@ import typer
 from kafka_rescale.cli.app import app
 from kafka_rescale.cli.exit_codes import PASSED, REFUSED
 from kafka_rescale.cli.main import main
-from kafka_rescale.core import runtimes
-from kafka_rescale.core.acls import Acl, Resource
+from kafka_rescale.core.acls.acls import Acl, Resource
+from kafka_rescale.core.acls.pipeline import pipeline_acls
+from kafka_rescale.core.application import runtimes
+from kafka_rescale.core.application.pipeline import PipelineApplication
 from kafka_rescale.core.control.keys import Concern
-from kafka_rescale.core.pipeline_acls import pipeline_acls
-from kafka_rescale.core.pipeline_application import PipelineApplication
 from kafka_rescale.core.processing.backfill import backfill_of
 from kafka_rescale.core.roles import Role
 from kafka_rescale.operations.load import load_pipeline_application

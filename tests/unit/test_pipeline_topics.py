@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 from kafka_rescale.cli.declared import validated
+from kafka_rescale.core.application.pipeline import PipelineApplication
 from kafka_rescale.core.cluster import TopicDescription
+from kafka_rescale.core.control.processors import PipelineProcessors
 from kafka_rescale.core.errors import InvalidInput, Refused
 from kafka_rescale.core.pipeline import Pipeline, StreamsBuilder
-from kafka_rescale.core.pipeline_application import PipelineApplication
-from kafka_rescale.core.processing.processors_record import PipelineProcessors
 from kafka_rescale.operations.pipeline_topics import PipelineTopics
 
 from tests.support.words_pipeline import write_pipeline

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kafka_rescale.core.application import Application
-from kafka_rescale.core.generation_names import GenerationNames
-from kafka_rescale.core.plan import Move, MoveKind, Plan
-from kafka_rescale.core.planning import build_plan, green_application_id
-from kafka_rescale.core.subscription_wrapper import LeftTable
-from kafka_rescale.core.topology import Topology
+from kafka_rescale.core.application.generation_names import GenerationNames
+from kafka_rescale.core.application.streams import Application
+from kafka_rescale.core.formats.subscription_wrapper import LeftTable
+from kafka_rescale.core.plan.plan import Move, MoveKind, Plan
+from kafka_rescale.core.plan.planning import build_plan, green_application_id
+from kafka_rescale.core.topology.topology import Topology
 from kafka_rescale.operations.load import topology_of
 from kafka_rescale.operations.rescale import blue, green
 

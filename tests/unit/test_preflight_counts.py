@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 from kafka_rescale.core.cluster import TopicDescription
-from kafka_rescale.core.preflight_counts import changes_anything
-from kafka_rescale.core.situation import Situation
-from kafka_rescale.core.topology import SubTopology, Topology
+from kafka_rescale.core.preflight.counts import changes_anything
+from kafka_rescale.core.preflight.situation import Situation
+from kafka_rescale.core.topology.topology import SubTopology, Topology
 
 from tests.support.situations import (
     FIXED,

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 from kafka_rescale.core.cluster import ClusterDescription, GroupDescription, TopicDescription
-from kafka_rescale.core.partitioners import Murmur2
-from kafka_rescale.core.preflight import check
-from kafka_rescale.core.samples import Sample
-from kafka_rescale.core.situation import Situation
+from kafka_rescale.core.formats.samples import Sample
+from kafka_rescale.core.partitioning.partitioners import Murmur2
+from kafka_rescale.core.preflight.check import check
+from kafka_rescale.core.preflight.situation import Situation
 from kafka_rescale.operations.load import topology_of
 
 from tests.unit.test_foreign_key_joins import REGISTRATION, RESPONSE, application

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 from kafka_rescale.core.control.generations import Generations
-from kafka_rescale.core.control_records import ControlState
-from kafka_rescale.core.preflight import messages
-from kafka_rescale.core.samples import Sample
-from kafka_rescale.core.situation import Situation
+from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.formats.samples import Sample
+from kafka_rescale.core.preflight.check import messages
+from kafka_rescale.core.preflight.situation import Situation
 
 from tests.support.situations import (
     CUSTOMERS_CHANGELOG,

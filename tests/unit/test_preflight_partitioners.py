@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from kafka_rescale.core.partitioners import partitioner_named
-from kafka_rescale.core.samples import Sample
-from kafka_rescale.core.situation import Situation
+from kafka_rescale.core.formats.samples import Sample
+from kafka_rescale.core.partitioning.partitioners import partitioner_named
+from kafka_rescale.core.preflight.situation import Situation
 
 from tests.support.situations import (
     CUSTOMERS_CHANGELOG,

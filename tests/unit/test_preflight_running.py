@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from kafka_rescale.core.control.generations import Generations
-from kafka_rescale.core.control_records import ControlState
-from kafka_rescale.core.expected_state import ExpectedState
-from kafka_rescale.core.journal import Phase
-from kafka_rescale.core.preflight import is_continued, messages
+from kafka_rescale.core.control.journal import Phase
+from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.preflight.check import is_continued, messages
+from kafka_rescale.core.preflight.expected_state import ExpectedState
 
 from tests.support.situations import (
     STOPPED,

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 from kafka_rescale.core.cluster import GroupDescription, TopicDescription
 from kafka_rescale.core.control.generations import Generations
-from kafka_rescale.core.control_records import ControlState
-from kafka_rescale.core.journal import Phase
-from kafka_rescale.core.situation import Situation
-from kafka_rescale.core.topic_names import LONGEST_NAME
+from kafka_rescale.core.control.journal import Phase
+from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.preflight.situation import Situation
+from kafka_rescale.core.topology.topic_names import LONGEST_NAME
 from kafka_rescale.operations.load import topology_of
 
 from tests.support.situations import (

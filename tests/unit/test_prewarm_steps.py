@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kafka_rescale.core.application import Mode
+from kafka_rescale.core.application.streams import Mode
+from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.errors import Outage, Refused, UnsafeState
-from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.operations import gate, prewarm
 from kafka_rescale.operations.rescale import Rescale
 

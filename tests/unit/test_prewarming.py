@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import pytest
-from kafka_rescale.core.declared_topics import InputPolicy
-from kafka_rescale.core.external_topics import InputPlan
-from kafka_rescale.core.plan import Move, MoveKind, Plan, Stage
-from kafka_rescale.core.prewarming import gate_group, moved, remark, restoration, restored_anew, shown_inputs
+from kafka_rescale.core.application.topics import InputPolicy
+from kafka_rescale.core.expansion.prewarming import (
+    gate_group,
+    moved,
+    remark,
+    restoration,
+    restored_anew,
+    shown_inputs,
+)
+from kafka_rescale.core.plan.external_topics import InputPlan
+from kafka_rescale.core.plan.plan import Move, MoveKind, Plan, Stage
 
 BEGINS = {"totals": {0: 0, 1: 40}}
 ENDS = {"totals": {0: 100, 1: 90}}

@@ -13,16 +13,16 @@ from kafka_rescale.airflow.markdown import assignment_markdown
 from kafka_rescale.airflow.operators.keep_warm import KeepWarmOperator
 from kafka_rescale.airflow.operators.process import AssignOperator, ProcessOperator, alive
 from kafka_rescale.airflow.operators.processors import WarmUpProcessorsOperator
+from kafka_rescale.core.assignment.stream_threads import Decision
 from kafka_rescale.core.assignment.tasks import TaskId, Tasks
-from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.control.processing import Processing
+from kafka_rescale.core.control.processors import PipelineProcessors, ProcessorCounts
+from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Fenced, UnsafeState
 from kafka_rescale.core.processing.adjustments import Adjustments
 from kafka_rescale.core.processing.dead_threads import thread_died
-from kafka_rescale.core.processing.processors_record import PipelineProcessors, ProcessorCounts
 from kafka_rescale.core.processing.rebalance import Member, Rebalance
-from kafka_rescale.core.processing.record import Processing
 from kafka_rescale.core.processing.request import KeepWarmRequest, ProcessRequest, WarmUpRequest
-from kafka_rescale.core.stream_threads import Decision
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.operations import dead_threads, processing

@@ -6,16 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kafka_rescale.core.application_state import State, ThreadState
+from kafka_rescale.core.application.runtimes import SPARK
 from kafka_rescale.core.assignment.tasks import TaskId, Tasks
+from kafka_rescale.core.assignment.thread_states import State, ThreadState
+from kafka_rescale.core.control.processing import ClientRecord, Processing
 from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.pipeline.named import pipeline_named
 from kafka_rescale.core.pipeline.task import StoreDefinition
-from kafka_rescale.core.pipelines import pipeline_named
 from kafka_rescale.core.processing.adjustments import thread_added, thread_removed
 from kafka_rescale.core.processing.internal_topics import changelog_configs, internal_topics, levels
 from kafka_rescale.core.processing.rebalance import Member, Rebalance
-from kafka_rescale.core.processing.record import ClientRecord, Processing
-from kafka_rescale.core.runtimes import SPARK
 from kafka_rescale.operations.load import application_files, load_pipeline_application
 
 from tests.support.words_pipeline import words, write_pipeline

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka_rescale.core.errors import Refused
-from kafka_rescale.core.linear_hashing import LinearHashing, ancestors
-from kafka_rescale.core.partitioners import Murmur2
+from kafka_rescale.core.partitioning.linear_hashing import LinearHashing, ancestors
+from kafka_rescale.core.partitioning.partitioners import Murmur2
+from kafka_rescale.core.partitioning.processors import NewProcessor, Processors, new_processors
 from kafka_rescale.core.processing.state_copies import CopyMark, Restored, is_almost_caught_up
-from kafka_rescale.core.processors import NewProcessor, Processors, new_processors
 
 KEYS = [f"key-{i}".encode() for i in range(200)]
 PROPERTY = settings(deadline=None)

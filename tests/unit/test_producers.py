@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 from kafka_rescale.core.cluster import TopicDescription
-from kafka_rescale.core.control.generations import Generations
-from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.control.generations import Generations, promoted_generations
+from kafka_rescale.core.control.journal import Journal, Phase
+from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import InvalidInput, Outage, UnsafeState
-from kafka_rescale.core.generations import promoted_generations
-from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.operations import producers
 from kafka_rescale.operations.load import load_application
 

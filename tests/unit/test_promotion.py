@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.errors import Fenced, Outage, UnsafeState
-from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.operations import growing, in_place, persistence, quiesce, rollback, start_green
 from kafka_rescale.operations.cutover import producers as held
 from kafka_rescale.operations.cutover import run_cutover

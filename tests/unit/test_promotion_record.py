@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from kafka_rescale.core.control.generations import Generations
+from kafka_rescale.core.control.journal import Captured, Journal, PartitionOffsets, Phase
 from kafka_rescale.core.control.lease import Lease
-from kafka_rescale.core.control_records import ControlState
-from kafka_rescale.core.journal import Captured, Journal, PartitionOffsets, Phase
+from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.operations import cutover, promotion
 from kafka_rescale.operations.cutover import Cutover

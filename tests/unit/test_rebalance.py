@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from kafka_rescale.core.application_state import State, ThreadState
 from kafka_rescale.core.assignment.configs import AssignmentConfigs
+from kafka_rescale.core.assignment.stream_threads import Decision
 from kafka_rescale.core.assignment.tasks import TaskId, Tasks
+from kafka_rescale.core.assignment.thread_states import State, ThreadState
+from kafka_rescale.core.control.processing import ClientRecord, Processing
 from kafka_rescale.core.errors import InvalidInput, Refused
 from kafka_rescale.core.processing.adjustments import (
     NOTHING_ASKED,
@@ -22,8 +24,6 @@ from kafka_rescale.core.processing.adjustments import (
 )
 from kafka_rescale.core.processing.dead_threads import thread_died
 from kafka_rescale.core.processing.rebalance import Member, Rebalance
-from kafka_rescale.core.processing.record import ClientRecord, Processing
-from kafka_rescale.core.stream_threads import Decision
 
 END = 100
 STATEFUL = [TaskId(0, p) for p in range(4)]

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.core.plan import Move, MoveKind
-from kafka_rescale.core.record_batches import size_of
-from kafka_rescale.core.record_limits import LATEST_MS, RecordLimits
+from kafka_rescale.core.formats.record_batches import size_of
+from kafka_rescale.core.formats.record_limits import LATEST_MS, RecordLimits
+from kafka_rescale.core.plan.plan import Move, MoveKind
 from kafka_rescale.kafka import copy_writer, rehearsal
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_units import CopyUnit

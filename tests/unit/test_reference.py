@@ -6,12 +6,12 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from kafka_rescale.core.application import Application
+from kafka_rescale.core.application.clients import DeclaredClient
+from kafka_rescale.core.application.fields import Strict
+from kafka_rescale.core.application.pipeline import DeclaredBackfill, PipelineApplication
+from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.lease import Lease
-from kafka_rescale.core.declared_clients import DeclaredClient
-from kafka_rescale.core.fields import Strict
-from kafka_rescale.core.pipeline_application import DeclaredBackfill, PipelineApplication
 from pydantic import BaseModel
 
 from scripts.create_reference import RECORDS, SECTIONS, pages

@@ -6,22 +6,22 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from kafka_rescale.core.application import Application
-from kafka_rescale.core.bridge import Bridge
+from kafka_rescale.core.application.checks.declaration import check_declaration
+from kafka_rescale.core.application.streams import Application
+from kafka_rescale.core.application.topics import Input, InputPolicy
 from kafka_rescale.core.cluster import TopicDescription
+from kafka_rescale.core.control.bridge import Bridge
 from kafka_rescale.core.control.generations import Generations
-from kafka_rescale.core.control_records import ControlState
-from kafka_rescale.core.declaration import check_declaration
-from kafka_rescale.core.declared_topics import Input, InputPolicy
+from kafka_rescale.core.control.journal import Journal, Phase
+from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import InvalidInput, UnsafeState
-from kafka_rescale.core.external_topics import InputPlan
-from kafka_rescale.core.journal import Journal, Phase
-from kafka_rescale.core.murmur2 import murmur2
-from kafka_rescale.core.plan import Move, MoveKind, Plan
-from kafka_rescale.core.planning import build_plan
-from kafka_rescale.core.preflight import messages
-from kafka_rescale.core.samples import Sample
-from kafka_rescale.core.start_offsets import check_start_offsets
+from kafka_rescale.core.formats.samples import Sample
+from kafka_rescale.core.partitioning.murmur2 import murmur2
+from kafka_rescale.core.plan.external_topics import InputPlan
+from kafka_rescale.core.plan.plan import Move, MoveKind, Plan
+from kafka_rescale.core.plan.planning import build_plan
+from kafka_rescale.core.preflight.check import messages
+from kafka_rescale.core.verify.start_offsets import check_start_offsets
 from kafka_rescale.kafka.copy_records import Router
 from kafka_rescale.lifecycle.instance import Instance
 from kafka_rescale.lifecycle.shell import command_line

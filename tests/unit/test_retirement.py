@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 from kafka_rescale.core.cluster import GroupDescription, TopicDescription
-from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.control.generations import promoted_generations
+from kafka_rescale.core.control.journal import Journal, Phase
+from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Refused
-from kafka_rescale.core.generations import promoted_generations
-from kafka_rescale.core.journal import Journal, Phase
-from kafka_rescale.core.plan import Move, MoveKind
-from kafka_rescale.core.retirement import remains
+from kafka_rescale.core.expansion.retirement import remains
+from kafka_rescale.core.plan.plan import Move, MoveKind
 from kafka_rescale.operations import retire as operation
 from kafka_rescale.operations.load import topology_of
 from kafka_rescale.operations.rescale import Rescale

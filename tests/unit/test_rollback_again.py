@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.errors import Outage
-from kafka_rescale.core.journal import Phase
 from kafka_rescale.operations import producers, quiesce
 from kafka_rescale.operations.rescale import Rescale
 from kafka_rescale.operations.rollback import RollBack, roll_back

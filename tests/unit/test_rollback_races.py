@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from kafka_rescale.airflow.operators import closing
 from kafka_rescale.airflow.operators.closing import RollBackOperator
-from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.control.journal import Phase
+from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Fenced, RescaleError
-from kafka_rescale.core.journal import Phase
 from kafka_rescale.operations.cutover import Cutover
 from kafka_rescale.operations.rescale import Rescale
 from kafka_rescale.operations.rollback import RollBack, roll_back

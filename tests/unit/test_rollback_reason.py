@@ -13,11 +13,11 @@ from kafka_rescale.airflow.operators.closing import RollBackOperator
 from kafka_rescale.cli.views import status_view
 from kafka_rescale.core.cluster import GroupDescription
 from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.lease import Lease
-from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Outage, UnsafeState
-from kafka_rescale.core.health import health_of
-from kafka_rescale.core.journal import Journal, Phase
+from kafka_rescale.core.page.health import health_of
 from kafka_rescale.kafka import journal_store
 from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.operations import cutover, growing, in_place, quiesce

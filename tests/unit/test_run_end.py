@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kafka_rescale.core.application_state import State, ThreadState
+from kafka_rescale.core.assignment.thread_states import State, ThreadState
 from kafka_rescale.core.control.job_results import JobResult
-from kafka_rescale.core.processing.record import ClientRecord, Processing, ThreadRecord
+from kafka_rescale.core.control.processing import ClientRecord, Processing, ThreadRecord
 from kafka_rescale.core.processing.run_end import SILENT_SECONDS, RunEnd, jobs_of
 
 JOBS = {"process/1/a-1", "process/2/a-2"}

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kafka_rescale.core.acls import Resource
-from kafka_rescale.core.application import Application
-from kafka_rescale.core.needed_acls import needed_acls
-from kafka_rescale.core.pipeline_acls import pipeline_acls
+from kafka_rescale.core.acls.acls import Resource
+from kafka_rescale.core.acls.needed import needed_acls
+from kafka_rescale.core.acls.pipeline import pipeline_acls
+from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.roles import Role
 from kafka_rescale.embedded.expansion import ROOT
 from kafka_rescale.operations.load import load_pipeline_application, topology_of

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from fastavro import parse_schema, schemaless_writer
 from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.formats.serdes import serde_named
 from kafka_rescale.core.pipeline import avro as pipeline_avro
-from kafka_rescale.core.serdes import serde_named
 from kafka_rescale.spark.avro_types import arrow_type
 
 RATE: dict[str, Any] = {

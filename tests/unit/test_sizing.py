@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kafka_rescale.core.partitioners import partitioner_named
-from kafka_rescale.core.sizing import HEADROOM, Advice, TaskLoad, recommend, simulated, weights
+from kafka_rescale.core.partitioning.partitioners import partitioner_named
+from kafka_rescale.core.plan.sizing import HEADROOM, Advice, TaskLoad, recommend, simulated, weights
 
 MURMUR2 = partitioner_named("murmur2")
 MANY = {f"customer-{i}".encode(): 1.0 for i in range(4_000)}

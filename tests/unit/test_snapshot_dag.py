@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from kafka_rescale.airflow.operators.snapshot import SnapshotOperator
 from kafka_rescale.core.errors import InvalidInput
-from kafka_rescale.core.snapshot_request import SnapshotRequest
+from kafka_rescale.core.snapshots.request import SnapshotRequest
 
 from tests.support.application_files import write_application
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.core.record_batches import Batch, batches_of, ends_within_batch
-from kafka_rescale.core.snapshot_exactness import coverage_of, exact_from_ms
-from kafka_rescale.core.snapshot_rows import Entry, SnapshotRule
+from kafka_rescale.core.formats.record_batches import Batch, batches_of, ends_within_batch
+from kafka_rescale.core.snapshots.exactness import coverage_of, exact_from_ms
+from kafka_rescale.core.snapshots.rows import Entry, SnapshotRule
 
 from tests.unit.test_snapshot_rows import log, state, tail_of, values
 

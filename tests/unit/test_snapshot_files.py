@@ -14,10 +14,10 @@ import pandas as pd
 import pytest
 from fastavro import parse_schema, schemaless_writer
 from kafka_rescale.core.errors import InvalidInput, UnsafeState
-from kafka_rescale.core.snapshot_day import SnapshotDay
-from kafka_rescale.core.snapshot_manifest import Manifest, PartitionSnapshot, base_for
-from kafka_rescale.core.snapshot_request import StoreRequest
-from kafka_rescale.core.snapshot_rows import Entry, SnapshotRule, Tail
+from kafka_rescale.core.snapshots.day import SnapshotDay
+from kafka_rescale.core.snapshots.manifest import Manifest, PartitionSnapshot, base_for
+from kafka_rescale.core.snapshots.request import StoreRequest
+from kafka_rescale.core.snapshots.rows import Entry, SnapshotRule, Tail
 from kafka_rescale.spark.snapshot_columns import decoded, state_after, table_of
 from kafka_rescale.spark.snapshot_files import MANIFEST, StoreDirectory
 

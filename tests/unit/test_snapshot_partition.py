@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from kafka_rescale.core.snapshot_exactness import Coverage, coverage_of
-from kafka_rescale.core.snapshot_manifest import Manifest
-from kafka_rescale.core.snapshot_request import StoreRequest
-from kafka_rescale.core.snapshot_rows import Entry, SnapshotRule
+from kafka_rescale.core.snapshots.exactness import Coverage, coverage_of
+from kafka_rescale.core.snapshots.manifest import Manifest
+from kafka_rescale.core.snapshots.request import StoreRequest
+from kafka_rescale.core.snapshots.rows import Entry, SnapshotRule
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.spark import snapshot_partition
 from kafka_rescale.spark.snapshot_files import StoreDirectory

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kafka_rescale.core.changelog_formats import format_of
 from kafka_rescale.core.cluster import TopicDescription
-from kafka_rescale.core.snapshot_rows import Entry, SnapshotRule, Tail, retained, rule_of, survivors
+from kafka_rescale.core.formats.changelog_formats import format_of
+from kafka_rescale.core.snapshots.rows import Entry, SnapshotRule, Tail, retained, rule_of, survivors
 
 DAY = 100
 GRACE = 30

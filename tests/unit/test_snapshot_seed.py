@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from kafka_rescale.core.cluster import TopicDescription
-from kafka_rescale.core.plan import Move, MoveKind
-from kafka_rescale.core.snapshot_manifest import PartitionSnapshot
+from kafka_rescale.core.plan.plan import Move, MoveKind
+from kafka_rescale.core.snapshots.manifest import PartitionSnapshot
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.spark import snapshot_seed
 from kafka_rescale.spark.snapshot_files import StoreDirectory

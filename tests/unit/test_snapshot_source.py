@@ -7,15 +7,14 @@ from typing import Any
 
 import pytest
 from kafka_rescale.core.cluster import TopicDescription
-from kafka_rescale.core.control.generations import Generations
-from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.control.generations import Generations, promoted_generations
+from kafka_rescale.core.control.journal import Captured, Journal, Phase
+from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import InvalidApplication, InvalidInput, Refused
-from kafka_rescale.core.generations import promoted_generations
-from kafka_rescale.core.journal import Captured, Journal, Phase
-from kafka_rescale.core.serdes import serde_named
-from kafka_rescale.core.snapshot_day import SnapshotDay
-from kafka_rescale.core.snapshot_request import SnapshotRequest, request_of
-from kafka_rescale.core.snapshot_source import source_at
+from kafka_rescale.core.formats.serdes import serde_named
+from kafka_rescale.core.snapshots.day import SnapshotDay
+from kafka_rescale.core.snapshots.request import SnapshotRequest, request_of
+from kafka_rescale.core.snapshots.source import source_at
 from kafka_rescale.operations.load import load_application, topology_of
 
 from tests.support.application_files import write_application

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 from kafka_rescale.core.cluster import GroupDescription
+from kafka_rescale.core.control.journal import Journal, PartitionOffsets, Phase
 from kafka_rescale.core.control.lease import Lease
-from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.core.journal import Journal, PartitionOffsets, Phase
 from kafka_rescale.operations import producers
 from kafka_rescale.operations import start_green as operation
 from kafka_rescale.operations.rescale import Rescale

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from kafka_rescale.core.application_state import State, ThreadState
+from kafka_rescale.core.assignment.stream_threads import DEFAULT_CACHE_BYTES, Decision, StreamsClient
+from kafka_rescale.core.assignment.thread_states import State, ThreadState
 from kafka_rescale.core.errors import InvalidInput, UnsafeState
-from kafka_rescale.core.stream_threads import DEFAULT_CACHE_BYTES, Decision, StreamsClient
 
 UP = (ThreadState.PARTITIONS_ASSIGNED, ThreadState.RUNNING)
 

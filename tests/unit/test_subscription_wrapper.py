@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.core.partitioners import Murmur2
-from kafka_rescale.core.subscription_wrapper import LeftTable, Subscription, parse, rewritten
+from kafka_rescale.core.formats.subscription_wrapper import LeftTable, Subscription, parse, rewritten
+from kafka_rescale.core.partitioning.partitioners import Murmur2
 
 HASH = bytes(range(16))
 VECTOR = bytes.fromhex("8101666f6f62617200000002")

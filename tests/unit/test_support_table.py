@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from itertools import product
 
-from kafka_rescale.core.application import Mode
-from kafka_rescale.core.changelog_formats import FORMATS, REFUSED
-from kafka_rescale.core.declared_topics import InputPolicy
+from kafka_rescale.core.application.streams import Mode
+from kafka_rescale.core.application.topics import InputPolicy
+from kafka_rescale.core.formats.changelog_formats import FORMATS, REFUSED
 
 from tests.support.documents import ROOT, collected, missing, named_tests, rows
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from kafka_rescale.core.suppress_buffer import version_of
+from kafka_rescale.core.formats.suppress_buffer import version_of
 
 V3 = [
     "0000000000000000000000000000000000000005746F70696300000000FFFFFFFFFFFFFFFFFFFFFFFF00000006646F6F6D6564"

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from kafka_rescale.core.acceptance import Acceptance, Acceptances
+from kafka_rescale.core.control.acceptances import Acceptance, Acceptances
+from kafka_rescale.core.control.journal import Captured, Journal, PartitionOffsets, Phase
 from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.core.journal import Captured, Journal, PartitionOffsets, Phase
 from kafka_rescale.operations.survivors import assert_still
 
 from tests.support.situations import situation

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from kafka_rescale.core.errors import InvalidInput
-from kafka_rescale.core.topology import SubTopology, Topology
-from kafka_rescale.core.topology_describe import parse_describe
+from kafka_rescale.core.topology.describe import parse_describe
+from kafka_rescale.core.topology.topology import SubTopology, Topology
 
 FLIGHTS = Path(__file__).parents[2] / "applications" / "flights.topology.txt"
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from kafka_rescale.core.application import Mode
+from kafka_rescale.core.application.streams import Mode
 from kafka_rescale.core.cluster import TopicDescription
-from kafka_rescale.core.preflight import messages
-from kafka_rescale.core.situation import Situation
-from kafka_rescale.core.topology import SubTopology, Topology
+from kafka_rescale.core.preflight.check import messages
+from kafka_rescale.core.preflight.situation import Situation
+from kafka_rescale.core.topology.topology import SubTopology, Topology
 
 from tests.support.situations import found, journal, situation, with_counts
 from tests.support.small_application import application

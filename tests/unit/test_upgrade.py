@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 
 import pytest
+from kafka_rescale.core.control.generations import promoted_generations
+from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.control.keys import Concern
-from kafka_rescale.core.generations import promoted_generations
-from kafka_rescale.core.journal import Phase
-from kafka_rescale.core.verification_report import Report
+from kafka_rescale.core.verify.report import Report
 from kafka_rescale.kafka.control_topic import _changed, _state
 
 from tests.support.names import flights_plan

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import pytest
+from kafka_rescale.core.application.topics import InputPolicy
 from kafka_rescale.core.cluster import TopicDescription
-from kafka_rescale.core.declared_topics import InputPolicy
-from kafka_rescale.core.external_topics import InputPlan
-from kafka_rescale.core.journal import Captured, Journal, Phase
-from kafka_rescale.core.oracles import KeyFinding, Oracle
-from kafka_rescale.core.plan import Move, MoveKind
-from kafka_rescale.core.record_limits import retention_ms
-from kafka_rescale.core.report import render, table
-from kafka_rescale.core.start_offsets import check_start_offsets
-from kafka_rescale.core.subscription_wrapper import LeftTable
-from kafka_rescale.core.verification import CLOCK_SKEW_MS, LogRange, StorePair, expansion_pair
-from kafka_rescale.core.verification_report import LogCount, PartitionContent, Report, StoreReport, is_about
+from kafka_rescale.core.control.journal import Captured, Journal, Phase
+from kafka_rescale.core.formats.record_limits import retention_ms
+from kafka_rescale.core.formats.subscription_wrapper import LeftTable
+from kafka_rescale.core.plan.external_topics import InputPlan
+from kafka_rescale.core.plan.plan import Move, MoveKind
+from kafka_rescale.core.verify.oracles import KeyFinding, Oracle
+from kafka_rescale.core.verify.pairs import CLOCK_SKEW_MS, LogRange, StorePair, expansion_pair
+from kafka_rescale.core.verify.report import LogCount, PartitionContent, Report, StoreReport, is_about
+from kafka_rescale.core.verify.report_text import render, table
+from kafka_rescale.core.verify.start_offsets import check_start_offsets
 
 from tests.support.plans import plan_for
 

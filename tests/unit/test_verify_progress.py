@@ -9,9 +9,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from kafka_rescale.core.control.journal import Captured, Journal, PartitionOffsets, Phase
 from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.core.journal import Captured, Journal, PartitionOffsets, Phase
-from kafka_rescale.core.verification_report import Report, is_about
+from kafka_rescale.core.verify.report import Report, is_about
 from kafka_rescale.operations import verify
 from kafka_rescale.operations.verify import awaited
 

@@ -7,13 +7,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from kafka_rescale.core.application.checks.declaration import check_declaration
+from kafka_rescale.core.control.generations import promoted_generations
+from kafka_rescale.core.control.journal import AFTER_PROMOTION, Journal, Phase
 from kafka_rescale.core.control.lease import Lease
-from kafka_rescale.core.control_records import ControlState
-from kafka_rescale.core.declaration import check_declaration
+from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Refused
-from kafka_rescale.core.generations import promoted_generations
-from kafka_rescale.core.journal import AFTER_PROMOTION, Journal, Phase
-from kafka_rescale.core.situation import Situation
+from kafka_rescale.core.preflight.situation import Situation
 from kafka_rescale.kafka import journal_store
 from kafka_rescale.operations.rescale import Rescale
 from kafka_rescale.operations.rollback import roll_back

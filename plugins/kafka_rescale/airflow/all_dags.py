@@ -15,7 +15,7 @@ from kafka_rescale.airflow.maintenance_dags import accept_dag, retire_dag, roll_
 from kafka_rescale.airflow.process_dag import process_dag
 from kafka_rescale.airflow.snapshot_dag import snapshot_dag
 from kafka_rescale.airflow.watch_dag import watch_dag
-from kafka_rescale.core.runtimes import SPARK
+from kafka_rescale.core.application.runtimes import SPARK
 
 KINDS: dict[str, Callable[[], dict[str, DAG]]] = {
     "expand": partial(build_dags, expansion_dag, "expand"),

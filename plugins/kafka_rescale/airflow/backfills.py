@@ -10,7 +10,7 @@ from airflow.sdk import Param
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from kafka_rescale.core.pipeline_application import PipelineApplication
+    from kafka_rescale.core.application.pipeline import PipelineApplication
     from kafka_rescale.core.processing.backfill import Backfill
 
 START, END = "interval_start", "interval_end"
@@ -42,7 +42,7 @@ def generation_of(
 
     :raises Refused: the interval can't be processed once more.
     """
-    from kafka_rescale.core.pipelines import pipeline_named
+    from kafka_rescale.core.pipeline.named import pipeline_named
     from kafka_rescale.core.processing.backfill import backfill_of
 
     interval = _interval(context)

@@ -11,8 +11,8 @@ from kafka_rescale.airflow.dag_factory import START
 from kafka_rescale.airflow.expansion_tasks import ExpansionTasks
 from kafka_rescale.airflow.operators.bridge import BridgeDueOperator
 from kafka_rescale.airflow.retries import DEFAULT_ARGS
-from kafka_rescale.core.application import Application
-from kafka_rescale.core.declared_topics import InputPolicy
+from kafka_rescale.core.application.streams import Application
+from kafka_rescale.core.application.topics import InputPolicy
 
 EVERY = timedelta(minutes=2)
 """How soon a bridge is up after an expansion has begun, and after its run has failed."""

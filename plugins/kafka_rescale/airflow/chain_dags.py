@@ -10,9 +10,9 @@ from kafka_rescale.airflow.operators.admin import PreflightOperator
 from kafka_rescale.airflow.operators.chain import MemberExpansionOperator, UnpausedDagsOperator
 from kafka_rescale.airflow.params import chain_params
 from kafka_rescale.airflow.retries import DEFAULT_ARGS
-from kafka_rescale.core.application import Application
-from kafka_rescale.core.chain import expansion_order, may_belong
+from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.plan.chain import expansion_order, may_belong
 
 DOC = """
 Expands the applications {applications}, one after the other, each by its own DAG.

@@ -21,10 +21,10 @@ from kafka_rescale.airflow.notifications import attach
 from kafka_rescale.airflow.operators.invalid import InvalidApplicationOperator
 from kafka_rescale.airflow.params import expansion_params
 from kafka_rescale.airflow.retries import DEFAULT_ARGS, FIRST_IN_LINE, THROUGH_AN_OUTAGE
-from kafka_rescale.core.application import Application, Mode
-from kafka_rescale.core.planning import stage_name
-from kafka_rescale.core.runtimes import SPARK
-from kafka_rescale.core.topology import Topology
+from kafka_rescale.core.application.runtimes import SPARK
+from kafka_rescale.core.application.streams import Application, Mode
+from kafka_rescale.core.plan.planning import stage_name
+from kafka_rescale.core.topology.topology import Topology
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions._internal.node import DAGNode

@@ -23,7 +23,7 @@ from kafka_rescale.airflow.retries import FIRST_IN_LINE, THROUGH_AN_OUTAGE, UNTI
 from kafka_rescale.airflow.runs import PREWARM_TASK
 from kafka_rescale.airflow.sensors.lag_gate import LagGateSensor
 from kafka_rescale.airflow.sensors.pause_alert import PauseAlertSensor
-from kafka_rescale.core.application import Application
+from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.roles import Role
 
 PLAN_TABLE = "{{ ti.xcom_pull(task_ids='plan', key='table') }}"

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from kafka_rescale.core.journal import Phase
-from kafka_rescale.core.lag import GateDecision, decide, expected_sources
+from kafka_rescale.core.control.journal import Phase
+from kafka_rescale.core.expansion.lag import GateDecision, decide, expected_sources
 
 if TYPE_CHECKING:
     from kafka_rescale.core.control.progress import PartitionProgress
-    from kafka_rescale.core.control_records import ControlState
+    from kafka_rescale.core.control.state import ControlState
     from kafka_rescale.kafka.connection import KafkaConnection
 
 

@@ -8,8 +8,8 @@ from airflow.sdk import TaskGroup, chain
 
 from kafka_rescale.airflow.expansion_tasks import ExpansionTasks
 from kafka_rescale.airflow.retries import THROUGH_AN_OUTAGE, UNTIL_SOMEBODY_RUNS
-from kafka_rescale.core.planning import stage_name
-from kafka_rescale.core.topology import SubTopology, Topology
+from kafka_rescale.core.plan.planning import stage_name
+from kafka_rescale.core.topology.topology import SubTopology, Topology
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions._internal.node import DAGNode

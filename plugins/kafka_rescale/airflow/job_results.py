@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from kafka_rescale.core.errors import Fenced, InvalidInput, Refused, RescaleError, UnsafeState
 
 if TYPE_CHECKING:
-    from kafka_rescale.core.control_records import ControlState
+    from kafka_rescale.core.control.state import ControlState
     from kafka_rescale.kafka.connection import KafkaConnection
 
 REPORT = "verify"

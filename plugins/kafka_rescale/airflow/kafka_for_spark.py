@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.log import mask_secret
 
 from kafka_rescale.airflow.spark_connection import deploy_mode_of, require_spark_master
-from kafka_rescale.core.config_files import KafkaOfJob, identity_of, refuse_difference
+from kafka_rescale.core.application.config_files import KafkaOfJob, identity_of, refuse_difference
 from kafka_rescale.core.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from kafka_rescale.core.application import Application
-    from kafka_rescale.core.pipeline_application import PipelineApplication
+    from kafka_rescale.core.application.pipeline import PipelineApplication
+    from kafka_rescale.core.application.streams import Application
     from kafka_rescale.core.roles import Role
     from kafka_rescale.kafka.connection import KafkaConnection
 

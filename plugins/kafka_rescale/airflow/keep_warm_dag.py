@@ -11,7 +11,7 @@ from kafka_rescale.airflow.dag_factory import START
 from kafka_rescale.airflow.kafka_for_spark import kafka_arguments
 from kafka_rescale.airflow.operators.keep_warm import KeepWarmOperator, ProbeOperator, StandbysOperator
 from kafka_rescale.airflow.retries import DEFAULT_ARGS
-from kafka_rescale.core.pipeline_application import PipelineApplication
+from kafka_rescale.core.application.pipeline import PipelineApplication
 from kafka_rescale.core.roles import Role
 
 DOC = """

@@ -9,7 +9,7 @@ from airflow.sdk import DAG, Param
 from kafka_rescale.airflow.operators.closing import AcceptOperator, RetireOperator, RollBackOperator
 from kafka_rescale.airflow.params import accept_params, retire_params, roll_back_params
 from kafka_rescale.airflow.retries import DEFAULT_ARGS, UNTIL_SOMEBODY_RUNS
-from kafka_rescale.core.application import Application
+from kafka_rescale.core.application.streams import Application
 
 ROLL_BACK_DOC = """
 Starts the running generation of `{application_id}` again as it was, and ends the expansion in progress.

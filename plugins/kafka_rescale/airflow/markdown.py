@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from kafka_rescale.core.plan import Plan
+from kafka_rescale.core.plan.plan import Plan
 
 if TYPE_CHECKING:
-    from kafka_rescale.core.processing.record import Processing
+    from kafka_rescale.core.control.processing import Processing
 
 SHOWN_PARTITIONS = 20
 

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 from airflow.observability import stats as stats_of_triggers
 from airflow.sdk.observability import stats
 
-from kafka_rescale.core.application import Application
-from kafka_rescale.core.autoscaling_record import Autoscaling
-from kafka_rescale.core.parallelism import Observed
+from kafka_rescale.core.application.streams import Application
+from kafka_rescale.core.autoscaling.parallelism import Observed
+from kafka_rescale.core.control.autoscaling import Autoscaling
 
 if TYPE_CHECKING:
-    from kafka_rescale.core.lag import GateDecision
-    from kafka_rescale.core.processing.record import Processing
+    from kafka_rescale.core.control.processing import Processing
+    from kafka_rescale.core.expansion.lag import GateDecision
 
 
 def report(application: Application, observed: Observed, record: Autoscaling) -> None:

@@ -16,12 +16,12 @@ from kafka_rescale.airflow.operators.closing import FinishOperator, RollBackOper
 from kafka_rescale.airflow.operators.watch import WatchOperator
 from kafka_rescale.airflow.page_path import page_path
 from kafka_rescale.airflow.sensors.pause_alert import PauseAlertSensor
-from kafka_rescale.core import notices
-from kafka_rescale.core.application import Application
+from kafka_rescale.core.application.notifications import Notification
+from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.callables import named
-from kafka_rescale.core.declared_notifications import Notification
 from kafka_rescale.core.errors import InvalidInput
-from kafka_rescale.core.notices import Notice
+from kafka_rescale.core.expansion import notices
+from kafka_rescale.core.expansion.notices import Notice
 
 if TYPE_CHECKING:
     from airflow.sdk import DAG

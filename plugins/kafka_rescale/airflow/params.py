@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from airflow.sdk import Param
 
-from kafka_rescale.core.application import Mode
-from kafka_rescale.core.expected_state import ExpectedState
+from kafka_rescale.core.application.streams import Mode
+from kafka_rescale.core.preflight.expected_state import ExpectedState
 
 if TYPE_CHECKING:
-    from kafka_rescale.core.application import Application
+    from kafka_rescale.core.application.streams import Application
 
 WHAT, APPROVAL, THRESHOLDS, SAFETY = "What to do", "Approval", "Thresholds", "Safety"
 

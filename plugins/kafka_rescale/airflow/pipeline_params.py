@@ -16,7 +16,7 @@ from kafka_rescale.core.processing.adjustments import (
 )
 
 if TYPE_CHECKING:
-    from kafka_rescale.core.pipeline_application import PipelineApplication
+    from kafka_rescale.core.application.pipeline import PipelineApplication
 
 THREADS, PROCESSORS, CLIENTS = "Stream threads", "Processors", "Clients"
 

@@ -13,8 +13,8 @@ from kafka_rescale.airflow.operators.process import AssignOperator, ProcessOpera
 from kafka_rescale.airflow.operators.processors import WarmUpProcessorsOperator
 from kafka_rescale.airflow.pipeline_params import process_params
 from kafka_rescale.airflow.retries import DEFAULT_ARGS
-from kafka_rescale.core.pipeline_application import PipelineApplication
-from kafka_rescale.core.pipelines import pipeline_named
+from kafka_rescale.core.application.pipeline import PipelineApplication
+from kafka_rescale.core.pipeline.named import pipeline_named
 from kafka_rescale.core.processing.internal_topics import levels
 from kafka_rescale.core.roles import Role
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from kafka_rescale.core.autoscaling import RunState
+from kafka_rescale.core.autoscaling.decision import RunState
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

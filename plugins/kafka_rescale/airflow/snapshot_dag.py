@@ -12,7 +12,7 @@ from kafka_rescale.airflow.kafka_for_spark import kafka_arguments
 from kafka_rescale.airflow.operators.snapshot import SnapshotOperator
 from kafka_rescale.airflow.params import snapshot_params
 from kafka_rescale.airflow.retries import DEFAULT_ARGS
-from kafka_rescale.core.application import Application
+from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.roles import Role
 
 DOC = """

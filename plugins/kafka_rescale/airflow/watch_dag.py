@@ -11,7 +11,7 @@ from airflow.sdk import DAG
 from kafka_rescale.airflow.dag_factory import START
 from kafka_rescale.airflow.operators.watch import WatchOperator
 from kafka_rescale.airflow.retries import DEFAULT_ARGS
-from kafka_rescale.core.application import Application, Mode
+from kafka_rescale.core.application.streams import Application, Mode
 
 EVERY = timedelta(minutes=2)
 """Kafka Streams was to notice a growth within ``metadata.max.age.ms``, five minutes by default."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from kafka_rescale.cli.output import Document, Rows
-from kafka_rescale.core.acls import Acl, Operation, Pattern, commands
+from kafka_rescale.core.acls.acls import Acl, Operation, Pattern, commands
 from kafka_rescale.core.roles import Role
 
 HEADER = ("role", "principal", "resource", "pattern", "name", "operations")

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 
 from kafka_rescale.cli.output import Document, Rows
-from kafka_rescale.core.samples import shown
-from kafka_rescale.core.sizing import Advice, Candidate
+from kafka_rescale.core.formats.samples import shown
+from kafka_rescale.core.plan.sizing import Advice, Candidate
 
 
 def with_advice(plan: Document, advice: Sequence[Advice]) -> Document:

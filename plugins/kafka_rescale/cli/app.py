@@ -21,15 +21,15 @@ from kafka_rescale.cli.people import people
 from kafka_rescale.cli.pipeline_commands import pipelines
 from kafka_rescale.cli.pipelines import pipeline_status
 from kafka_rescale.cli.views import cluster_view, plan_view, status_view
-from kafka_rescale.core.application import Application
+from kafka_rescale.core.acls.needed import needed_acls
+from kafka_rescale.core.application.lifecycles import ManualLifecycle
+from kafka_rescale.core.application.runtimes import SPARK
+from kafka_rescale.core.application.streams import Application
+from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.control.lease import Lease
-from kafka_rescale.core.declared_lifecycles import ManualLifecycle
-from kafka_rescale.core.expected_state import ExpectedState
-from kafka_rescale.core.journal import Phase
-from kafka_rescale.core.needed_acls import needed_acls
-from kafka_rescale.core.report import render
+from kafka_rescale.core.preflight.expected_state import ExpectedState
 from kafka_rescale.core.roles import Role
-from kafka_rescale.core.runtimes import SPARK
+from kafka_rescale.core.verify.report_text import render
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.bridging import with_live_bridge
 from kafka_rescale.kafka.connection import KafkaConnection

@@ -7,9 +7,9 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from kafka_rescale.core.application import Application
+from kafka_rescale.core.application.pipeline import PipelineApplication
+from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.errors import InvalidInput
-from kafka_rescale.core.pipeline_application import PipelineApplication
 from kafka_rescale.core.roles import Role
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.settings_files import CONFIG_FILE_VARIABLE, CONFIG_VARIABLE, reason_of

@@ -9,16 +9,16 @@ from pathlib import Path
 from kafka_rescale.cli.acls_view import acls_view
 from kafka_rescale.cli.file_views import application_view, pipeline_view, topology_view
 from kafka_rescale.cli.output import Document
-from kafka_rescale.core.acls import Acl
-from kafka_rescale.core.application import Application
+from kafka_rescale.core.acls.acls import Acl
+from kafka_rescale.core.acls.needed import needed_acls, retirement_acls
+from kafka_rescale.core.acls.pipeline import pipeline_acls
+from kafka_rescale.core.application.pipeline import PipelineApplication
+from kafka_rescale.core.application.runtimes import SPARK
+from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.errors import Finding
-from kafka_rescale.core.needed_acls import needed_acls, retirement_acls
-from kafka_rescale.core.pipeline_acls import pipeline_acls
-from kafka_rescale.core.pipeline_application import PipelineApplication
-from kafka_rescale.core.pipelines import pipeline_named
+from kafka_rescale.core.pipeline.named import pipeline_named
 from kafka_rescale.core.processing.linear_topics import require_linear_topics
 from kafka_rescale.core.roles import Role
-from kafka_rescale.core.runtimes import SPARK
 from kafka_rescale.operations.load import load_application, load_pipeline_application, runtime_of, topology_of
 from kafka_rescale.operations.overreach import overreach
 

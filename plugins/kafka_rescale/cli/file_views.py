@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from kafka_rescale.cli.output import Document, Rows
-from kafka_rescale.core.application import Application
+from kafka_rescale.core.application.pipeline import PipelineApplication
+from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.pipeline.builder import Pipeline
-from kafka_rescale.core.pipeline_application import PipelineApplication
-from kafka_rescale.core.topology import Topology, internal_topic
+from kafka_rescale.core.topology.topology import Topology, internal_topic
 
 
 def application_view(application: Application, topology: Topology) -> Document:

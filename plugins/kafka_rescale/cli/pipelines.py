@@ -7,11 +7,11 @@ from pathlib import Path
 
 from kafka_rescale.cli.connections import connection_for
 from kafka_rescale.cli.output import Document, Rows
+from kafka_rescale.core.application.pipeline import PipelineApplication
 from kafka_rescale.core.assignment.picture import svg
 from kafka_rescale.core.cluster import TopicPartition
+from kafka_rescale.core.control.processing import ClientRecord, Processing, ThreadRecord
 from kafka_rescale.core.errors import InvalidInput
-from kafka_rescale.core.pipeline_application import PipelineApplication
-from kafka_rescale.core.processing.record import ClientRecord, Processing, ThreadRecord
 from kafka_rescale.core.roles import Role
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic

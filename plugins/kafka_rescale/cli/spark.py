@@ -12,10 +12,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from kafka_rescale.airflow.spark_files import connector, job_file
-from kafka_rescale.core.application import Application
+from kafka_rescale.core.application.streams import Application
+from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.core.errors import InvalidInput, Outage, Refused
-from kafka_rescale.core.journal import Journal
-from kafka_rescale.core.verification_report import Report, is_about
+from kafka_rescale.core.verify.report import Report, is_about
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.kafka.settings_files import CONFIG_FILE_VARIABLE

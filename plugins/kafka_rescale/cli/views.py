@@ -6,19 +6,19 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from kafka_rescale.cli.output import Document, Rows
-from kafka_rescale.core.application import Application
-from kafka_rescale.core.bridge import Bridge
-from kafka_rescale.core.bridge_progress import AT_WORK, JOB, NOT_AT_WORK
+from kafka_rescale.core.application.generation_names import blue_names
+from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.cluster import ClusterDescription
+from kafka_rescale.core.control.bridge import Bridge
 from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control.lag_history import NOT_BEGUN, lag_of
 from kafka_rescale.core.control.progress import PartitionProgress
-from kafka_rescale.core.control_records import ControlState
-from kafka_rescale.core.generation_names import blue_names
-from kafka_rescale.core.lag_history import NOT_BEGUN, lag_of
-from kafka_rescale.core.plan import Plan
-from kafka_rescale.core.prewarming import remark
-from kafka_rescale.core.topology import Topology
-from kafka_rescale.core.verification_report import Report
+from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.expansion.bridge_progress import AT_WORK, JOB, NOT_AT_WORK
+from kafka_rescale.core.expansion.prewarming import remark
+from kafka_rescale.core.plan.plan import Plan
+from kafka_rescale.core.topology.topology import Topology
+from kafka_rescale.core.verify.report import Report
 
 
 def cluster_view(

@@ -11,9 +11,9 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from kafka_rescale.core.prewarming import remark
-from kafka_rescale.core.report import render
-from kafka_rescale.core.verification_report import Report
+from kafka_rescale.core.expansion.prewarming import remark
+from kafka_rescale.core.verify.report import Report
+from kafka_rescale.core.verify.report_text import render
 from kafka_rescale.embedded.airflow_client import AirflowClient
 
 PARTS = {

@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kafka_rescale.core.application import Application
+from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.control.lease import Lease
-from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.job_requests import as_argument
-from kafka_rescale.core.plan import Plan
-from kafka_rescale.core.snapshot_day import SnapshotDay
-from kafka_rescale.core.snapshot_request import request_of
+from kafka_rescale.core.plan.plan import Plan
+from kafka_rescale.core.snapshots.day import SnapshotDay
+from kafka_rescale.core.snapshots.request import request_of
 from kafka_rescale.embedded.jars import ensure_jars
 from kafka_rescale.embedded.processes import end_with_parent
 from kafka_rescale.kafka.connection import KafkaConnection

@@ -13,7 +13,7 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 from kafka.protocol.consumer.fetch import FetchRequest
 from kafka.protocol.producer.transaction import AddPartitionsToTxnRequest
 
-from kafka_rescale.core.acls import Operation
+from kafka_rescale.core.acls.acls import Operation
 from kafka_rescale.kafka.admin_calls import AdminCalls, Ask, has_code
 from kafka_rescale.kafka.group_members import asked
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
-from kafka_rescale.core.added_partitions import Added
-from kafka_rescale.core.bridge import Bridge, Verdict, unfinished, verdict
-from kafka_rescale.core.bridge_progress import with_progress
 from kafka_rescale.core.cluster import TopicPartition
+from kafka_rescale.core.control.added_partitions import Added
+from kafka_rescale.core.control.bridge import Bridge, Verdict, unfinished, verdict
+from kafka_rescale.core.control.journal import Journal, PartitionOffsets, Phase
 from kafka_rescale.core.control.progress import PartitionProgress
-from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import PreflightRefused, UnsafeState
-from kafka_rescale.core.journal import Journal, PartitionOffsets, Phase
-from kafka_rescale.core.lag import NO_POSITION
-from kafka_rescale.core.plan import Plan
+from kafka_rescale.core.expansion.bridge_progress import with_progress
+from kafka_rescale.core.expansion.lag import NO_POSITION
+from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_marks import EMPTIED, Mark, Position, read_positions

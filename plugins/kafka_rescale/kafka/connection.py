@@ -12,7 +12,7 @@ from typing import Any
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from kafka_rescale.core.config_files import refuse_difference
+from kafka_rescale.core.application.config_files import refuse_difference
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.kafka.client_settings import java_settings, kafka_python_settings
 from kafka_rescale.kafka.failures import ConnectionTrouble

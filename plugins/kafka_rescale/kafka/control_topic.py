@@ -11,18 +11,18 @@ from collections.abc import Callable, Mapping
 
 from pydantic import BaseModel, ValidationError
 
-from kafka_rescale.core.acceptance import Acceptances
-from kafka_rescale.core.autoscaling_record import Autoscaling
-from kafka_rescale.core.bridge import Bridge
+from kafka_rescale.core.control.acceptances import Acceptances
+from kafka_rescale.core.control.autoscaling import Autoscaling
+from kafka_rescale.core.control.bridge import Bridge
 from kafka_rescale.core.control.generations import Generations
 from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.core.control.keys import CONTROL_TOPIC, Concern
 from kafka_rescale.core.control.lease import Lease
-from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.control.processing import Processing
+from kafka_rescale.core.control.processors import PipelineProcessors
+from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Fenced, Outage, UnsafeState
-from kafka_rescale.core.journal import Journal
-from kafka_rescale.core.processing.processors_record import PipelineProcessors
-from kafka_rescale.core.processing.record import Processing
 from kafka_rescale.core.values import Value
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection

@@ -12,7 +12,7 @@ from confluent_kafka import KafkaException
 
 from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.errors import ClusterOutage, Fenced, Outage
-from kafka_rescale.core.plan import Plan
+from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.kafka.bounded_call import StuckCall, bounded
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_commits import Commits

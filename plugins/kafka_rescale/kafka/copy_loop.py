@@ -21,7 +21,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 
 from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.errors import ClusterOutage, Outage
-from kafka_rescale.core.plan import Plan
+from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.bounded_call import StuckCall
 from kafka_rescale.kafka.connection import KafkaConnection

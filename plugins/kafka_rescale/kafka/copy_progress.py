@@ -10,8 +10,8 @@ from threading import Thread
 from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.errors import Outage
-from kafka_rescale.core.lag import NO_POSITION
-from kafka_rescale.core.plan import Move, Plan
+from kafka_rescale.core.expansion.lag import NO_POSITION
+from kafka_rescale.core.plan.plan import Move, Plan
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_marks import Mark, Position, read_positions

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kafka_rescale.core.changelog_formats import FORMATS, ChangelogFormat, format_of
 from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.core.partitioners import partitioner_named
-from kafka_rescale.core.plan import Move, MoveKind
-from kafka_rescale.core.subscription_wrapper import rewritten
+from kafka_rescale.core.formats.changelog_formats import FORMATS, ChangelogFormat, format_of
+from kafka_rescale.core.formats.subscription_wrapper import rewritten
+from kafka_rescale.core.partitioning.partitioners import partitioner_named
+from kafka_rescale.core.plan.plan import Move, MoveKind
 
 Headers = list[tuple[str, bytes | None]]
 

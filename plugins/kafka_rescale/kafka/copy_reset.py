@@ -16,9 +16,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 from confluent_kafka import Consumer
 
+from kafka_rescale.core.control.journal import PartitionOffsets
 from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.core.journal import PartitionOffsets
-from kafka_rescale.core.plan import Move, Plan
+from kafka_rescale.core.plan.plan import Move, Plan
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_marks import RESETTING, SEEDING, Mark, Position, read_positions

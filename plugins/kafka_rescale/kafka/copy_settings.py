@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from kafka_rescale.core.errors import Outage, UnsafeState
-from kafka_rescale.core.plan import Move, MoveKind
+from kafka_rescale.core.plan.plan import Move, MoveKind
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.reading.source_rules import SourceRules
 from kafka_rescale.kafka.writing.settings import BATCH_BYTES, MIB

@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, Message
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.core.record_limits import LATEST_MS, UNLIMITED
+from kafka_rescale.core.formats.record_limits import LATEST_MS, UNLIMITED
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_marks import Mark, Position
 from kafka_rescale.kafka.copy_producer import STUCK_SECONDS, UnitProducer

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kafka_rescale.core.application import Application
+from kafka_rescale.core.application.generation_names import blue_names
+from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.cluster import ClusterDescription, TopicPartition
 from kafka_rescale.core.control.generations import Generations
-from kafka_rescale.core.generation_names import blue_names
-from kafka_rescale.core.journal import PartitionOffsets
-from kafka_rescale.core.topology import Topology
+from kafka_rescale.core.control.journal import PartitionOffsets
+from kafka_rescale.core.topology.topology import Topology
 from kafka_rescale.kafka.admin import ClusterAdmin
 
 

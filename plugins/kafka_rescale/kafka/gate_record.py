@@ -6,9 +6,9 @@ import logging
 from collections.abc import Callable, Sequence
 
 from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control.lag_history import LagHistory
 from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.errors import RescaleError
-from kafka_rescale.core.lag_history import LagHistory
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.kafka.waiting import now_ms

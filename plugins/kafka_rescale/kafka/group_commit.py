@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, TopicPartition
 
+from kafka_rescale.core.control.journal import PartitionOffsets
 from kafka_rescale.core.errors import ClusterOutage, RescaleError, UnsafeState
-from kafka_rescale.core.journal import PartitionOffsets
 from kafka_rescale.kafka.admin_calls import ATTEMPTS, is_unknown, value_of
 from kafka_rescale.kafka.error_class import ErrorClass
 from kafka_rescale.kafka.error_classes import class_of, is_outage

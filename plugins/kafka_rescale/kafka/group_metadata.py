@@ -13,9 +13,9 @@ from kafka import TopicPartition
 from kafka.errors import KafkaError, NoError
 from kafka.structs import OffsetAndMetadata
 
+from kafka_rescale.core.control.journal import PartitionOffsets
 from kafka_rescale.core.errors import ClusterOutage, UnsafeState
-from kafka_rescale.core.journal import PartitionOffsets
-from kafka_rescale.core.offset_metadata import OffsetTexts
+from kafka_rescale.core.expansion.offset_metadata import OffsetTexts
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.error_classes import OUTAGES, class_of_code
 from kafka_rescale.kafka.group_members import asked

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from kafka_rescale.core.cluster import TopicPartition
+from kafka_rescale.core.control.journal import PartitionOffsets
 from kafka_rescale.core.errors import Outage
-from kafka_rescale.core.journal import PartitionOffsets
 from kafka_rescale.core.processing.grown_topic import GrownTopic
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection

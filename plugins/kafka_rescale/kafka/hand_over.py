@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from kafka_rescale.core.cluster import TopicPartition
+from kafka_rescale.core.partitioning.processors import NewProcessor
 from kafka_rescale.core.processing.state_copies import NewTask, Restored, is_almost_caught_up
 from kafka_rescale.core.processing.task_state import TaskMark
-from kafka_rescale.core.processors import NewProcessor
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_positions import positions
 from kafka_rescale.kafka.reading.committed import AT_ONCE, closing_consumer, read_committed

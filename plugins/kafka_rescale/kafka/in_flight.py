@@ -6,10 +6,10 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 
 from kafka_rescale.core.cluster import TopicPartition
+from kafka_rescale.core.control.journal import Captured
 from kafka_rescale.core.errors import Fenced, UnsafeState
-from kafka_rescale.core.journal import Captured
-from kafka_rescale.core.plan import Move, Plan
-from kafka_rescale.core.sequences import Sequences, differences
+from kafka_rescale.core.formats.sequences import Sequences, differences
+from kafka_rescale.core.plan.plan import Move, Plan
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_marks import EMPTIED, RESETTING, Mark, read_positions

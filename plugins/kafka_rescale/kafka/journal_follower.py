@@ -9,10 +9,10 @@ from typing import Self
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control.journal import BLUE_STOPPED, Journal
 from kafka_rescale.core.control.keys import CONTROL_TOPIC, Concern
 from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.errors import ClusterOutage
-from kafka_rescale.core.journal import BLUE_STOPPED, Journal
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.error_classes import is_outage
 from kafka_rescale.kafka.failures import to_error

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from kafka_rescale.core.control.generations import Generations
+from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.keys import Concern
-from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Fenced, Refused, UnsafeState
-from kafka_rescale.core.journal import Journal, Phase
-from kafka_rescale.core.plan import Plan
+from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import Change, ControlTopic
 from kafka_rescale.kafka.lease import require_owner

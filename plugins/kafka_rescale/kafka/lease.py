@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.lease import Lease
-from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Fenced, LeaseHeld, Outage, Refused, RescaleError
 from kafka_rescale.kafka.control_topic import Change, ControlTopic
 

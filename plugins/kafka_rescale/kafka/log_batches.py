@@ -15,7 +15,7 @@ from kafka.protocol.consumer import FetchRequest
 from kafka.structs import TopicPartition
 
 from kafka_rescale.core.errors import InvalidInput, Outage
-from kafka_rescale.core.record_batches import Batch, batches_of, ends_within_batch
+from kafka_rescale.core.formats.record_batches import Batch, batches_of, ends_within_batch
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.group_members import admin_client
 from kafka_rescale.kafka.waiting import poll_until

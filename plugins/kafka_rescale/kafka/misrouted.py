@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kafka_rescale.core.acceptance import Acceptances, OffsetRange
-from kafka_rescale.core.journal import Journal
-from kafka_rescale.core.misrouted import InputReport, Place, grown_by_key, misrouted
+from kafka_rescale.core.control.acceptances import Acceptances, OffsetRange
+from kafka_rescale.core.control.journal import Journal
+from kafka_rescale.core.verify.misrouted import InputReport, Place, grown_by_key, misrouted
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.range_reader import read_ranges

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, KafkaError, TopicPartition
 from confluent_kafka.admin import ListOffsetsResultInfo, OffsetSpec
 
+from kafka_rescale.core.control.journal import PartitionOffsets
 from kafka_rescale.core.errors import ClusterOutage, RescaleError
-from kafka_rescale.core.journal import PartitionOffsets
-from kafka_rescale.core.offset_metadata import OffsetTexts
+from kafka_rescale.core.expansion.offset_metadata import OffsetTexts
 from kafka_rescale.kafka.admin_calls import (
     SETTLE_SECONDS,
     has_code,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+from kafka_rescale.core.control.journal import PartitionOffsets
 from kafka_rescale.core.errors import Outage
-from kafka_rescale.core.journal import PartitionOffsets
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.range_reader import read_ranges

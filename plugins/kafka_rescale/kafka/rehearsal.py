@@ -9,9 +9,9 @@ from typing import Any
 from confluent_kafka import Message
 
 from kafka_rescale.core.control.progress import PartitionProgress
-from kafka_rescale.core.plan import Move
-from kafka_rescale.core.record_batches import size_of
-from kafka_rescale.core.record_limits import RecordLimits
+from kafka_rescale.core.formats.record_batches import size_of
+from kafka_rescale.core.formats.record_limits import RecordLimits
+from kafka_rescale.core.plan.plan import Move
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_records import NOWHERE, Router

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from kafka_rescale.core.journal import PartitionOffsets
+from kafka_rescale.core.control.journal import PartitionOffsets
 from kafka_rescale.core.processing.backfill import Backfill, first_needed
 from kafka_rescale.kafka.admin import ClusterAdmin
 

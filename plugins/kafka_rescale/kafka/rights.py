@@ -9,8 +9,8 @@ from confluent_kafka import KafkaError, TopicCollection
 from kafka.errors import TransactionalIdAuthorizationFailedError
 from kafka.protocol.producer.transaction import EndTxnRequest
 
-from kafka_rescale.core.acls import IMPLYING, Operation, Resource
-from kafka_rescale.core.preflight_acls import Right
+from kafka_rescale.core.acls.acls import IMPLYING, Operation, Resource
+from kafka_rescale.core.acls.missing import Right
 from kafka_rescale.core.roles import Role
 from kafka_rescale.kafka.absent_topics import NOBODY, AbsentTopics, send
 from kafka_rescale.kafka.admin_calls import has_code, value_of

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from kafka_rescale.core.journal import PartitionOffsets
-from kafka_rescale.core.samples import Sample
+from kafka_rescale.core.control.journal import PartitionOffsets
+from kafka_rescale.core.formats.samples import Sample
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.error_classes import is_outage
 from kafka_rescale.kafka.failures import ConnectionTrouble, to_error

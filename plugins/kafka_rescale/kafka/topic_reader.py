@@ -10,7 +10,7 @@ from confluent_kafka.admin import ConfigResource, ConfigSource, ResourceType
 
 from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.errors import ClusterOutage
-from kafka_rescale.core.topic_names import is_topic_name
+from kafka_rescale.core.topology.topic_names import is_topic_name
 from kafka_rescale.kafka.admin_calls import SETTLE_SECONDS, AdminCalls, Ask, finished, has_code, value_of
 from kafka_rescale.kafka.waiting import poll_until
 

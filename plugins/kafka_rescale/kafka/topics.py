@@ -14,8 +14,8 @@ from confluent_kafka.admin import (
 )
 
 from kafka_rescale.core.cluster import TopicDescription
+from kafka_rescale.core.control.journal import PartitionOffsets
 from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.core.journal import PartitionOffsets
 from kafka_rescale.kafka.admin_calls import (
     CHANGE_SECONDS,
     has_code,

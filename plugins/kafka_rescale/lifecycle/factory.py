@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kafka_rescale.core.application import Application
-from kafka_rescale.core.declared_lifecycles import ManualLifecycle, ShellLifecycle
+from kafka_rescale.core.application.lifecycles import ManualLifecycle, ShellLifecycle
+from kafka_rescale.core.application.streams import Application
 from kafka_rescale.lifecycle.instance import Instance, Lifecycle
 from kafka_rescale.lifecycle.manual import Person
 from kafka_rescale.lifecycle.python import OwnClass, load

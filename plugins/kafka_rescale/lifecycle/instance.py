@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from kafka_rescale.core.instance import Instance
+from kafka_rescale.core.application.instance import Instance
 
 __all__ = ["Instance", "Lifecycle"]
 

@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable
 
-from kafka_rescale.core.declared_lifecycles import ManualLifecycle
+from kafka_rescale.core.application.lifecycles import ManualLifecycle
 from kafka_rescale.core.errors import Outage
 from kafka_rescale.lifecycle.instance import Instance
 

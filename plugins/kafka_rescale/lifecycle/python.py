@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from kafka_rescale.core.application.lifecycles import PythonLifecycle
 from kafka_rescale.core.callables import named
-from kafka_rescale.core.declared_lifecycles import PythonLifecycle
 from kafka_rescale.core.errors import InvalidInput, Outage, RescaleError
 from kafka_rescale.lifecycle.instance import Instance
 

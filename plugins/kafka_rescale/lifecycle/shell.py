@@ -6,8 +6,8 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 
-from kafka_rescale.core.commands import filled, words
-from kafka_rescale.core.declared_lifecycles import ShellLifecycle
+from kafka_rescale.core.application.commands import filled, words
+from kafka_rescale.core.application.lifecycles import ShellLifecycle
 from kafka_rescale.core.errors import Outage
 from kafka_rescale.lifecycle.instance import Instance
 from kafka_rescale.lifecycle.programs import run

@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 
-from kafka_rescale.core.acceptance import Acceptance, Acceptances, OffsetRange
-from kafka_rescale.core.application import Application
+from kafka_rescale.core.application.streams import Application
+from kafka_rescale.core.control.acceptances import Acceptance, Acceptances, OffsetRange
+from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.keys import Concern
-from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import InvalidInput, Refused
-from kafka_rescale.core.journal import Journal, Phase
-from kafka_rescale.core.late_writes import late_writes
-from kafka_rescale.core.verification_report import Report, is_about
+from kafka_rescale.core.expansion.late_writes import late_writes
+from kafka_rescale.core.verify.report import Report, is_about
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic

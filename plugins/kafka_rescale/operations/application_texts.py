@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from kafka_rescale.core.avro_schemas import NUMBERED
+from kafka_rescale.core.application.field_errors import shown
+from kafka_rescale.core.application.mistakes import Location, Mistake
 from kafka_rescale.core.errors import InvalidInput
-from kafka_rescale.core.field_errors import shown
-from kafka_rescale.core.mistakes import Location, Mistake
-from kafka_rescale.core.serdes import AVRO, AVRO_CONFLUENT
-from kafka_rescale.core.topology_describe import parse_describe
+from kafka_rescale.core.formats.avro_schemas import NUMBERED
+from kafka_rescale.core.formats.serdes import AVRO, AVRO_CONFLUENT
+from kafka_rescale.core.topology.describe import parse_describe
 
 _LONGEST_NAME = 255
 """Of a file, on common file systems."""

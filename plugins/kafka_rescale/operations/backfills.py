@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from kafka_rescale.core.application.pipeline import PipelineApplication
 from kafka_rescale.core.errors import Refused
-from kafka_rescale.core.pipeline_application import PipelineApplication
 from kafka_rescale.core.processing.backfill import Backfill, require_history
-from kafka_rescale.core.snapshot_exactness import Coverage, coverage_of
-from kafka_rescale.core.topology import Topology
+from kafka_rescale.core.snapshots.exactness import Coverage, coverage_of
+from kafka_rescale.core.topology.topology import Topology
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.log_batches import log_batches

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kafka_rescale.core.application import Application
+from kafka_rescale.core.application.streams import Application
+from kafka_rescale.core.control.journal import BLUE_STOPPED, Journal, Phase
 from kafka_rescale.core.control.lease import Lease
-from kafka_rescale.core.journal import BLUE_STOPPED, Journal, Phase
-from kafka_rescale.core.plan import Plan
+from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.kafka import journal_store, lease
 from kafka_rescale.kafka.bridging import assert_ended
 from kafka_rescale.kafka.connection import KafkaConnection

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
+from kafka_rescale.core.application.pipeline import PipelineApplication
 from kafka_rescale.core.control.keys import Concern
-from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.control.processing import Processing
+from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Fenced, Refused
-from kafka_rescale.core.pipeline_application import PipelineApplication
 from kafka_rescale.core.processing.adjustments import clients_removed, clients_started
-from kafka_rescale.core.processing.record import Processing
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.kafka.lease import insist

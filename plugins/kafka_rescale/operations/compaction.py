@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kafka_rescale.core.cluster import TopicDescription
-from kafka_rescale.core.journal import Journal, Phase
-from kafka_rescale.core.plan import Move
+from kafka_rescale.core.control.journal import Journal, Phase
+from kafka_rescale.core.plan.plan import Move
 from kafka_rescale.operations.rescale import Rescale
 
 KEEP_ALL = str(2**63 - 1)

@@ -6,9 +6,9 @@ import logging
 import time
 
 from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.core.errors import Fenced, InvalidInput, Outage, Refused, UnsafeState
-from kafka_rescale.core.journal import Journal
-from kafka_rescale.core.plan import Plan
+from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.kafka.waiting import wait_until
 from kafka_rescale.operations.gate import assert_nothing_committed
 from kafka_rescale.operations.jobs_beside import JobsBeside

@@ -21,11 +21,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from kafka_rescale.core.application import Application, Mode
+from kafka_rescale.core.application.streams import Application, Mode
+from kafka_rescale.core.control.generations import promoted_generations
+from kafka_rescale.core.control.journal import BLUE_STOPPED, Journal, Phase
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.errors import ClusterOutage, Outage, UnsafeState
-from kafka_rescale.core.generations import promoted_generations
-from kafka_rescale.core.journal import BLUE_STOPPED, Journal, Phase
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.waiting import now_ms, within
 from kafka_rescale.operations import producers, quiesce

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from kafka_rescale.core.application.pipeline import PipelineApplication
 from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.keys import Concern
-from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.control.processing import Processing
+from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Fenced
-from kafka_rescale.core.pipeline_application import PipelineApplication
 from kafka_rescale.core.processing.dead_threads import thread_died
-from kafka_rescale.core.processing.record import Processing
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import Change, ControlTopic
 from kafka_rescale.kafka.lease import insist

@@ -7,11 +7,11 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from kafka_rescale.core.application import Application
-from kafka_rescale.core.declared_lifecycles import ManualLifecycle, ShellLifecycle
-from kafka_rescale.core.deployment import Deployment
+from kafka_rescale.core.application.lifecycles import ManualLifecycle, ShellLifecycle
+from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.errors import Finding, RescaleError
-from kafka_rescale.core.situation import Situation
+from kafka_rescale.core.preflight.deployment import Deployment
+from kafka_rescale.core.preflight.situation import Situation
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.lifecycle.factory import lifecycle_of
 from kafka_rescale.lifecycle.instance import Instance, Lifecycle

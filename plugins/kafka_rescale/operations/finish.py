@@ -6,15 +6,15 @@ import logging
 from collections.abc import Callable
 from typing import TypeVar
 
-from kafka_rescale.core.application import Application
+from kafka_rescale.core.application.streams import Application
+from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.keys import Concern
-from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.core.expansion_callback import ExpansionCallback
-from kafka_rescale.core.journal import Journal, Phase
-from kafka_rescale.core.misrouted import refuse_misrouted
-from kafka_rescale.core.prewarming import remark
-from kafka_rescale.core.verification_report import Report, is_about
+from kafka_rescale.core.expansion.callback import ExpansionCallback
+from kafka_rescale.core.expansion.prewarming import remark
+from kafka_rescale.core.verify.misrouted import refuse_misrouted
+from kafka_rescale.core.verify.report import Report, is_about
 from kafka_rescale.kafka import lease
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.misrouted import look_for_misrouted

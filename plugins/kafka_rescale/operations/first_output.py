@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from kafka_rescale.core.journal import Journal, PartitionOffsets
+from kafka_rescale.core.control.journal import Journal, PartitionOffsets
 from kafka_rescale.operations.rescale import Rescale
 
 WATCH_SECONDS = 120.0

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 
+from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.core.journal import Journal
-from kafka_rescale.core.plan import Plan
-from kafka_rescale.core.prewarming import gate_group, moved, refusals
+from kafka_rescale.core.expansion.prewarming import gate_group, moved, refusals
+from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.kafka.copy_marks import Mark
 from kafka_rescale.kafka.copy_reset import restart
 from kafka_rescale.kafka.waiting import now_ms

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
+from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.core.journal import Journal
-from kafka_rescale.core.plan import Plan
+from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.copy_units import CopyUnit, units_of
 from kafka_rescale.kafka.rehearsal import record_limits, rehearse_unit

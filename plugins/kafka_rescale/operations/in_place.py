@@ -15,9 +15,9 @@ import time
 from collections.abc import Mapping
 
 from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.errors import Outage, UnsafeState
-from kafka_rescale.core.journal import Journal, Phase
-from kafka_rescale.core.start_offsets import carried_starts, input_starts
+from kafka_rescale.core.verify.start_offsets import carried_starts, input_starts
 from kafka_rescale.kafka.copy_reset import fence
 from kafka_rescale.kafka.transactions import wait_until_complete
 from kafka_rescale.operations.copies import is_copied

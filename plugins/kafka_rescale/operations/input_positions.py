@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from kafka_rescale.core.control.journal import PartitionOffsets
 from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.core.external_topics import InputPlan
-from kafka_rescale.core.journal import PartitionOffsets
-from kafka_rescale.core.plan import Plan
+from kafka_rescale.core.plan.external_topics import InputPlan
+from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.remaining import with_records
 from kafka_rescale.kafka.waiting import poll_until

@@ -13,7 +13,7 @@ from types import TracebackType
 from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.keys import CONTROL_TOPIC
 from kafka_rescale.core.errors import ClusterOutage, Outage
-from kafka_rescale.core.plan import Plan
+from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.operations.rescale import Rescale
 
 SILENT_SECONDS = 4.0

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
+from kafka_rescale.core.application.pipeline import PipelineApplication
 from kafka_rescale.core.assignment.tasks import TaskId
-from kafka_rescale.core.pipeline_application import PipelineApplication
-from kafka_rescale.core.pipelines import pipeline_named
+from kafka_rescale.core.pipeline.named import pipeline_named
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.changelogs import known_state
 from kafka_rescale.kafka.connection import KafkaConnection

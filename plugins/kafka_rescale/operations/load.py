@@ -9,16 +9,16 @@ from pathlib import Path
 import yaml
 from pydantic import ValidationError
 
-from kafka_rescale.core.application import Application
-from kafka_rescale.core.declaration import check_declaration
+from kafka_rescale.core.application.checks.declaration import check_declaration
+from kafka_rescale.core.application.field_errors import mistakes_of
+from kafka_rescale.core.application.mistakes import Location, Mistake
+from kafka_rescale.core.application.pipeline import PipelineApplication
+from kafka_rescale.core.application.runtimes import KAFKA_STREAMS, SPARK, runtime_in, runtime_mistakes
+from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.errors import Finding, InvalidApplication, InvalidInput
-from kafka_rescale.core.field_errors import mistakes_of
 from kafka_rescale.core.installation import users_directory
-from kafka_rescale.core.mistakes import Location, Mistake
-from kafka_rescale.core.pipeline_application import PipelineApplication
-from kafka_rescale.core.runtimes import KAFKA_STREAMS, SPARK, runtime_in, runtime_mistakes
-from kafka_rescale.core.topology import SubTopology, Topology
-from kafka_rescale.core.topology_describe import parse_describe
+from kafka_rescale.core.topology.describe import parse_describe
+from kafka_rescale.core.topology.topology import SubTopology, Topology
 from kafka_rescale.operations.application_texts import read_text, with_texts
 from kafka_rescale.operations.yaml_lines import YamlDocument, parse_yaml
 

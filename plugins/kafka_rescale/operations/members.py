@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 
+from kafka_rescale.core.application.clients import DeclaredClient
+from kafka_rescale.core.application.pipeline import PipelineApplication
 from kafka_rescale.core.assignment.tasks import TaskId
-from kafka_rescale.core.declared_clients import DeclaredClient
-from kafka_rescale.core.pipeline_application import PipelineApplication
+from kafka_rescale.core.control.processing import Processing
 from kafka_rescale.core.processing.rebalance import Member
-from kafka_rescale.core.processing.record import Processing
 from kafka_rescale.core.processing.replicas import StoreLogs, lag_of
 from kafka_rescale.kafka.changelogs import KnownState
 from kafka_rescale.spark.state_files import StateFiles

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from confluent_kafka import TopicPartition as KafkaPartition
 
+from kafka_rescale.core.application.pipeline import PipelineApplication
 from kafka_rescale.core.cluster import TopicPartition
-from kafka_rescale.core.pipeline_application import PipelineApplication
-from kafka_rescale.core.pipelines import pipeline_named
+from kafka_rescale.core.pipeline.named import pipeline_named
 from kafka_rescale.core.processing.new_offset import kept_mark, offset_of, task_of
 from kafka_rescale.core.processing.task_start import SourceRange
 from kafka_rescale.kafka.connection import KafkaConnection

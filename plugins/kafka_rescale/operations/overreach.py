@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from pathlib import Path
 
-from kafka_rescale.core.acls import Acl
+from kafka_rescale.core.acls.acls import Acl
+from kafka_rescale.core.acls.overreaching import OtherApplication, overreaching
 from kafka_rescale.core.errors import Finding, InvalidInput
-from kafka_rescale.core.overreaching_acls import OtherApplication, overreaching
 from kafka_rescale.operations.load import fields_of, files_in
 
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from kafka_rescale.core.acls import Acl, Resource
-from kafka_rescale.core.application import Application
+from kafka_rescale.core.acls.acls import Acl, Resource
+from kafka_rescale.core.acls.missing import Right, acl_findings, examples, missing_acls
+from kafka_rescale.core.acls.needed import needed_acls, retirement_acls
+from kafka_rescale.core.application.generation_names import green_names
+from kafka_rescale.core.application.streams import Application
+from kafka_rescale.core.application.topics import InputPolicy
 from kafka_rescale.core.control.keys import CONTROL_TOPIC
-from kafka_rescale.core.control_records import ControlState
-from kafka_rescale.core.declared_topics import InputPolicy
+from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import PreflightRefused
-from kafka_rescale.core.generation_names import green_names
-from kafka_rescale.core.needed_acls import needed_acls, retirement_acls
-from kafka_rescale.core.planning import green_of
-from kafka_rescale.core.preflight_acls import Right, acl_findings, examples, missing_acls
-from kafka_rescale.core.retirement import remains
+from kafka_rescale.core.expansion.retirement import remains
+from kafka_rescale.core.plan.planning import green_of
 from kafka_rescale.core.roles import Role
-from kafka_rescale.core.topic_names import is_topic_name
-from kafka_rescale.core.topology import Topology
+from kafka_rescale.core.topology.topic_names import is_topic_name
+from kafka_rescale.core.topology.topology import Topology
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic

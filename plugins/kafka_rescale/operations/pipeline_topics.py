@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from kafka_rescale.core.application.pipeline import PipelineApplication
 from kafka_rescale.core.cluster import TopicPartition
+from kafka_rescale.core.control.processors import PipelineProcessors, ProcessorCounts
 from kafka_rescale.core.errors import Refused
-from kafka_rescale.core.partition_counts import partition_counts
 from kafka_rescale.core.pipeline.builder import Pipeline
 from kafka_rescale.core.pipeline.task import SubTopology
-from kafka_rescale.core.pipeline_application import PipelineApplication
 from kafka_rescale.core.processing.backfill import Backfill, topics_of
 from kafka_rescale.core.processing.growth import Declared, observed
 from kafka_rescale.core.processing.growth_checks import require_copartitioned
 from kafka_rescale.core.processing.internal_topics import KEEP_ALL, internal_topics
 from kafka_rescale.core.processing.linear_topics import require_linear_topics
 from kafka_rescale.core.processing.lost_offsets import require_changelogs, require_names
-from kafka_rescale.core.processing.processors_record import PipelineProcessors, ProcessorCounts
-from kafka_rescale.core.topic_names import LONGEST_NAME, too_long
-from kafka_rescale.core.topology import REPARTITION_SUFFIX, internal_topic
+from kafka_rescale.core.topology.partition_counts import partition_counts
+from kafka_rescale.core.topology.topic_names import LONGEST_NAME, too_long
+from kafka_rescale.core.topology.topology import REPARTITION_SUFFIX, internal_topic
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.spark.process_work import full_names

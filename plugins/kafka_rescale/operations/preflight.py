@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from kafka_rescale.core import preflight as checks
-from kafka_rescale.core.application import Application
+from kafka_rescale.core.application.generation_names import green_names
+from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.control.lease import Lease
-from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import PreflightRefused
-from kafka_rescale.core.expected_state import ExpectedState
-from kafka_rescale.core.generation_names import green_names
-from kafka_rescale.core.plan import Plan
-from kafka_rescale.core.preflight_counts import changes_anything
+from kafka_rescale.core.plan.plan import Plan
+from kafka_rescale.core.preflight import check as checks
+from kafka_rescale.core.preflight.counts import changes_anything
+from kafka_rescale.core.preflight.expected_state import ExpectedState
+from kafka_rescale.core.preflight.situation import Situation
 from kafka_rescale.core.roles import Role
-from kafka_rescale.core.situation import Situation
-from kafka_rescale.core.topology import Topology
+from kafka_rescale.core.topology.topology import Topology
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.bridging import ends_of_bridged
 from kafka_rescale.kafka.connection import KafkaConnection

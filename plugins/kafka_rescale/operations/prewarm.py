@@ -14,11 +14,11 @@ from __future__ import annotations
 import logging
 import time
 
-from kafka_rescale.core.application import Application
+from kafka_rescale.core.application.streams import Application
+from kafka_rescale.core.control.journal import Journal, PartitionOffsets, Phase
 from kafka_rescale.core.errors import Outage, Refused, UnsafeState
-from kafka_rescale.core.journal import Journal, PartitionOffsets, Phase
-from kafka_rescale.core.plan import Plan
-from kafka_rescale.core.prewarming import gate_group, restoration, restored_anew, shown_inputs
+from kafka_rescale.core.expansion.prewarming import gate_group, restoration, restored_anew, shown_inputs
+from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_reset import fence
 from kafka_rescale.kafka.transactions import wait_until_complete

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from kafka_rescale.core.application.pipeline import PipelineApplication
 from kafka_rescale.core.control.keys import Concern
-from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.control.processing import Processing
+from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Outage
-from kafka_rescale.core.pipeline_application import PipelineApplication
-from kafka_rescale.core.pipelines import pipeline_named
+from kafka_rescale.core.pipeline.named import pipeline_named
 from kafka_rescale.core.processing.adjustments import (
     NOTHING_ASKED,
     Adjustments,
@@ -20,7 +21,6 @@ from kafka_rescale.core.processing.adjustments import (
 from kafka_rescale.core.processing.backfill import Backfill
 from kafka_rescale.core.processing.internal_topics import levels
 from kafka_rescale.core.processing.rebalance import Rebalance
-from kafka_rescale.core.processing.record import Processing
 from kafka_rescale.core.processing.request import ProcessRequest
 from kafka_rescale.core.values import Value
 from kafka_rescale.kafka.admin import ClusterAdmin

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
+from kafka_rescale.core.application.pipeline import PipelineApplication
 from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.control.keys import Concern
-from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.control.processors import PipelineProcessors
+from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.pipeline.builder import Pipeline
-from kafka_rescale.core.pipeline_application import PipelineApplication
-from kafka_rescale.core.pipelines import pipeline_named
+from kafka_rescale.core.pipeline.named import pipeline_named
 from kafka_rescale.core.processing.backfill import Backfill
-from kafka_rescale.core.processing.expansion import expanded
 from kafka_rescale.core.processing.growth import grown_topics
 from kafka_rescale.core.processing.growth_checks import require_order
 from kafka_rescale.core.processing.lost_offsets import positions_of, require_offsets, with_begun
-from kafka_rescale.core.processing.processors_record import PipelineProcessors
+from kafka_rescale.core.processing.processor_expansion import expanded
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic

@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 
-from kafka_rescale.core.application import Application
-from kafka_rescale.core.commands import words
-from kafka_rescale.core.control_records import ControlState
-from kafka_rescale.core.declared_topics import Input, InputPolicy, Producers
+from kafka_rescale.core.application.commands import words
+from kafka_rescale.core.application.generation_names import blue_names
+from kafka_rescale.core.application.streams import Application
+from kafka_rescale.core.application.topics import Input, InputPolicy, Producers
+from kafka_rescale.core.control.journal import BLUE_STOPPED, Journal, Phase
+from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import InvalidInput, Outage, RescaleError, UnsafeState
-from kafka_rescale.core.generation_names import blue_names
-from kafka_rescale.core.journal import BLUE_STOPPED, Journal, Phase
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.lifecycle.factory import lifecycle_of

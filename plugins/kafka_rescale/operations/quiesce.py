@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 
-from kafka_rescale.core.declared_topics import InputPolicy
+from kafka_rescale.core.application.topics import InputPolicy
+from kafka_rescale.core.control.journal import Captured, PartitionOffsets
 from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.core.external_topics import InputPlan
-from kafka_rescale.core.journal import Captured, PartitionOffsets
-from kafka_rescale.core.plan import Plan
+from kafka_rescale.core.plan.external_topics import InputPlan
+from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.kafka.remaining import with_records
 from kafka_rescale.kafka.transactions import wait_until_complete
 from kafka_rescale.kafka.waiting import wait_until, within

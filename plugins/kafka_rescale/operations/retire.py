@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from kafka_rescale.core.application import Application
+from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.control.generations import Generations
-from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.control.journal import Journal, Phase
+from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Refused
-from kafka_rescale.core.journal import Journal, Phase
-from kafka_rescale.core.retirement import Remains, remains
+from kafka_rescale.core.expansion.retirement import Remains, remains
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.lifecycle.instance import Instance
 from kafka_rescale.operations.load import topology_of

@@ -6,12 +6,12 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kafka_rescale.core.application import Application
+from kafka_rescale.core.application.streams import Application
+from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.keys import Concern
-from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import ClusterOutage, RescaleError
-from kafka_rescale.core.health import failed_jobs
-from kafka_rescale.core.journal import Journal, Phase
+from kafka_rescale.core.page.health import failed_jobs
 from kafka_rescale.kafka import lease
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import Change, ControlTopic

@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 
-from kafka_rescale.core.application import Application
+from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.cluster import ClusterDescription
 from kafka_rescale.core.errors import InvalidInput
-from kafka_rescale.core.foreign_key_joins import partitioner_of_topic
-from kafka_rescale.core.partitioners import partitioner_named
-from kafka_rescale.core.situation import Situation
-from kafka_rescale.core.sizing import Advice, TaskLoad, recommend, weights
-from kafka_rescale.core.topology import Topology
+from kafka_rescale.core.partitioning.partitioners import partitioner_named
+from kafka_rescale.core.plan.foreign_key_joins import partitioner_of_topic
+from kafka_rescale.core.plan.sizing import Advice, TaskLoad, recommend, weights
+from kafka_rescale.core.preflight.situation import Situation
+from kafka_rescale.core.topology.topology import Topology
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic

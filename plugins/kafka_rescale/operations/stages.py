@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from kafka_rescale.core.application import Application
+from kafka_rescale.core.application.streams import Application
+from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.errors import Refused
-from kafka_rescale.core.journal import Journal
-from kafka_rescale.core.lag import NO_POSITION
-from kafka_rescale.core.plan import Plan, Stage
+from kafka_rescale.core.expansion.lag import NO_POSITION
+from kafka_rescale.core.plan.plan import Plan, Stage
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.operations.compaction import without_held

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 
+from kafka_rescale.core.control.journal import Journal, PartitionOffsets, Phase
 from kafka_rescale.core.errors import RescaleError
-from kafka_rescale.core.journal import Journal, PartitionOffsets, Phase
-from kafka_rescale.core.offset_metadata import start_metadata
-from kafka_rescale.core.plan import Plan
+from kafka_rescale.core.expansion.offset_metadata import start_metadata
+from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.kafka.group_members import REJOIN_SECONDS
 from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.operations import producers

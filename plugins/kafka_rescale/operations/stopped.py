@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 import time
 
-from kafka_rescale.core.application import Application
-from kafka_rescale.core.control_records import ControlState
-from kafka_rescale.core.declared_lifecycles import ManualLifecycle
+from kafka_rescale.core.application.lifecycles import ManualLifecycle
+from kafka_rescale.core.application.streams import Application
+from kafka_rescale.core.control.journal import Journal, Phase
+from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import InvalidInput, Refused, UnsafeState
-from kafka_rescale.core.journal import Journal, Phase
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic

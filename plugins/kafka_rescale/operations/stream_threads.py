@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from kafka_rescale.core.control.keys import Concern
-from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.control.processing import Processing
+from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Fenced, Outage
 from kafka_rescale.core.processing.adjustments import thread_added, thread_removed
-from kafka_rescale.core.processing.record import Processing
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic
 from kafka_rescale.kafka.lease import insist

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from kafka_rescale.core.acceptance import Acceptances
+from kafka_rescale.core.control.acceptances import Acceptances
+from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.core.journal import Journal
-from kafka_rescale.core.late_writes import late_writes, lost_changelogs
-from kafka_rescale.core.plan import Plan
+from kafka_rescale.core.expansion.late_writes import late_writes, lost_changelogs
+from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.operations.rescale import Rescale, blue
 

@@ -12,15 +12,15 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING
 
-from kafka_rescale.core.acceptance import Acceptances
+from kafka_rescale.core.control.acceptances import Acceptances
+from kafka_rescale.core.control.journal import Captured, Journal, PartitionOffsets
 from kafka_rescale.core.control.keys import Concern
-from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Outage, Refused, UnsafeState
-from kafka_rescale.core.journal import Captured, Journal, PartitionOffsets
-from kafka_rescale.core.plan import Move
-from kafka_rescale.core.start_offsets import check_start_offsets
-from kafka_rescale.core.verification import expansion_pair
-from kafka_rescale.core.verification_report import Report, StoreReport
+from kafka_rescale.core.plan.plan import Move
+from kafka_rescale.core.verify.pairs import expansion_pair
+from kafka_rescale.core.verify.report import Report, StoreReport
+from kafka_rescale.core.verify.start_offsets import check_start_offsets
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import TOPIC, ControlTopic

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from kafka_rescale.core.application import Application
-from kafka_rescale.core.autoscaling import Decision, Look, RunState
-from kafka_rescale.core.autoscaling_record import Autoscaling
+from kafka_rescale.core.application.streams import Application
+from kafka_rescale.core.autoscaling.decision import Decision, Look, RunState
+from kafka_rescale.core.autoscaling.parallelism import Observed, observe
+from kafka_rescale.core.control.autoscaling import Autoscaling
 from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.keys import Concern
-from kafka_rescale.core.control_records import ControlState
-from kafka_rescale.core.parallelism import Observed, observe
-from kafka_rescale.core.situation import Situation
-from kafka_rescale.core.topology import Topology
+from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.preflight.situation import Situation
+from kafka_rescale.core.topology.topology import Topology
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import ControlTopic

@@ -9,8 +9,8 @@ from typing import Any
 
 import yaml
 
+from kafka_rescale.core.application.mistakes import Location, Mistake
 from kafka_rescale.core.errors import InvalidInput
-from kafka_rescale.core.mistakes import Location, Mistake
 
 _INT = "tag:yaml.org,2002:int"
 _ODD_NUMBER = re.compile(r"[-+]?(0\d|\d[\d_]*:)")

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from uuid import uuid4
 
-from kafka_rescale.core.bridge import Bridge, Reading
+from kafka_rescale.core.control.bridge import Bridge, Reading
+from kafka_rescale.core.control.journal import Journal, PartitionOffsets
 from kafka_rescale.core.control.keys import Concern
-from kafka_rescale.core.journal import Journal, PartitionOffsets
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.bridging import ends_of_bridged, prepare, verdict_now
 from kafka_rescale.kafka.control_topic import Change

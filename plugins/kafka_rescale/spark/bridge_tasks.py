@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 
-from kafka_rescale.core.added_partitions import Added, Layout, Step, layouts, steps
-from kafka_rescale.core.journal import Journal, Phase
+from kafka_rescale.core.control.added_partitions import Added, Layout, Step, layouts, steps
+from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.kafka.bridging import fence_of, wait_for_positions
 from kafka_rescale.kafka.copy_loop import CopyWorker
 from kafka_rescale.kafka.copy_settings import LIVE

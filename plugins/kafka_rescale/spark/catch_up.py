@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import uuid4
 
-from kafka_rescale.core.journal import Journal
+from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.copy_progress import CopyProgress
 from kafka_rescale.kafka.copy_reset import restart_stale

@@ -7,9 +7,9 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 
 from kafka_rescale.core.cluster import TopicPartition
+from kafka_rescale.core.control.journal import Captured, Journal, Phase
 from kafka_rescale.core.errors import Fenced, UnsafeState
-from kafka_rescale.core.journal import Captured, Journal, Phase
-from kafka_rescale.core.plan import Plan
+from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.kafka import in_flight
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_loop import CopyWorker

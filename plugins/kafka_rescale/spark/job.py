@@ -10,9 +10,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control.journal import Journal
+from kafka_rescale.core.control.lag_history import LagHistory
 from kafka_rescale.core.errors import Outage, RescaleError, UnsafeState
-from kafka_rescale.core.journal import Journal
-from kafka_rescale.core.lag_history import LagHistory
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.control_topic import Change, ControlTopic
 from kafka_rescale.kafka.reading.progress import Snapshot

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from kafka_rescale.core.plan import Plan
+from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_units import CopyUnit
 from kafka_rescale.kafka.journal_follower import JournalFollower

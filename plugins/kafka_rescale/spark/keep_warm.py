@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from kafka_rescale.core.assignment.tasks import TaskId
+from kafka_rescale.core.control.processing import Processing
 from kafka_rescale.core.control.progress import PartitionProgress
-from kafka_rescale.core.pipelines import pipeline_named
-from kafka_rescale.core.processing.record import Processing
+from kafka_rescale.core.pipeline.named import pipeline_named
 from kafka_rescale.core.processing.request import KeepWarmRequest
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.changelogs import known_state

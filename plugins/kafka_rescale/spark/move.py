@@ -11,9 +11,9 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from kafka_rescale.core.control.journal import Captured, Journal, Phase
 from kafka_rescale.core.errors import Outage, UnsafeState
-from kafka_rescale.core.journal import Captured, Journal, Phase
-from kafka_rescale.core.plan import Move, Plan
+from kafka_rescale.core.plan.plan import Move, Plan
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.copy_progress import CopyProgress
 from kafka_rescale.kafka.copy_reset import fence

@@ -5,15 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from kafka_rescale.core.control.journal import PartitionOffsets
+from kafka_rescale.core.control.processing import Processing
+from kafka_rescale.core.control.processors import PipelineProcessors
 from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.core.journal import PartitionOffsets
-from kafka_rescale.core.pipelines import pipeline_named
+from kafka_rescale.core.pipeline.named import pipeline_named
 from kafka_rescale.core.processing.internal_topics import levels
-from kafka_rescale.core.processing.processors_record import PipelineProcessors
-from kafka_rescale.core.processing.record import Processing
 from kafka_rescale.core.processing.request import ProcessRequest
-from kafka_rescale.core.topology import internal_topic
+from kafka_rescale.core.topology.topology import internal_topic
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.task_progress import TaskProgress
 from kafka_rescale.kafka.waiting import now_ms

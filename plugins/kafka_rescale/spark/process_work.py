@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from kafka_rescale.core.assignment.tasks import TaskId
+from kafka_rescale.core.control.processors import PipelineProcessors
 from kafka_rescale.core.pipeline.builder import Pipeline
 from kafka_rescale.core.pipeline.task import SubTopology
 from kafka_rescale.core.processing.backfill import Backfill
 from kafka_rescale.core.processing.growth import Declared, grown_topics, initial_counts
-from kafka_rescale.core.processing.processors_record import PipelineProcessors
 from kafka_rescale.core.processing.state_copies import NewTask, new_tasks
-from kafka_rescale.core.topology import internal_topic
+from kafka_rescale.core.topology.topology import internal_topic
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.grown_ends import captured_ends

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from kafka_rescale.core.cluster import TopicPartition
+from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.control.progress import PartitionProgress
-from kafka_rescale.core.journal import Phase
-from kafka_rescale.core.record_limits import RecordLimits
+from kafka_rescale.core.formats.record_limits import RecordLimits
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_units import CopyUnit, units_of

@@ -9,8 +9,8 @@ from __future__ import annotations
 import time
 
 from kafka_rescale.core.control.keys import Concern
-from kafka_rescale.core.snapshot_request import SnapshotRequest
-from kafka_rescale.core.snapshot_source import source_at
+from kafka_rescale.core.snapshots.request import SnapshotRequest
+from kafka_rescale.core.snapshots.source import source_at
 from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.spark.job import Job, say
 from kafka_rescale.spark.snapshot_build import SnapshotBuild

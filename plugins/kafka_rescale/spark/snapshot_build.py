@@ -8,14 +8,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from kafka_rescale.core.changelog_formats import format_of
 from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.control.generations import Generations
-from kafka_rescale.core.snapshot_day import SnapshotDay
-from kafka_rescale.core.snapshot_manifest import Manifest, base_for
-from kafka_rescale.core.snapshot_request import SnapshotRequest, StoreRequest
-from kafka_rescale.core.snapshot_rows import SnapshotRule, rule_of
-from kafka_rescale.core.snapshot_source import SnapshotSource
+from kafka_rescale.core.formats.changelog_formats import format_of
+from kafka_rescale.core.snapshots.day import SnapshotDay
+from kafka_rescale.core.snapshots.manifest import Manifest, base_for
+from kafka_rescale.core.snapshots.request import SnapshotRequest, StoreRequest
+from kafka_rescale.core.snapshots.rows import SnapshotRule, rule_of
+from kafka_rescale.core.snapshots.source import SnapshotSource
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.processed import await_processed, left_over
 from kafka_rescale.spark.job import Job, say

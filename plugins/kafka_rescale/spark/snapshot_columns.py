@@ -8,13 +8,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from kafka_rescale.core.avro_schemas import schema_id
-from kafka_rescale.core.changelog_formats import ChangelogFormat, format_of
-from kafka_rescale.core.declaration_snapshots import has_window_start
+from kafka_rescale.core.application.checks.snapshots import has_window_start
 from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.core.serdes import AVRO_CONFLUENT, JSON, LONG, NONE, STRING, Serde, serde_named
-from kafka_rescale.core.snapshot_request import StoreRequest
-from kafka_rescale.core.snapshot_rows import Entry, SnapshotRule, Tail, retained, survivors
+from kafka_rescale.core.formats.avro_schemas import schema_id
+from kafka_rescale.core.formats.changelog_formats import ChangelogFormat, format_of
+from kafka_rescale.core.formats.serdes import AVRO_CONFLUENT, JSON, LONG, NONE, STRING, Serde, serde_named
+from kafka_rescale.core.snapshots.request import StoreRequest
+from kafka_rescale.core.snapshots.rows import Entry, SnapshotRule, Tail, retained, survivors
 from kafka_rescale.spark.avro_types import arrow_type, arrow_value
 
 _TIME = pa.timestamp("ms", tz="UTC")

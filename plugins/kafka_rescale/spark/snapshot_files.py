@@ -18,8 +18,8 @@ from pyarrow import fs
 from pydantic import ValidationError
 
 from kafka_rescale.core.errors import InvalidInput
-from kafka_rescale.core.snapshot_day import SnapshotDay
-from kafka_rescale.core.snapshot_manifest import Manifest
+from kafka_rescale.core.snapshots.day import SnapshotDay
+from kafka_rescale.core.snapshots.manifest import Manifest
 from kafka_rescale.spark.arrow_place import arrow_place
 
 MANIFEST = "_manifest.json"

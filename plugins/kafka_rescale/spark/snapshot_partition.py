@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.core.snapshot_exactness import Coverage, coverage_of, exact_from_ms
-from kafka_rescale.core.snapshot_manifest import Manifest, PartitionSnapshot
-from kafka_rescale.core.snapshot_request import StoreRequest
-from kafka_rescale.core.snapshot_rows import Entry, SnapshotRule, Tail
+from kafka_rescale.core.snapshots.exactness import Coverage, coverage_of, exact_from_ms
+from kafka_rescale.core.snapshots.manifest import Manifest, PartitionSnapshot
+from kafka_rescale.core.snapshots.request import StoreRequest
+from kafka_rescale.core.snapshots.rows import Entry, SnapshotRule, Tail
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.log_batches import END_OF_LOG, log_batches

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from kafka_rescale.core.control.generations import Generations
 from kafka_rescale.core.errors import InvalidInput, Refused
-from kafka_rescale.core.snapshot_day import SnapshotDay
-from kafka_rescale.core.snapshot_request import SnapshotRequest
-from kafka_rescale.core.snapshot_source import SnapshotSource
+from kafka_rescale.core.snapshots.day import SnapshotDay
+from kafka_rescale.core.snapshots.request import SnapshotRequest
+from kafka_rescale.core.snapshots.source import SnapshotSource
 
 
 def not_over(request: SnapshotRequest) -> InvalidInput:

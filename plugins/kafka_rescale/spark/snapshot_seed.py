@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from kafka_rescale.core.changelog_formats import Content, format_of
 from kafka_rescale.core.cluster import TopicDescription, TopicPartition
 from kafka_rescale.core.errors import InvalidInput
-from kafka_rescale.core.plan import Move
-from kafka_rescale.core.snapshot_exactness import coverage_of
-from kafka_rescale.core.snapshot_manifest import FORMAT, Manifest
+from kafka_rescale.core.formats.changelog_formats import Content, format_of
+from kafka_rescale.core.plan.plan import Move
+from kafka_rescale.core.snapshots.exactness import coverage_of
+from kafka_rescale.core.snapshots.manifest import FORMAT, Manifest
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.log_batches import log_batches

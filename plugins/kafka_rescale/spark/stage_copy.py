@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.errors import Fenced
-from kafka_rescale.core.journal import Phase
-from kafka_rescale.core.plan import Plan
+from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.kafka.connection import KafkaConnection
 from kafka_rescale.kafka.copy_progress import CopyProgress
 from kafka_rescale.kafka.copy_reset import restart_stale

@@ -10,12 +10,12 @@ from confluent_kafka import Message
 
 from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.core.linear_hashing import LinearHashing
-from kafka_rescale.core.partitioners import partitioner_named
+from kafka_rescale.core.partitioning.linear_hashing import LinearHashing
+from kafka_rescale.core.partitioning.partitioners import partitioner_named
 from kafka_rescale.core.pipeline.failure import culprit
 from kafka_rescale.core.pipeline.task import Emitted, Record, TaskProcessor
 from kafka_rescale.core.processing.backfill import Backfill
-from kafka_rescale.core.topology import is_internal
+from kafka_rescale.core.topology.topology import is_internal
 from kafka_rescale.kafka.task_producer import ANY_PARTITION, TaskProducer
 from kafka_rescale.spark.task_work import TaskWork
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as sf
 
-from kafka_rescale.core.oracles import Alignment, Entry, KeyFinding, Oracle, finding_of
-from kafka_rescale.core.verification import StorePair
-from kafka_rescale.core.verification_report import MAX_FINDINGS, LogCount, PartitionContent, StoreReport
+from kafka_rescale.core.verify.oracles import Alignment, Entry, KeyFinding, Oracle, finding_of
+from kafka_rescale.core.verify.pairs import StorePair
+from kafka_rescale.core.verify.report import MAX_FINDINGS, LogCount, PartitionContent, StoreReport
 from kafka_rescale.spark.verify_alignment import SIDES, align
 from kafka_rescale.spark.verify_faults import judge
 from kafka_rescale.spark.verify_subscriptions import FIELDS

@@ -9,8 +9,8 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as sf
 
-from kafka_rescale.core.changelog_formats import format_of
-from kafka_rescale.core.verification import StorePair
+from kafka_rescale.core.formats.changelog_formats import format_of
+from kafka_rescale.core.verify.pairs import StorePair
 from kafka_rescale.spark import verify_subscriptions
 from kafka_rescale.spark.verify_left_behind import without_left_behind
 from kafka_rescale.spark.verify_placement import partition_udf

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from kafka_rescale.core.oracles import Oracle
-from kafka_rescale.core.partitioners import partitioner_named
-from kafka_rescale.core.verification import LogRange, StorePair
+from kafka_rescale.core.partitioning.partitioners import partitioner_named
+from kafka_rescale.core.verify.oracles import Oracle
+from kafka_rescale.core.verify.pairs import LogRange, StorePair
 
 
 def judge(aligned: DataFrame, pair: StorePair) -> DataFrame:

@@ -8,8 +8,8 @@ import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as sf
 
-from kafka_rescale.core.changelog_formats import ChangelogFormat
-from kafka_rescale.core.partitioners import partitioner_named
+from kafka_rescale.core.formats.changelog_formats import ChangelogFormat
+from kafka_rescale.core.partitioning.partitioners import partitioner_named
 
 MALFORMED = -1
 

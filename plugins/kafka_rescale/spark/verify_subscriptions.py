@@ -9,7 +9,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from kafka_rescale.core.changelog_formats import FORMATS
+from kafka_rescale.core.formats.changelog_formats import FORMATS
 from kafka_rescale.spark.verify_placement import partition_udf
 
 FIELDS = ("primary", "primary_home")

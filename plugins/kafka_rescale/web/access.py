@@ -11,7 +11,7 @@ from airflow.api_fastapi.core_api.security import GetUserDep
 from airflow.models.dag import DagModel
 from fastapi import Depends, HTTPException, status
 
-from kafka_rescale.core.application_summary import dag_of
+from kafka_rescale.core.page.summary import dag_of
 
 
 def permitted(user: Any, application_ids: Collection[str]) -> list[str]:

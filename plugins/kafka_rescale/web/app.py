@@ -14,8 +14,8 @@ from fastapi.exception_handlers import http_exception_handler
 from fastapi.responses import FileResponse, HTMLResponse
 from starlette.exceptions import HTTPException as AnyHTTPException
 
-from kafka_rescale.core.application_page import ApplicationPage
-from kafka_rescale.core.application_summary import Summary
+from kafka_rescale.core.page.page import ApplicationPage
+from kafka_rescale.core.page.summary import Summary
 from kafka_rescale.web.access import PermittedApplication, not_found, permitted
 
 T = TypeVar("T")

@@ -10,14 +10,14 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from kafka_rescale.core.application import Application
-from kafka_rescale.core.application_page import ApplicationPage, application_page
-from kafka_rescale.core.application_summary import Summary, unknown
+from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.cluster import ClusterDescription
-from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import RescaleError
+from kafka_rescale.core.page.page import ApplicationPage, application_page
+from kafka_rescale.core.page.summary import Summary, unknown
 from kafka_rescale.core.roles import Role
-from kafka_rescale.core.topology import Topology
+from kafka_rescale.core.topology.topology import Topology
 from kafka_rescale.kafka.admin import ClusterAdmin
 from kafka_rescale.kafka.bridging import with_live_bridge
 from kafka_rescale.kafka.connection import KafkaConnection

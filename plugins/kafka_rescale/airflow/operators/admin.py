@@ -21,9 +21,9 @@ from kafka_rescale.airflow.runs import (
     owner_of,
 )
 from kafka_rescale.airflow.spark_files import require_spark_files
-from kafka_rescale.core.config_files import SPARK_ROLES
-from kafka_rescale.core.expected_state import ExpectedState
-from kafka_rescale.core.plan import Plan
+from kafka_rescale.core.application.config_files import SPARK_ROLES
+from kafka_rescale.core.plan.plan import Plan
+from kafka_rescale.core.preflight.expected_state import ExpectedState
 from kafka_rescale.core.roles import Role
 
 
@@ -47,7 +47,7 @@ class PreflightOperator(RescaleOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Return ``plan`` (or None), ``noop`` and ``messages``."""
-        from kafka_rescale.core.needed_acls import needed_acls
+        from kafka_rescale.core.acls.needed import needed_acls
         from kafka_rescale.kafka.waiting import now_ms
         from kafka_rescale.operations.load import topology_of
         from kafka_rescale.operations.overreach import overreach

@@ -14,8 +14,8 @@ from kafka_rescale.airflow.markdown import copied_markdown
 from kafka_rescale.airflow.page_link import ApplicationPageLink
 from kafka_rescale.airflow.retries import APPROVAL_RETRY_POLICY
 from kafka_rescale.airflow.runs import PREWARM_TASK
-from kafka_rescale.core.journal import AFTER_PROMOTION, BLUE_STOPPED, Phase
-from kafka_rescale.core.prewarming import outlook
+from kafka_rescale.core.control.journal import AFTER_PROMOTION, BLUE_STOPPED, Phase
+from kafka_rescale.core.expansion.prewarming import outlook
 
 COPYING = frozenset({"restore", "warm_up", "rehearse"})
 

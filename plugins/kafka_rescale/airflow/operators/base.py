@@ -13,8 +13,8 @@ from kafka_rescale.airflow.runs import owner_of
 from kafka_rescale.core.roles import Role
 
 if TYPE_CHECKING:
-    from kafka_rescale.core.application import Application
-    from kafka_rescale.core.pipeline_application import PipelineApplication
+    from kafka_rescale.core.application.pipeline import PipelineApplication
+    from kafka_rescale.core.application.streams import Application
     from kafka_rescale.kafka.connection import KafkaConnection
 
 

@@ -10,7 +10,7 @@ from airflow.providers.standard.triggers.external_task import DagStateTrigger
 from airflow.sdk import BaseOperator
 
 from kafka_rescale.airflow.runs import run_state
-from kafka_rescale.core.autoscaling import RunState
+from kafka_rescale.core.autoscaling.decision import RunState
 from kafka_rescale.core.errors import Outage, Refused
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from kafka_rescale.airflow.operators.spark_submit import RescaleSparkSubmitOpera
 from kafka_rescale.core.job_requests import as_argument
 
 if TYPE_CHECKING:
-    from kafka_rescale.core.pipeline_application import PipelineApplication
+    from kafka_rescale.core.application.pipeline import PipelineApplication
     from kafka_rescale.core.processing.request import ClientRequest
 
 

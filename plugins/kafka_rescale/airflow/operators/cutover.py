@@ -11,7 +11,7 @@ from kafka_rescale.airflow.metrics import report_downtime
 from kafka_rescale.airflow.operators.base import RescaleOperator
 
 if TYPE_CHECKING:
-    from kafka_rescale.core.application import Application
+    from kafka_rescale.core.application.streams import Application
 
 
 class CutoverOperator(RescaleOperator):

@@ -18,14 +18,14 @@ from kafka_rescale.airflow.operators.base import RescaleOperator
 from kafka_rescale.airflow.operators.spark_submit import RescaleSparkSubmitOperator
 from kafka_rescale.airflow.runs import owner_of
 from kafka_rescale.core.assignment.picture import svg
+from kafka_rescale.core.assignment.stream_threads import client_of
 from kafka_rescale.core.errors import Fenced, RescaleError, UnsafeState
 from kafka_rescale.core.job_requests import as_argument
 from kafka_rescale.core.roles import Role
-from kafka_rescale.core.stream_threads import client_of
 
 if TYPE_CHECKING:
-    from kafka_rescale.core.pipeline_application import PipelineApplication
-    from kafka_rescale.core.processing.record import Processing
+    from kafka_rescale.core.application.pipeline import PipelineApplication
+    from kafka_rescale.core.control.processing import Processing
     from kafka_rescale.core.processing.request import ProcessRequest
     from kafka_rescale.kafka.connection import KafkaConnection
     from kafka_rescale.operations.dead_threads import Attempt

@@ -11,7 +11,7 @@ from kafka_rescale.airflow.operators.spark_submit import RescaleSparkSubmitOpera
 from kafka_rescale.core.job_requests import as_argument
 
 if TYPE_CHECKING:
-    from kafka_rescale.core.snapshot_day import SnapshotDay
+    from kafka_rescale.core.snapshots.day import SnapshotDay
 
 
 class SnapshotOperator(RescaleSparkSubmitOperator):
@@ -49,14 +49,14 @@ class SnapshotOperator(RescaleSparkSubmitOperator):
         return super().execute(context)
 
     def _day(self, context: Context) -> SnapshotDay:
-        from kafka_rescale.core.snapshot_day import SnapshotDay
+        from kafka_rescale.core.snapshots.day import SnapshotDay
 
         if not self.start and not self.end:
             return SnapshotDay.last_before(context["dag_run"].run_after)
         return SnapshotDay.of_interval(self.start, self.end)
 
     def _arguments(self, context: Context) -> list[str]:
-        from kafka_rescale.core.snapshot_request import request_of
+        from kafka_rescale.core.snapshots.request import request_of
         from kafka_rescale.operations.load import load_application, topology_of
 
         application = load_application(self.application_file)

@@ -23,14 +23,14 @@ from kafka_rescale.airflow.page_link import ApplicationPageLink
 from kafka_rescale.airflow.runs import owner_of
 from kafka_rescale.airflow.spark_connection import deploy_mode_of, names_resource_manager, require_spark_master
 from kafka_rescale.airflow.spark_files import connector, job_file
-from kafka_rescale.core.config_files import KafkaOfJob
-from kafka_rescale.core.journal import AFTER_PROMOTION, Phase
+from kafka_rescale.core.application.config_files import KafkaOfJob
+from kafka_rescale.core.control.journal import AFTER_PROMOTION, Phase
 
 if TYPE_CHECKING:
     from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
     from pydantic import JsonValue
 
-    from kafka_rescale.core.declared_clients import DeclaredClient
+    from kafka_rescale.core.application.clients import DeclaredClient
     from kafka_rescale.kafka.connection import KafkaConnection
 
 

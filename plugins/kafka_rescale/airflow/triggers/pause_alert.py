@@ -11,9 +11,9 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
 from kafka_rescale.airflow.metrics import report_pause_so_far
-from kafka_rescale.core.control_records import ControlState
+from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import InvalidInput, Refused
-from kafka_rescale.core.pause_alert import PauseReading, PauseState, read_pause
+from kafka_rescale.core.expansion.pause_alert import PauseReading, PauseState, read_pause
 
 if TYPE_CHECKING:
     from kafka_rescale.kafka.connection import KafkaConnection

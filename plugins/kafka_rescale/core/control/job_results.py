@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from kafka_rescale.core.control.lag_history import LagHistory
 from kafka_rescale.core.control.progress import PartitionProgress
-from kafka_rescale.core.lag_history import LagHistory
 from kafka_rescale.core.values import Value
 
 

@@ -18,8 +18,8 @@ from kafka_rescale.core.pipeline.sub_topology import BuiltSubTopology
 from kafka_rescale.core.pipeline.table_logic import SourceTable
 from kafka_rescale.core.pipeline.tables import KTable
 from kafka_rescale.core.pipeline.task import StoreDefinition
-from kafka_rescale.core.topology import Topology
-from kafka_rescale.core.topology_describe import parse_describe
+from kafka_rescale.core.topology.describe import parse_describe
+from kafka_rescale.core.topology.topology import Topology
 
 
 class StreamsBuilder:

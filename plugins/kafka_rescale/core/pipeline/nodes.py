@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.pipeline.serdes import Serde
 from kafka_rescale.core.pipeline.task import StoreDefinition
-from kafka_rescale.core.topic_names import SAID, is_topic_name
+from kafka_rescale.core.topology.topic_names import SAID, is_topic_name
 
 if TYPE_CHECKING:
     from kafka_rescale.core.pipeline.processor import Processor, TaskContext

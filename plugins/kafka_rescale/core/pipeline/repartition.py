@@ -9,7 +9,7 @@ from kafka_rescale.core.pipeline.graph import Graph, GraphNode
 from kafka_rescale.core.pipeline.nodes import Kind, Node, Nodes, SinkTarget
 from kafka_rescale.core.pipeline.processor import Processor, TaskContext
 from kafka_rescale.core.pipeline.serdes import Serde
-from kafka_rescale.core.topology import REPARTITION_SUFFIX
+from kafka_rescale.core.topology.topology import REPARTITION_SUFFIX
 
 _GENERATED = re.compile(r"KSTREAM.*-[0-9]{10}")
 

@@ -10,8 +10,8 @@ import struct
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from kafka_rescale.core import serdes as declared
 from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.formats import serdes as declared
 
 
 class Serde(Protocol):

@@ -23,8 +23,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
-from kafka_rescale.core.changelog_formats import FORMATS, ChangelogFormat
-from kafka_rescale.core.key_layouts import Trimmed
+from kafka_rescale.core.formats.changelog_formats import FORMATS, ChangelogFormat
+from kafka_rescale.core.formats.key_layouts import Trimmed
 
 CHECKPOINT_CHARACTERS = 3_000
 """What fits into ``offset.metadata.max.bytes`` (4,096 by default) with something around it."""

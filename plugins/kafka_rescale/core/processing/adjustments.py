@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
+from kafka_rescale.core.control.processing import ClientRecord, Processing
 from kafka_rescale.core.errors import Refused
-from kafka_rescale.core.processing.record import ClientRecord, Processing
 
 ADD_STREAM_THREAD = "add_stream_thread"
 REMOVE_STREAM_THREAD = "remove_stream_thread"

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import UTC, datetime
 
+from kafka_rescale.core.application.pipeline import PipelineApplication
 from kafka_rescale.core.errors import InvalidInput, Refused
-from kafka_rescale.core.pipeline_application import PipelineApplication
-from kafka_rescale.core.snapshot_exactness import Coverage
-from kafka_rescale.core.topology import Topology
+from kafka_rescale.core.snapshots.exactness import Coverage
+from kafka_rescale.core.topology.topology import Topology
 from kafka_rescale.core.values import Value
 
 

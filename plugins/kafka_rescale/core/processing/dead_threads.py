@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kafka_rescale.core.application_state import ThreadState
+from kafka_rescale.core.assignment.stream_threads import Decision, StreamsClient, client_of
+from kafka_rescale.core.assignment.thread_states import ThreadState
+from kafka_rescale.core.control.processing import ClientRecord, Processing, ThreadRecord
 from kafka_rescale.core.processing.rebalance import started
-from kafka_rescale.core.processing.record import ClientRecord, Processing, ThreadRecord
-from kafka_rescale.core.stream_threads import Decision, StreamsClient, client_of
 
 
 def thread_died(processing: Processing, name: str, decision: Decision) -> Processing:

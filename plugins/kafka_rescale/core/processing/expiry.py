@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kafka_rescale.core.changelog_formats import FORMATS
+from kafka_rescale.core.formats.changelog_formats import FORMATS
 from kafka_rescale.core.pipeline.task import StoreDefinition
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.core.linear_hashing import LinearHashing, ancestors, coarser
+from kafka_rescale.core.partitioning.linear_hashing import LinearHashing, ancestors, coarser
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
+from kafka_rescale.core.control.processors import PipelineProcessors, ProcessorCounts, SourceTopic
 from kafka_rescale.core.errors import InvalidInput, Refused
-from kafka_rescale.core.linear_hashing import doubled
+from kafka_rescale.core.partitioning.linear_hashing import doubled
 from kafka_rescale.core.pipeline.builder import Pipeline
 from kafka_rescale.core.pipeline.task import SubTopology
 from kafka_rescale.core.processing.grown_topic import GrownTopic
-from kafka_rescale.core.processing.processors_record import PipelineProcessors, ProcessorCounts, SourceTopic
 
 BEGIN_ANEW = "to begin anew, delete the changelogs and the committed offsets of the application"
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from kafka_rescale.core.control.processors import PipelineProcessors
 from kafka_rescale.core.errors import Refused
 from kafka_rescale.core.pipeline.builder import Pipeline
 from kafka_rescale.core.pipeline.task import SubTopology
 from kafka_rescale.core.processing.growth import Declared
-from kafka_rescale.core.processing.processors_record import PipelineProcessors
 
 
 def require_copartitioned(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from kafka_rescale.core.changelog_formats import FORMATS
+from kafka_rescale.core.formats.changelog_formats import FORMATS
 from kafka_rescale.core.pipeline.task import StoreDefinition, SubTopology
-from kafka_rescale.core.topology import Topology, internal_topic
+from kafka_rescale.core.topology.topology import Topology, internal_topic
 
 ADDITIONAL_RETENTION_MS = 24 * 3600 * 1000
 """``windowstore.changelog.additional.retention.ms``."""

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from types import MappingProxyType
 
 from kafka_rescale.core.errors import InvalidInput
-from kafka_rescale.core.topology import Topology
+from kafka_rescale.core.topology.topology import Topology
 
 
 def require_linear_topics(

@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control.journal import PartitionOffsets
+from kafka_rescale.core.control.processors import PipelineProcessors
 from kafka_rescale.core.errors import Refused, UnsafeState
-from kafka_rescale.core.journal import PartitionOffsets
-from kafka_rescale.core.processing.processors_record import PipelineProcessors
 
 
 def positions_of(results: Iterable[JobResult]) -> dict[TopicPartition, tuple[int, int]]:

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from kafka_rescale.core.assignment.tasks import TaskId
 from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control.processors import PipelineProcessors
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.pipeline.task import SubTopology
-from kafka_rescale.core.processing.processors_record import PipelineProcessors
 from kafka_rescale.core.processing.task_start import SourceRange
 from kafka_rescale.core.processing.task_state import TaskMark
 

@@ -10,17 +10,17 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kafka_rescale.core.application_state import State, ThreadState
 from kafka_rescale.core.assignment.assignment import Assignment, ClientTasks
 from kafka_rescale.core.assignment.configs import AssignmentConfigs
 from kafka_rescale.core.assignment.cooperative import HandOver, hand_over
 from kafka_rescale.core.assignment.high_availability import assign
 from kafka_rescale.core.assignment.over_threads import over_threads
+from kafka_rescale.core.assignment.stream_threads import StreamsClient
 from kafka_rescale.core.assignment.tasks import Client, TaskId, Tasks
+from kafka_rescale.core.assignment.thread_states import State, ThreadState
 from kafka_rescale.core.assignment.validation import require_valid
+from kafka_rescale.core.control.processing import ClientRecord, MovementRecord, Processing
 from kafka_rescale.core.errors import Refused
-from kafka_rescale.core.processing.record import ClientRecord, MovementRecord, Processing
-from kafka_rescale.core.stream_threads import StreamsClient
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from kafka_rescale.core.processing.backfill import Backfill
 from kafka_rescale.core.values import Value
 
 if TYPE_CHECKING:
-    from kafka_rescale.core.pipeline_application import PipelineApplication
+    from kafka_rescale.core.application.pipeline import PipelineApplication
 
 
 class ProcessRequest(Value):

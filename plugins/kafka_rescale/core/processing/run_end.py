@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from kafka_rescale.core.control.job_results import JobResult
-from kafka_rescale.core.processing.record import Processing
+from kafka_rescale.core.control.processing import Processing
 
 SILENT_SECONDS = 60.0
 """Jobs report every few seconds. Who has nothing to do never begins, and who was killed does not say so."""

@@ -9,10 +9,10 @@ from pydantic import ValidationError
 
 from kafka_rescale.core.assignment.tasks import TaskId
 from kafka_rescale.core.cluster import TopicDescription, TopicPartition
+from kafka_rescale.core.control.processors import ProcessorCounts
 from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.core.linear_hashing import LinearHashing, ancestors
+from kafka_rescale.core.partitioning.linear_hashing import LinearHashing, ancestors
 from kafka_rescale.core.pipeline.task import StoreDefinition
-from kafka_rescale.core.processing.processors_record import ProcessorCounts
 from kafka_rescale.core.values import Value
 
 

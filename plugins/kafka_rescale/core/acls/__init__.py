@@ -1,0 +1,1 @@
+"""What may each role do, and what is missing?"""

@@ -1,0 +1,211 @@
+"""The permissions that each role needs for one application: from its file alone, for every generation of it.
+
+Derived from what the adapters ask of the brokers; a test on an authorizing broker takes each of them away in turn.
+No permission on the cluster is among them: topics are created by their own, and brokers of Kafka 2.8 and later
+want none for idempotent producers (KIP-679).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kafka_rescale.core.acls.acls import Acl, Operation, Pattern, Resource, without_needless
+from kafka_rescale.core.application.streams import Application, Mode, keyed_inputs
+from kafka_rescale.core.application.topics import SUCCESSOR, Input, InputPolicy
+from kafka_rescale.core.control.keys import CONTROL_TOPIC
+from kafka_rescale.core.roles import Role
+from kafka_rescale.core.topology.topology import Topology
+
+READ, WRITE, DESCRIBE = Operation.READ, Operation.WRITE, Operation.DESCRIBE
+SEEN = (Operation.DESCRIBE, Operation.DESCRIBE_CONFIGS)
+_GROWING = {InputPolicy.UNKEYED, InputPolicy.PAUSED}
+
+Permissions = Iterator[tuple[Pattern, tuple[Operation, ...]]]
+
+
+def needed_acls(application: Application, topology: Topology) -> tuple[Acl, ...]:
+    """Return what every role needs, role by role, without what is given twice."""
+    patterns = Patterns(application, topology)
+    roles = {Role.PLAN: _plan, Role.COPY: _copy, Role.ADMIN: _admin, Role.VERIFY: _verify}
+    return without_needless(
+        Acl(role, pattern, operation)
+        for role, permissions in roles.items()
+        for pattern, operations in (*everybody(), *permissions(patterns))
+        for operation in operations
+    )
+
+
+def retirement_acls(application: Application, topology: Topology) -> tuple[Acl, ...]:
+    """Return what ``retire`` needs besides: in place, an earlier generation may be one of mode ``blue_green``.
+
+    Apart, because no expansion in place deletes anything, and most applications have never had another mode.
+    """
+    of = Patterns(application, topology)
+    if not of.in_place:
+        return ()
+    return without_needless(Acl(Role.ADMIN, each, Operation.DELETE) for each in (of.internal, *of.groups))
+
+
+@dataclass(frozen=True)
+class Patterns:
+    """The resources of one application."""
+
+    application: Application
+    topology: Topology
+
+    @property
+    def in_place(self) -> bool:
+        """Whether its own topics grow."""
+        return self.application.mode is Mode.IN_PLACE
+
+    @property
+    def internal(self) -> Pattern:
+        """Internal topics of every generation."""
+        prefix = self.application.internal_prefix(self.application.application_id)
+        return Pattern(Resource.TOPIC, f"{prefix}-", prefixed=True)
+
+    @property
+    def groups(self) -> tuple[Pattern, Pattern]:
+        """The groups of every generation, of its copies, its bridge and its warm-up gate."""
+        return own_groups(self.application.application_id)
+
+    @property
+    def copies(self) -> Pattern:
+        """Transactional ids of the copies."""
+        return Pattern(Resource.TRANSACTIONAL_ID, f"kafka-rescale-{self.application.application_id}-", True)
+
+    @property
+    def controller(self) -> Pattern:
+        """The transactional id of lease and journal."""
+        return Pattern(Resource.TRANSACTIONAL_ID, f"kafka-rescale-{self.application.application_id}")
+
+    def of_job(self, concern: str, *, prefixed: bool = False) -> Pattern:
+        """Return the transactional id of a job's own records."""
+        return Pattern(Resource.TRANSACTIONAL_ID, f"{self.controller.name}/{concern}", prefixed)
+
+    def inputs(self) -> Iterator[tuple[Input | None, Pattern]]:
+        """Yield every input; one that the file doesn't declare comes without its declaration."""
+        declared = {i.topic: i for i in self.application.inputs}
+        for topic in dict.fromkeys([*declared, *self.topology.inputs]):
+            yield declared.get(topic), Pattern(Resource.TOPIC, topic)
+
+    def successors(self) -> Iterator[Pattern]:
+        """Yield what follows ``repartitioned`` inputs, whatever the count."""
+        for each in self.application.inputs:
+            if each.policy is InputPolicy.REPARTITIONED:
+                name, counted, _ = (each.successor or SUCCESSOR).partition("{partitions}")
+                yield Pattern(Resource.TOPIC, name.format(topic=each.topic), prefixed=bool(counted))
+
+    def outputs(self) -> Iterator[tuple[bool, Pattern]]:
+        """Yield every output, and whether it is to grow."""
+        growing = {o.topic for o in self.application.outputs if o.partitions is not None}
+        for topic in dict.fromkeys([*(o.topic for o in self.application.outputs), *self.topology.outputs]):
+            yield topic in growing, Pattern(Resource.TOPIC, topic)
+
+    def neighbours(self) -> Iterator[Pattern]:
+        """Yield the groups of applications that are stopped as producers of an input."""
+        for each in self.neighbour_ids():
+            yield from own_groups(each)
+
+    def neighbour_ids(self) -> Iterator[str]:
+        """Yield the applications that are stopped as producers of an input."""
+        for each in self.application.inputs:
+            if each.producers is not None and each.producers.application is not None:
+                yield each.producers.application
+
+
+def own_groups(application_id: str) -> tuple[Pattern, Pattern]:
+    """Return the group of the first generation, and those of the later ones."""
+    return Pattern(Resource.GROUP, application_id), Pattern(Resource.GROUP, f"{application_id}-", prefixed=True)
+
+
+def everybody() -> Permissions:
+    """Yield what every role needs: to read what is known about the application."""
+    yield Pattern(Resource.TOPIC, CONTROL_TOPIC), (READ, Operation.DESCRIBE_CONFIGS)
+    # Readers that commit nothing still look for the coordinator of the group that they name.
+    yield Pattern(Resource.GROUP, "kafka-rescale-", prefixed=True), (DESCRIBE,)
+
+
+def _plan(of: Patterns) -> Permissions:
+    yield of.internal, (READ, Operation.DESCRIBE_CONFIGS)
+    sampled = keyed_inputs(of.application, of.topology)
+    for declared, topic in of.inputs():
+        yield topic, (READ, Operation.DESCRIBE_CONFIGS) if declared in sampled else SEEN
+    for topic in of.successors():
+        yield topic, (READ, Operation.DESCRIBE_CONFIGS)
+    for _, topic in of.outputs():
+        yield topic, SEEN
+    for group in of.groups:
+        yield group, (DESCRIBE,)
+
+
+def _copy(of: Patterns) -> Permissions:
+    yield Pattern(Resource.TOPIC, CONTROL_TOPIC), (WRITE,)
+    # A copy that has to start from scratch empties its target; in place there is nothing to empty.
+    emptied = () if of.in_place else (Operation.ALTER_CONFIGS, Operation.DELETE)
+    yield of.internal, (READ, WRITE, Operation.DESCRIBE_CONFIGS, *emptied)
+    for declared, topic in of.inputs():
+        if declared is not None and declared.policy is InputPolicy.REPARTITIONED:
+            yield topic, (READ, Operation.DESCRIBE_CONFIGS)
+    for topic in of.successors():
+        yield topic, (READ, WRITE, Operation.DESCRIBE_CONFIGS)
+    first, later = of.groups
+    yield later, (READ,)
+    if of.in_place:
+        yield first, (DESCRIBE,)
+    if of.application.snapshots is not None:
+        yield from _snapshot(of)
+    yield of.copies, (WRITE,)
+    yield of.of_job("result/", prefixed=True), (WRITE,)
+
+
+def _snapshot(of: Patterns) -> Permissions:
+    """Yield what the jobs that take snapshots need besides: they may be the first that leave anything behind."""
+    yield Pattern(Resource.TOPIC, CONTROL_TOPIC), (Operation.CREATE,)
+    # A day is complete when the application has processed what its inputs held by then.
+    for _, topic in of.inputs():
+        yield topic, (READ, Operation.DESCRIBE_CONFIGS)
+    yield of.groups[0], (DESCRIBE,)
+
+
+def _admin(of: Patterns) -> Permissions:
+    yield Pattern(Resource.TOPIC, CONTROL_TOPIC), (Operation.CREATE, WRITE, Operation.ALTER_CONFIGS)
+    made = (Operation.ALTER,) if of.in_place else (Operation.CREATE, Operation.DELETE)
+    yield of.internal, (READ, Operation.ALTER_CONFIGS, *made)
+    for declared, topic in of.inputs():
+        # Committing offsets of a topic takes Read on it.
+        yield topic, (READ, Operation.DESCRIBE_CONFIGS)
+        if declared is not None and declared.policy in _GROWING:
+            yield topic, (Operation.ALTER,)
+    for topic in of.successors():
+        yield topic, (READ, Operation.CREATE, Operation.ALTER_CONFIGS)
+    for grows, topic in of.outputs():
+        yield topic, (*SEEN, Operation.ALTER) if grows else SEEN
+    for group in of.groups:
+        yield group, (READ,) if of.in_place else (READ, Operation.DELETE)
+    for group in of.neighbours():
+        yield group, (READ,)
+    for neighbour in of.neighbour_ids():
+        # The counts of its repartition topics tell what it has to be started with again.
+        yield Pattern(Resource.TOPIC, f"{neighbour}-", prefixed=True), SEEN
+    yield of.controller, (WRITE,)
+    yield of.copies, (WRITE,)
+    if not of.in_place:
+        # What the watch remembers is written beside lease and journal, so that neither fences the other.
+        yield of.of_job("result/watch"), (WRITE,)
+
+
+def _verify(of: Patterns) -> Permissions:
+    yield Pattern(Resource.TOPIC, CONTROL_TOPIC), (WRITE,)
+    yield of.internal, (READ, Operation.DESCRIBE_CONFIGS)
+    for declared, topic in of.inputs():
+        # Looked through for records that producers have put where they would have been before the growth.
+        is_searched = declared is not None and declared.policy is InputPolicy.PAUSED
+        yield topic, (READ, Operation.DESCRIBE_CONFIGS) if is_searched else (DESCRIBE,)
+    # Offsets that are committed for a topic are only told to those who may see it.
+    for topic in of.successors():
+        yield topic, (DESCRIBE,)
+    for group in of.groups:
+        yield group, (DESCRIBE,)
+    yield of.of_job("report"), (WRITE,)

@@ -1,0 +1,53 @@
+"""Prefixed permissions reach every name that begins so, those of other applications among them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+
+from kafka_rescale.core.acls.acls import Acl, Pattern, Resource
+from kafka_rescale.core.errors import Finding
+
+
+@dataclass(frozen=True)
+class OtherApplication:
+    """Another application, as far as its file tells what its names begin with.
+
+    :param file: in which it is declared, for messages.
+    :param internal_prefix: with which the names of its internal topics begin.
+    """
+
+    application_id: str
+    file: str
+    internal_prefix: str
+
+    def is_reached_by(self, pattern: Pattern) -> bool:
+        """Return whether a pattern covers something of this application, by its prefix."""
+        name = self.application_id
+        names = {
+            Resource.TOPIC: (f"{self.internal_prefix}-",),
+            Resource.GROUP: (name,),
+            Resource.TRANSACTIONAL_ID: (f"{name}-", f"kafka-rescale-{name}"),
+        }
+        return pattern.prefixed and any(pattern.covers(pattern.resource, each) for each in names[pattern.resource])
+
+
+def overreaching(
+    application_id: str, acls: Collection[Acl], others: Iterable[OtherApplication]
+) -> Iterator[Finding]:
+    """Yield a warning for each other application of which some permission covers something.
+
+    :param acls: those of the application.
+    """
+    patterns = sorted({acl.pattern for acl in acls})
+    for other in others:
+        reaching = [pattern for pattern in patterns if other.is_reached_by(pattern)]
+        if reaching:
+            roles = ", ".join(dict.fromkeys(acl.role for acl in acls if acl.pattern in reaching))
+            yield Finding(
+                f"ACLs of {application_id} (roles {roles})",
+                f"that they cover {other.application_id} ({other.file}), too: {'; '.join(map(str, reaching))}",
+                "prefixes with which nothing of another application begins",
+                f"Rename one of the two before it runs: no id may begin with {application_id}-, nor any "
+                "`internal_topic_prefix`. Or grant them knowingly, to principals that may do so to both.",
+            )

@@ -1,0 +1,1 @@
+"""What does an application file say, and what follows from its names?"""

@@ -1,0 +1,114 @@
+"""The bounds within which autoscaling may begin an expansion with nobody looking."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pydantic import Field, field_validator
+
+from kafka_rescale.core.application.fields import PartitionCount, Strict, WholeNumber
+
+DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_DAY = "|".join(DAYS)
+_WINDOW = re.compile(rf"(?:({_DAY})(?:-({_DAY}))? )?([01]\d|2[0-3]):([0-5]\d)-(?:([01]\d|2[0-3]):([0-5]\d)|24:00)")
+
+
+@dataclass(frozen=True)
+class Window:
+    """A part of some days; ``end`` is exclusive, and on the following day if it isn't behind ``start``.
+
+    :param days: on which it begins, 0 for Monday.
+    :param start: minutes since midnight.
+    :param end: the same.
+    """
+
+    days: frozenset[int]
+    start: int
+    end: int
+
+    @classmethod
+    def parsed(cls, text: str) -> Window:
+        """Return the window that ``mon-fri 22:00-05:00`` describes; without days, of every day.
+
+        :raises ValueError: it describes none.
+        """
+        found = _WINDOW.fullmatch(text)
+        if found is None:
+            raise ValueError(f"found {text!r}; expected days and times as in `mon-fri 22:00-05:00`. Correct it.")
+        first, last, *times = found.groups()
+        hours = [int(time) if time is not None else 0 for time in times]
+        start, end = hours[0] * 60 + hours[1], hours[2] * 60 + hours[3] if times[2] else 24 * 60
+        if start == end:
+            raise ValueError(f"found {text!r}; expected two different times. A whole day is 00:00-24:00.")
+        begin = DAYS.index(first) if first else 0
+        length = (DAYS.index(last or first) - begin) % 7 + 1 if first else 7
+        return cls(frozenset((begin + day) % 7 for day in range(length)), start, end)
+
+    def contains(self, local: datetime) -> bool:
+        """Whether a time of day lies in it.
+
+        :param local: in the time zone of the window.
+        """
+        minute, today, yesterday = local.hour * 60 + local.minute, local.weekday(), (local.weekday() - 1) % 7
+        if self.start < self.end:
+            return today in self.days and self.start <= minute < self.end
+        return (today in self.days and minute >= self.start) or (yesterday in self.days and minute < self.end)
+
+
+class Bounds(Strict):
+    """What autoscaling may do unattended; without a field, everything in its respect.
+
+    :param windows: when an expansion may be begun; one that has begun goes on to its end.
+    :param time_zone: of the windows.
+    :param maximum_partitions: it never goes further; a person may.
+    :param maximum_lag: offsets that the running generation may be behind, in each partition of its inputs.
+    :param approval_above: to more partitions than that, the plan and the cutover wait for a person's approval.
+    """
+
+    windows: tuple[str, ...] = ()
+    time_zone: str = "UTC"
+    maximum_partitions: PartitionCount | None = None
+    maximum_lag: WholeNumber | None = Field(default=None, ge=0)
+    approval_above: PartitionCount | None = None
+
+    @field_validator("windows")
+    @classmethod
+    def _known_windows(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for text in value:
+            Window.parsed(text)
+        return value
+
+    @field_validator("time_zone")
+    @classmethod
+    def _known_zone(cls, value: str) -> str:
+        try:
+            ZoneInfo(value)
+        except (ZoneInfoNotFoundError, ValueError):
+            raise ValueError(
+                f"found {value!r}; expected a name of the tz database. Write UTC or, say, Europe/Berlin."
+            ) from None
+        return value
+
+    def wants_approval(self, target: int) -> bool:
+        """Whether a person has to agree to a target."""
+        return self.approval_above is not None and target > self.approval_above
+
+    def allows(self, target: int) -> bool:
+        """Whether autoscaling may go that far at all."""
+        return self.maximum_partitions is None or target <= self.maximum_partitions
+
+    def obstacles(self, lag: int, now_ms: int) -> Iterator[str]:
+        """Yield what an expansion has to wait for.
+
+        :param lag: the largest of all input partitions, in offsets.
+        :param now_ms: wall clock, in ms since the epoch.
+        """
+        now = datetime.fromtimestamp(now_ms / 1000, UTC).astimezone(ZoneInfo(self.time_zone))
+        if self.windows and not any(Window.parsed(text).contains(now) for text in self.windows):
+            yield f"{now:%a %H:%M} {self.time_zone} is outside the windows {', '.join(self.windows)}"
+        if self.maximum_lag is not None and lag > self.maximum_lag:
+            yield f"a partition of its inputs is {lag} offsets behind, more than maximum_lag ({self.maximum_lag})"

@@ -1,0 +1,1 @@
+"""Does an application file agree with its topology?"""

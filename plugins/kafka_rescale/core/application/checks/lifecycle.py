@@ -1,0 +1,94 @@
+"""Can the commands of an application file be called, and do they tell its generations apart?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from kafka_rescale.core.application.commands import filled, words
+from kafka_rescale.core.application.instance import Instance
+from kafka_rescale.core.application.lifecycles import STARTS, ShellLifecycle
+from kafka_rescale.core.application.mistakes import Location, Mistake
+from kafka_rescale.core.application.streams import Application, Mode
+from kafka_rescale.core.errors import InvalidInput
+
+
+def lifecycle_commands(application: Application) -> Iterator[Mistake]:
+    """Yield lifecycle commands that could not be called, or would be the same where they have to differ."""
+    if not isinstance(application.lifecycle, ShellLifecycle):
+        return
+    blue, green = _generation(application, 1), _generation(application, 2)
+    for name, template in application.lifecycle.commands.items():
+        place = ("lifecycle", name)
+        unusable = _unusable(place, template, blue)
+        if unusable is not None:
+            yield unusable
+            continue
+        if application.mode is Mode.BLUE_GREEN and filled(template, blue) == filled(template, green):
+            yield _same_for_both(place, name)
+        if name in STARTS:
+            yield from _untold(application, place, template, green)
+
+
+def producer_commands(application: Application) -> Iterator[Mistake]:
+    """Yield commands for producers that could not be called."""
+    for index, declared in enumerate(application.inputs):
+        commands = declared.producers.commands if declared.producers else {}
+        for name, command in commands.items():
+            place = ("inputs", index, "producers", name)
+            unusable = _unusable(place, command)
+            if unusable is not None:
+                yield unusable
+
+
+def _generation(application: Application, number: int) -> Instance:
+    """Stand for a generation; only what it is called depends on its number."""
+    name = application.application_id if number == 1 else f"{application.application_id}-g{number}"
+    inputs = {i.topic: i.topic for i in application.inputs}
+    return Instance(name, number, application.partitions, inputs, application.internal_prefix(name))
+
+
+def _unusable(place: Location, command: str, instance: Instance | None = None) -> Mistake | None:
+    """Return why a command can't be called.
+
+    :param instance: None: nothing is to be filled in.
+    """
+    try:
+        words(command if instance is None else filled(command, instance))
+    except InvalidInput as error:
+        return Mistake(place, error.found, error.expected, error.remedy)
+    return None
+
+
+def _same_for_both(place: Location, name: str) -> Mistake:
+    return Mistake(
+        place,
+        f"no {{application_id}} in the {name} command",
+        "which generation it is for: both have their own application.id, and exist side by side",
+        "Let the command take the application.id from {application_id}; where another name is made of it, "
+        "{generation} does as well.",
+    )
+
+
+def _untold(application: Application, place: Location, template: str, instance: Instance) -> Iterator[Mistake]:
+    """Yield what a start command has to tell the program and doesn't."""
+
+    def tells(**changed: object) -> bool:
+        return filled(template, instance) != filled(template, replace(instance, **changed))  # type: ignore[arg-type]
+
+    if application.enforced_counts(1) and not tells(partitions=instance.partitions + 1):
+        enforced = next(r.name for r in application.repartitions if r.count == "start_command")
+        yield Mistake(
+            place,
+            f"no {{partitions}} in the {place[-1]} command",
+            f"the count of {enforced}, which is declared with `count: start_command`",
+            "Let the program set withNumberOfPartitions from {partitions}, or declare `count: derived`.",
+        )
+    if application.internal_topic_prefix is not None and not tells(internal_topic_prefix="another"):
+        yield Mistake(
+            place,
+            f"no {{internal_topic_prefix}} in the {place[-1]} command",
+            "the prefix of each generation's own internal topics",
+            "Let the program set __internal.override.topic.prefix__ from {internal_topic_prefix}; else both "
+            "generations would write the same topics.",
+        )

@@ -1,0 +1,96 @@
+"""The clients of a pipeline, as its application file declares them: where each keeps its state, and its tags."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pydantic import Field, field_validator, model_validator
+
+from kafka_rescale.core.application.fields import Name, Strict, WholeNumber, place
+from kafka_rescale.core.assignment.configs import CLIENT_TAG, RACK_AWARE_TAGS, client_tags
+from kafka_rescale.core.errors import InvalidInput
+
+ALL_TAGS = CLIENT_TAG + "*"
+
+
+class DeclaredClient(Strict):
+    """One client of a pipeline: what a process with a ``KafkaStreams`` is to Kafka Streams.
+
+    :param client_id: the first part of its threads' names.
+    :param state_dir: an absolute path or a URI that Arrow can write to, of this client alone.
+    :param client_tags: written as `client.tag.<key>`, for example `client.tag.zone: eu-1`.
+    :param num_stream_threads: in place of the application's.
+    :param spark_conn_id: Airflow connection to the Spark that it runs on, in place of the application's.
+    :param spark_conf: of its jobs, beside the application's.
+    """
+
+    client_id: Name = Field(alias="client.id")
+    state_dir: str = Field(alias="state.dir")
+    client_tags: dict[str, str] = Field(default_factory=dict, alias="client.tag.*")
+    num_stream_threads: WholeNumber | None = Field(default=None, ge=1, le=1_000, alias="num.stream.threads")
+    spark_conn_id: str | None = None
+    spark_conf: dict[str, str] = Field(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _gather_tags(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        tags = {name: value for name, value in data.items() if _is_tag(name)}
+        rest = {name: value for name, value in data.items() if name not in tags}
+        return {**rest, ALL_TAGS: {n.removeprefix(CLIENT_TAG): v for n, v in tags.items()}} if tags else rest
+
+    @field_validator("state_dir")
+    @classmethod
+    def _place(cls, value: str) -> str:
+        return place(value)
+
+    @field_validator("client_tags")
+    @classmethod
+    def _tags(cls, value: dict[str, str]) -> dict[str, str]:
+        _check_tags(value, ())
+        return value
+
+
+def check_clients(clients: Sequence[DeclaredClient], state_dir: str | None, tags: Iterable[str]) -> None:
+    """Check what the clients of an application have to do with each other.
+
+    :param state_dir: of the application.
+    :param tags: ``rack.aware.assignment.tags``.
+    :raises ValueError: in the words of a message about the file.
+    """
+    if not clients and state_dir is None:
+        raise ValueError("found no field `state.dir`; expected a field `state.dir`. Add `state.dir:`.")
+    if clients and state_dir is not None:
+        raise ValueError(
+            "found `state.dir` beside `clients`; expected one of each client. Give every client its own."
+        )
+    for name, values in (
+        ("client.id", [client.client_id for client in clients]),
+        ("state.dir", [client.state_dir for client in clients]),
+    ):
+        if doubled := [value for value, count in Counter(values).items() if count > 1]:
+            raise ValueError(
+                f"found several clients with `{name}` {doubled[0]}; expected one of each client. "
+                "What lies there is one client's state."
+            )
+    for client in clients:
+        _check_tags(client.client_tags, tags, f"client {client.client_id}: ")
+    if tags and not clients:
+        raise ValueError(
+            f"found `{RACK_AWARE_TAGS}` without `clients`; expected clients that have these tags. Add them."
+        )
+
+
+def _check_tags(tags: Mapping[str, str], listed: Iterable[str], whose: str = "") -> None:
+    properties = {CLIENT_TAG + key: tag for key, tag in tags.items()}
+    try:
+        client_tags({**properties, RACK_AWARE_TAGS: ",".join(listed)})
+    except InvalidInput as error:
+        raise ValueError(f"found {whose}{error.found}; expected {error.expected}. {error.remedy}") from None
+
+
+def _is_tag(name: object) -> bool:
+    return isinstance(name, str) and name.startswith(CLIENT_TAG) and name != ALL_TAGS

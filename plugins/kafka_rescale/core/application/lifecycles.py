@@ -1,0 +1,61 @@
+"""How an instance set is started and stopped, as an application file declares it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from kafka_rescale.core.application.fields import COMMAND_SECONDS, Strict, WholeNumber
+
+STARTS = ("start", "start_gated")
+
+
+class ShellLifecycle(Strict):
+    """Commands with ``{application_id}``, ``{partitions}``, ``{generation}``, ``{internal_topic_prefix}`` and
+    ``{input:NAME}`` filled in; each is one program with its arguments, and no shell reads it.
+
+    ``{input:orders}`` is the topic that the instance has to read as its input ``orders``: the topic itself, or the
+    successor that a ``repartitioned`` input has got.
+    ``start`` and ``stop`` must return when done and may be called twice. ``status`` exits with 0 (running) or
+    3 (stopped), as LSB init scripts do. ``start_gated`` starts the instances behind the warm-up gate, with the
+    local state directories that ``start`` uses afterwards; without it, green is not pre-warmed.
+    """
+
+    type: Literal["shell"]
+    start: str
+    start_gated: str | None = None
+    stop: str
+    status: str
+    timeout_seconds: WholeNumber = Field(default=COMMAND_SECONDS, ge=1)
+
+    @property
+    def commands(self) -> dict[str, str]:
+        """The declared ones, by the name of their field."""
+        given = {"start": self.start, "start_gated": self.start_gated, "stop": self.stop, "status": self.status}
+        return {name: command for name, command in given.items() if command is not None}
+
+
+class PythonLifecycle(Strict):
+    """A class ``module:Name``: ``start(instance)``, ``stop(instance)`` and ``is_running(instance) -> bool``.
+
+    With ``start_gated(instance)`` as well, green is pre-warmed behind the warm-up gate.
+    """
+
+    type: Literal["python"]
+    callable: Annotated[str, Field(pattern=r"^[\w.]+:\w+$")]
+
+
+class ManualLifecycle(Strict):
+    """A person starts and stops the instances; Kafka shows when it is done.
+
+    ``start_gated`` says how to start them behind the warm-up gate; without it, green is not pre-warmed.
+    """
+
+    type: Literal["manual"]
+    instructions: str = ""
+    start_gated: str | None = None
+    timeout_seconds: WholeNumber = Field(default=1800, ge=1)
+
+
+Lifecycle = Annotated[ShellLifecycle | PythonLifecycle | ManualLifecycle, Field(discriminator="type")]

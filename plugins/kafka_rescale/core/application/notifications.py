@@ -1,0 +1,78 @@
+"""Who is told of what, as an application file declares it: notifiers of Airflow, their arguments and events."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Any
+from urllib.parse import urlsplit
+
+from pydantic import Field, field_validator
+
+from kafka_rescale.core.application.fields import Strict
+
+
+class Event(StrEnum):
+    """What a person may want to be told.
+
+    ``approval``: a run waits for an answer. ``complete``: an expansion is verified and has ended. ``failed``: a
+    task has failed for good. ``rolled_back``: the running generation goes on as it was. ``autoscaling``: the watch
+    has an error, or has given up. ``long_pause``: it is stopped for more than ``pause_alert_seconds``.
+    """
+
+    APPROVAL = "approval"
+    COMPLETE = "complete"
+    FAILED = "failed"
+    ROLLED_BACK = "rolled_back"
+    AUTOSCALING = "autoscaling"
+    LONG_PAUSE = "long_pause"
+
+
+_SECRET = re.compile(r"pass(word|wd|phrase)|secret|token|api_?key|credential|authorization|webhook", re.IGNORECASE)
+_CONNECTION = re.compile(r"conn(ection)?_id$")
+
+
+class Notification(Strict):
+    """One notifier and what it is told.
+
+    :param notifier: ``module:Class`` of a notifier of Airflow (``BaseNotifier``), of a provider or of your own.
+    :param arguments: of its constructor; texts are Jinja templates as far as the notifier says so, with
+        ``rescale`` beside what Airflow gives a task. Credentials belong into a connection that an argument names.
+    :param events: those that it is told of; all by default.
+    """
+
+    notifier: str = Field(pattern=r"^[\w.]+:\w+$")
+    arguments: dict[str, Any] = Field(default_factory=dict)
+    events: tuple[Event, ...] = Field(default=tuple(Event), min_length=1)
+
+    @field_validator("arguments")
+    @classmethod
+    def _no_secrets(cls, value: dict[str, Any]) -> dict[str, Any]:
+        if found := next(_secrets(value), None):
+            raise ValueError(
+                f"found {found}; expected the id of an Airflow connection that holds it: many may read this file. "
+                "Put it into a connection, and name that by the notifier's argument for it, often …_conn_id."
+            )
+        return value
+
+
+def _secrets(value: object, name: str = "") -> Iterator[str]:
+    """Yield what looks like a secret, by its name or as a password in an address; never the secret itself."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _secrets(inner, str(key))
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _secrets(inner, name)
+    elif value is not None and _SECRET.search(name) and not _CONNECTION.search(name):
+        yield f"an argument `{name}`"
+    elif isinstance(value, str) and _has_password(value):
+        yield f"an address with a password in `{name}`"
+
+
+def _has_password(text: str) -> bool:
+    try:
+        return urlsplit(text).password is not None
+    except ValueError:
+        return False

@@ -1,0 +1,168 @@
+"""The application file of a pipeline that this project runs itself (``runtime: spark``)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from kafka_rescale.core.application.clients import DeclaredClient, check_clients
+from kafka_rescale.core.application.config_files import KafkaOfJob, of_spark_jobs
+from kafka_rescale.core.application.fields import (
+    ApplicationId,
+    Name,
+    PartitionCount,
+    Strict,
+    WholeNumber,
+    checked_schedule,
+    place,
+)
+from kafka_rescale.core.assignment.configs import AssignmentConfigs
+from kafka_rescale.core.assignment.stream_threads import Decision, client_of
+from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.roles import Role
+
+
+class DeclaredBackfill(Strict):
+    """How past intervals are processed once more, each by a generation of its own.
+
+    :param outputs: where the records of every output go instead, by topic; those topics have to exist.
+    :param history_seconds: how far before an interval records still decide about its results, as the size and
+        grace of windows. Without it the replay begins at the beginning of the log, all of which has to be there.
+    """
+
+    outputs: dict[Name, Name]
+    history_seconds: WholeNumber | None = Field(default=None, ge=0)
+
+
+class PipelineApplication(Strict):
+    """One application file of a pipeline.
+
+    :param application_id: of the pipeline; its consumer group, the prefix of its transactional ids and of its
+        internal topics.
+    :param kafka_conn_ids: Airflow connections of roles that have a principal of their own.
+    :param kafka_config_files: JSON files with the Kafka settings of ``copy``, mounted for the drivers
+        of Spark jobs that can't be given the connection unseen; instead of the one that the environment names.
+    :param pipeline: ``module:name`` of a pipeline, or of a function without arguments that returns one.
+    :param num_stream_threads: with how many each client is started; each is one ``spark-submit``.
+    :param state_dir: an absolute path or a URI that Arrow can write to. Executors that don't see the same place
+        restore from the changelogs what they lack. Where there are `clients`, each has its own instead.
+    :param clients: without any there is one, with the application's id.
+    :param num_standby_replicas: copies of each task's state on other clients.
+    :param max_warmup_replicas: tasks that are warmed up at a time to be moved, beside the standbys.
+    :param acceptable_recovery_lag: records that a client may be behind, and still take a task over at once; and
+        offsets that a new processor may be behind when it takes its partitions over.
+    :param probing_rebalance_interval_ms: a run is triggered after this time if something warms up.
+    :param rack_aware_assignment_tags: tags in whose values the copies of a task shall differ.
+    :param uncaught_exception_handler: what comes of a thread whose `spark-submit` has failed or was killed.
+    :param keep_warm_schedule: when standbys and warm-ups read what was written to the changelogs.
+    :param linear_hashing: inputs whose producers place keys by linear hashing, and outputs that shall be
+        written so, with the partition count that each was created with.
+    :param growth_settle_ms: so long after a source topic has grown, a producer may still not know: its
+        `metadata.max.age.ms` and `delivery.timeout.ms` together.
+    :param schedule: cron expression or preset; ``@continuous`` for one run after the other; without one a run is
+        triggered.
+    :param backfill: how past intervals are processed once more; without it they can't be.
+    """
+
+    application_id: ApplicationId
+    runtime: Literal["spark"]
+    kafka_conn_id: str = "kafka_default"
+    kafka_conn_ids: dict[Role, str] = Field(default_factory=dict)
+    kafka_config_files: dict[Role, str] = Field(default_factory=dict)
+    spark_conn_id: str = "spark_default"
+    pipeline: Annotated[str, Field(pattern=r"^[\w.]+:\w+$")]
+    num_stream_threads: WholeNumber = Field(default=1, ge=1, le=1_000, alias="num.stream.threads")
+    state_dir: str | None = Field(default=None, alias="state.dir")
+    clients: tuple[DeclaredClient, ...] = ()
+    num_standby_replicas: WholeNumber = Field(default=0, ge=0, alias="num.standby.replicas")
+    max_warmup_replicas: WholeNumber = Field(default=2, ge=1, alias="max.warmup.replicas")
+    acceptable_recovery_lag: WholeNumber = Field(default=10_000, ge=0, alias="acceptable.recovery.lag")
+    probing_rebalance_interval_ms: WholeNumber = Field(
+        default=600_000, ge=60_000, alias="probing.rebalance.interval.ms"
+    )
+    rack_aware_assignment_tags: tuple[str, ...] = Field(default=(), alias="rack.aware.assignment.tags")
+    uncaught_exception_handler: Decision = Field(
+        default=Decision.REPLACE_THREAD, alias="uncaught.exception.handler"
+    )
+    keep_warm_schedule: str = "*/5 * * * *"
+    linear_hashing: dict[Name, PartitionCount] = Field(default_factory=dict)
+    growth_settle_ms: WholeNumber = Field(default=420_000, ge=0, alias="partition.growth.settle.ms")
+    spark_conf: dict[str, str] = Field(default_factory=dict)
+    schedule: str | None = None
+    backfill: DeclaredBackfill | None = None
+    tags: tuple[str, ...] = ()
+
+    _schedules = field_validator("schedule", "keep_warm_schedule")(checked_schedule)
+
+    @field_validator("state_dir")
+    @classmethod
+    def _place(cls, value: str | None) -> str | None:
+        return value if value is None else place(value)
+
+    @field_validator("kafka_config_files")
+    @classmethod
+    def _check_config_files(cls, files: dict[Role, str]) -> dict[Role, str]:
+        return of_spark_jobs(files, (Role.COPY,))
+
+    @model_validator(mode="after")
+    def _check_clients(self) -> Self:
+        check_clients(self.clients, self.state_dir, self.rack_aware_assignment_tags)
+        return self
+
+    @property
+    def members(self) -> tuple[DeclaredClient, ...]:
+        """The clients, the only one of a file without `clients` among them."""
+        alone = {"client.id": self.application_id, "state.dir": self.state_dir}
+        return self.clients or (DeclaredClient.model_validate(alone),)
+
+    @property
+    def moved_outputs(self) -> tuple[str, ...]:
+        """Where backfills write."""
+        return () if self.backfill is None else tuple(self.backfill.outputs.values())
+
+    @property
+    def assignment_configs(self) -> AssignmentConfigs:
+        """What decides an assignment."""
+        return AssignmentConfigs(
+            acceptable_recovery_lag=self.acceptable_recovery_lag,
+            max_warmup_replicas=self.max_warmup_replicas,
+            num_standby_replicas=self.num_standby_replicas,
+            probing_rebalance_interval_ms=self.probing_rebalance_interval_ms,
+            rack_aware_assignment_tags=self.rack_aware_assignment_tags,
+        )
+
+    def threads_of(self, client: DeclaredClient) -> int:
+        """Return with how many threads a client is started."""
+        return client.num_stream_threads or self.num_stream_threads
+
+    def member(self, client_id: str) -> DeclaredClient:
+        """Return a client by its id.
+
+        :raises InvalidInput: the file has no such client.
+        """
+        for client in self.members:
+            if client.client_id == client_id:
+                return client
+        raise InvalidInput(
+            f"client {client_id!r} of {self.application_id}",
+            found="no such client in the application file",
+            expected=f"one of {', '.join(client.client_id for client in self.members)}",
+            remedy="Correct the name, or the file; to let a new run assign its tasks, clear `assign`.",
+        )
+
+    def member_of(self, thread: str) -> DeclaredClient:
+        """Return the client of a thread.
+
+        :raises InvalidInput: the file has no such client.
+        """
+        return self.member(client_of(thread))
+
+    def kafka_conn_id_of(self, role: Role) -> str:
+        """Return the id of the Airflow connection by which a role reaches the brokers."""
+        return self.kafka_conn_ids.get(role, self.kafka_conn_id)
+
+    def kafka_of_job(self, role: Role) -> KafkaOfJob:
+        """Return where a role's Spark jobs have their Kafka settings from."""
+        file = self.kafka_config_files.get(role)
+        return KafkaOfJob(self.kafka_conn_id_of(role), file, role in self.kafka_conn_ids)

@@ -1,0 +1,57 @@
+"""A state store as an application file declares it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, ValidationInfo, field_validator
+
+from kafka_rescale.core.application.fields import Name, Strict, checked
+from kafka_rescale.core.formats.changelog_formats import PROCESSOR, ChangelogFormat, format_of
+from kafka_rescale.core.formats.key_layouts import layout_named
+from kafka_rescale.core.partitioning.partitioners import partitioner_named
+
+
+class Store(Strict):
+    """A state store as the topology names it.
+
+    ``changelog: source`` is what ``topology.optimization`` makes of a table that is read from a topic: the topic
+    itself serves as its changelog, and can't be rewritten.
+
+    :param partitioning_key: where a Processor-API store's keys have the key of the records that it was made from:
+        ``whole``, ``drop-last-N``, ``first-N`` (bytes) or ``module:function``.
+    """
+
+    name: Name
+    type: str
+    partitioning_key: str = Field(default="", validate_default=True)
+    partitioner: str = "murmur2"
+    changelog: Literal["own", "source"] = "own"
+
+    @field_validator("type")
+    @classmethod
+    def _known_type(cls, value: str) -> str:
+        return value if value == PROCESSOR else checked(value, format_of)
+
+    @field_validator("partitioning_key")
+    @classmethod
+    def _extractor(cls, value: str, info: ValidationInfo) -> str:
+        kind = info.data.get("type", "")
+        if kind == PROCESSOR:
+            return checked(value, layout_named)
+        if value and kind:
+            raise ValueError(
+                f"found {value!r} for a store of type {kind}; expected it with type {PROCESSOR} only. "
+                f"Delete it: where {kind} stores have the partitioning key is known."
+            )
+        return value
+
+    @property
+    def format(self) -> ChangelogFormat:
+        """How it writes its changelog."""
+        return format_of(self.type, self.partitioning_key)
+
+    @field_validator("partitioner")
+    @classmethod
+    def _known_partitioner(cls, value: str) -> str:
+        return checked(value, partitioner_named)

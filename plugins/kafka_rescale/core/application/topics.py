@@ -1,0 +1,142 @@
+"""Topics as an application file declares them, and what may be asked of their producers."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from kafka_rescale.core.application.fields import (
+    COMMAND_SECONDS,
+    Name,
+    PartitionCount,
+    Strict,
+    WholeNumber,
+    checked,
+)
+from kafka_rescale.core.partitioning.partitioners import partitioner_named
+from kafka_rescale.core.topology.topic_names import is_topic_name
+
+
+class InputPolicy(StrEnum):
+    """What the producers of an input topic may be asked to do."""
+
+    UNKEYED = "unkeyed"
+    PAUSED = "paused"
+    REPARTITIONED = "repartitioned"
+    FIXED = "fixed"
+
+
+class Producers(Strict):
+    """How the producers of a ``paused`` input are held and released.
+
+    :param stop: command, one program with its arguments; returns when none of them writes any more. With
+        ``start``.
+    :param start: command.
+    :param application: instead of commands, the application whose output the input is; its running generation is
+        stopped and started as its own file says.
+    :param timeout_seconds: for each command.
+    """
+
+    stop: str = ""
+    start: str = ""
+    application: Name | None = None
+    timeout_seconds: WholeNumber = Field(default=COMMAND_SECONDS, ge=1)
+
+    @property
+    def commands(self) -> dict[str, str]:
+        """By the name of their field; none where an application is held instead."""
+        return {"stop": self.stop, "start": self.start} if self.application is None else {}
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Producers:
+        given = [f"`{name}:`" for name in ("stop", "start", "application") if getattr(self, name)]
+        if given not in (["`stop:`", "`start:`"], ["`application:`"]):
+            found = f"only {given[0]}" if len(given) == 1 else " and ".join(given) or "none of them"
+            raise ValueError(
+                f"found {found}; expected `stop:` and `start:`, or `application:` alone. Give one way."
+            )
+        return self
+
+
+SUCCESSOR = "{topic}-p{partitions}"
+"""Name of the topic that follows a ``repartitioned`` input, where the file gives no other."""
+
+
+class Input(Strict):
+    """An input topic, its policy and the partitioner that its producers use.
+
+    :param topic: as the topology of the first generation names it, also when a successor is read by now.
+    :param successor: for ``repartitioned``, the name of the next topic; ``{topic}`` and ``{partitions}`` are
+        filled in.
+    :param silent_seconds: for ``repartitioned``, how long nothing must have come into the old topic before its
+        bridge ends: longer than any producer pauses between two records.
+    :param isolation_level: with which the program reads it; a bridge that is killed leaves records of an aborted
+        transaction behind.
+    """
+
+    topic: Name
+    policy: InputPolicy
+    partitioner: str = "murmur2"
+    producers: Producers | None = None
+    successor: str | None = None
+    silent_seconds: WholeNumber = Field(default=3600, ge=1)
+    isolation_level: Literal["read_uncommitted", "read_committed"] = "read_uncommitted"
+
+    @field_validator("partitioner")
+    @classmethod
+    def _known_partitioner(cls, value: str) -> str:
+        return checked(value, partitioner_named)
+
+    @field_validator("successor")
+    @classmethod
+    def _name_of_a_topic(cls, value: str | None) -> str | None:
+        try:
+            name = value is None or value.format(topic="topic", partitions=1)
+        except (KeyError, IndexError, ValueError, AttributeError, TypeError):
+            name = ""
+        if name is not True and not is_topic_name(str(name)):
+            raise ValueError(
+                f"found {value!r}; expected the name of a topic, with no other placeholders than {{topic}} and "
+                "{partitions}. Correct it."
+            )
+        return value
+
+    def successor_topic(self, partitions: int) -> str:
+        """Return the name of the topic that follows this one at an expansion to so many partitions."""
+        return (self.successor or SUCCESSOR).format(topic=self.topic, partitions=partitions)
+
+
+class Output(Strict):
+    """An output topic; ``partitions`` makes it grow, first of all stages and for good."""
+
+    topic: Name
+    partitions: PartitionCount | None = None
+
+
+class Repartition(Strict):
+    """How the count of a repartition topic comes about.
+
+    ``derived``: by Kafka Streams from the sources. ``start_command``: the program takes it from
+    ``{partitions}`` in its start command and sets it by ``withNumberOfPartitions``. ``joined``: derived, and the
+    program joins it with what is read beside it, so that it takes that count; ``describe()`` does not tell this
+    from a merge, whose topics keep their own.
+    """
+
+    name: Name
+    count: Literal["derived", "start_command", "joined"] = "derived"
+    partitioner: str = "murmur2"
+
+    @field_validator("partitioner")
+    @classmethod
+    def _known_partitioner(cls, value: str) -> str:
+        return checked(value, partitioner_named)
+
+
+class SubTopologySpec(Strict):
+    """A sub-topology spelled out, for applications whose ``Topology#describe()`` is not at hand."""
+
+    sources: tuple[Name, ...] = Field(min_length=1)
+    stores: tuple[Name, ...] = ()
+    sinks: tuple[Name, ...] = ()

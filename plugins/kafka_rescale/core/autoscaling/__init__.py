@@ -1,0 +1,1 @@
+"""Should the application grow now, and to how many partitions?"""

@@ -1,0 +1,101 @@
+"""What autoscaling says to a person: found, expected, and what to do."""
+
+from __future__ import annotations
+
+from kafka_rescale.core.application.streams import Application
+from kafka_rescale.core.autoscaling.parallelism import Observed
+from kafka_rescale.core.errors import Refused
+
+
+def described(observed: Observed) -> str:
+    """Return what has grown, in a sentence; the same as long as nothing changes."""
+    inputs = [f"{topic} has {now} partitions, {known} known" for topic, (known, now) in observed.grown.items()]
+    return "; ".join([*inputs, *map(str, observed.too_few)])
+
+
+def switched_off(application: Application, observed: Observed) -> Refused:
+    """Return the one error of an application that isn't scaled automatically."""
+    name = application.application_id
+    target = observed.target or max(m.expected for m in observed.too_few)
+    return Refused(
+        f"application {observed.running} (INCOMPLETE_SOURCE_TOPIC_METADATA)",
+        found=described(observed),
+        expected="internal topics that follow from the inputs: Kafka Streams shuts down at its next rebalance",
+        remedy=f"Trigger expand_{name} with target {target}, or declare `partition.autoscaling.enabled: true` "
+        "to have that done. This is said once.",
+    )
+
+
+def over_partitioned(observed: Observed) -> Refused:
+    """Return the error of internal topics that only a person can mend: nothing can shrink them."""
+    return Refused(
+        f"application {observed.running}",
+        found="; ".join(map(str, observed.too_many)),
+        expected="no more partitions than follow from the inputs: a topic can't shrink",
+        remedy="If the program sets a count (withNumberOfPartitions), declare `count: start_command` in "
+        "`repartitions:`. If somebody has grown an internal topic, grow the inputs alike and reset the "
+        "application. This is said once.",
+    )
+
+
+def out_of_bounds(application: Application, observed: Observed) -> Refused:
+    """Return the error of a growth beyond ``maximum_partitions``."""
+    name, maximum = application.application_id, application.autoscaling_bounds.maximum_partitions
+    return Refused(
+        f"application {observed.running}",
+        found=described(observed),
+        expected=f"at most {maximum} partitions (autoscaling_bounds.maximum_partitions)",
+        remedy=f"Trigger expand_{name} with target {observed.target} yourself, or raise the bound. "
+        "This is said once.",
+    )
+
+
+def would_shrink(application: Application, observed: Observed) -> Refused:
+    """Return the error of a target that is too little for what did not grow: nobody has asked for less of that."""
+    name, most = application.application_id, max(p.current for p in observed.shrinking)
+    fewer = ", ".join(f"sub-topology {p.subtopology} from {p.current}" for p in observed.shrinking)
+    return Refused(
+        f"application {observed.running}",
+        found=f"{described(observed)}; the target of {observed.target} would shrink {fewer}",
+        expected="growth that leaves no sub-topology with fewer tasks",
+        remedy=f"Trigger expand_{name} with target {most}, or with {observed.target} if that shall shrink. "
+        "This is said once.",
+    )
+
+
+def not_told(observed: Observed) -> Refused:
+    """Return the error of counts that don't follow, when nothing tells a growth from a count of the program."""
+    return Refused(
+        f"application {observed.running}",
+        found=f"{', '.join(map(str, observed.too_few))}, and no earlier look with every count in line",
+        expected="something that tells an input that has grown from a count that the program sets",
+        remedy="In `repartitions:`, declare `count: derived` if the program sets none and an input has grown: "
+        "then it is expanded, although nothing is in the new partitions; `count: start_command` if the program "
+        "sets it (withNumberOfPartitions). A first record in a new partition of an input tells it as well. "
+        "This is said once.",
+    )
+
+
+def waits_while_down(application: Application, observed: Observed, why: str) -> Refused:
+    """Return the error of an application that processes nothing while the watch waits.
+
+    :param why: what it waits for, in words that stay the same from look to look.
+    """
+    name = application.application_id
+    return Refused(
+        f"application {observed.running}, which is down",
+        found=", ".join(filter(None, [why, described(observed)])),
+        expected=f"members of its group {observed.running}: nobody processes its inputs",
+        remedy=f"Don't wait: look at what is said here, and trigger expand_{name} yourself"
+        f"{f' with target {observed.target}' if observed.target else ''}. This is said once.",
+    )
+
+
+def gave_up(application: Application, target: int) -> str:
+    """Say that retrying has come to its end, and how it begins again."""
+    return (
+        f"gave up expanding {application.application_id} to {target} partitions: nothing has succeeded for "
+        f"partition.autoscaling.timeout.ms ({application.autoscaling_timeout_ms}) since the first failure. Look "
+        f"at the failed runs of expand_{application.application_id}, mend what they say, and trigger it with "
+        f"target {target}; it is watched again from then on."
+    )

@@ -1,0 +1,201 @@
+"""When the bridge of a ``repartitioned`` input has work, and when it may end."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from pydantic import Field
+
+from kafka_rescale.core.cluster import TopicPartition
+from kafka_rescale.core.control.added_partitions import Added, layouts
+from kafka_rescale.core.control.journal import BLUE_STOPPED, Journal, PartitionOffsets, Phase
+from kafka_rescale.core.errors import Finding
+from kafka_rescale.core.plan.plan import Move, Plan
+from kafka_rescale.core.values import Value
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One look at the old topics and at the bridge's progress.
+
+    :param at_ms: wall clock before the look.
+    :param ends: as a ``read_committed`` reader sees them (exclusive).
+    :param last: ends that open transactions count to.
+    :param positions: next offset to bridge; partitions that have none are left out.
+    """
+
+    at_ms: int
+    ends: PartitionOffsets
+    last: PartitionOffsets
+    positions: Mapping[TopicPartition, int]
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether everything has been bridged and no transaction is open."""
+        return self.ends == self.last and all(
+            self.positions.get((topic, partition), -1) >= end
+            for topic, partitions in self.last.items()
+            for partition, end in partitions.items()
+        )
+
+
+class Bridge(Value):
+    """What is known about the bridges of an expansion.
+
+    :param plan: fingerprint of the expansion's plan.
+    :param begun: positions have been committed: one that is missing from now on is lost, not yet to come.
+    :param ends: ends of the old topics at the last look, open transactions included.
+    :param quiet_since_ms: since when the ends have been so.
+    :param ended_at_ms: when the silence of the old topics was proven; 0 before.
+    :param added: growths of the old topics since the plan, in the order in which they were noticed.
+    """
+
+    plan: str
+    begun: bool = False
+    ends: PartitionOffsets = Field(default_factory=dict)
+    quiet_since_ms: int = 0
+    ended_at_ms: int = 0
+    added: tuple[Added, ...] = ()
+
+    @classmethod
+    def of(cls, plan: Plan, found: Bridge | None) -> Bridge:
+        """Return what is known of an expansion's bridges; the record of an earlier one says nothing of them."""
+        fingerprint = plan.fingerprint
+        return found if found and found.plan == fingerprint else cls(plan=fingerprint)
+
+    def widened(self, moves: Iterable[Move]) -> tuple[Move, ...]:
+        """Return the plan's bridges with all the partitions that are carried on."""
+        return tuple(layout.move for layout in layouts(moves, self.added).values())
+
+    def noticed(self, moves: Iterable[Move], last: PartitionOffsets) -> Bridge:
+        """Return what is known once it has been looked whether an old topic has grown.
+
+        :param moves: the plan's bridges.
+        :param last: ends of all partitions that the old topics have now, open transactions included.
+        """
+        grown = tuple(
+            Added(topic=topic, count=len(last[topic]), ends={p: last[topic][p] for p in range(known)})
+            for topic, known in _counts(self.widened(moves)).items()
+            if len(last.get(topic, {})) > known
+        )
+        return self.model_copy(update={"added": (*self.added, *grown), "ended_at_ms": 0}) if grown else self
+
+    def with_positions(self) -> Bridge:
+        """Return what is known once every partition that is known has a position."""
+        added = tuple(a.model_copy(update={"begun": True}) for a in self.added)
+        return self.model_copy(update={"begun": True, "added": added})
+
+    def lost(self, moves: Iterable[Move], found: Collection[TopicPartition]) -> list[TopicPartition]:
+        """Return the partitions that have had a position and have none any more.
+
+        :param moves: the plan's bridges.
+        :param found: those that have one.
+        """
+        counts = {**_counts(moves), **{a.topic: a.count for a in self.added if a.begun}}
+        had = [(topic, p) for topic, count in counts.items() for p in range(count)] if self.begun else []
+        return [source for source in had if source not in found]
+
+    def looked(self, reading: Reading, silent_ms: int) -> Bridge:
+        """Return what is known after another look.
+
+        :param silent_ms: how long nothing must have come in for the proof of silence.
+        """
+        if reading.last != self.ends:
+            return self.model_copy(
+                update={"ends": reading.last, "quiet_since_ms": reading.at_ms, "ended_at_ms": 0}
+            )
+        silent = reading.is_settled and reading.at_ms - self.quiet_since_ms >= silent_ms
+        return self.model_copy(update={"ended_at_ms": reading.at_ms}) if silent else self
+
+    def late(self, last: PartitionOffsets) -> PartitionOffsets:
+        """Return the partitions of the old topics whose ends have moved since the last look, with their ends.
+
+        :param last: ends now, open transactions included; of a topic that was deleted since, there are none.
+        """
+        moved = {
+            topic: {p: end for p, end in ends.items() if end and end != self.ends.get(topic, {}).get(p)}
+            for topic, ends in last.items()
+        }
+        return {topic: ends for topic, ends in moved.items() if ends}
+
+
+def _counts(moves: Iterable[Move]) -> dict[str, int]:
+    return {m.source: m.source_partitions for m in moves}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a bridge has to run, and why."""
+
+    due: bool
+    reason: str
+
+
+def verdict(
+    journal: Journal | None, bridge: Bridge | None, *, last: PartitionOffsets, topics: Collection[str]
+) -> Verdict:
+    """Return whether a run of the bridge has anything to do now.
+
+    It begins as soon as the stage that it is for has made its topics, hours before the promotion maybe: a cluster
+    that gives each job all of its cores has one for the bridge only between two jobs.
+
+    :param last: ends of the old topics now, open transactions included.
+    :param topics: those that there are.
+    """
+    if journal is None or not journal.plan.bridges:
+        return Verdict(False, "no expansion with a repartitioned input")
+    named = ", ".join(f"{m.source} -> {m.target}" for m in journal.plan.bridges)
+    if not journal.is_promoted:
+        return _before_promotion(journal, named, topics)
+    known = Bridge.of(journal.plan, bridge)
+    if not known.ended_at_ms:
+        return Verdict(True, f"{named}: carries on")
+    if known.late(last):
+        return Verdict(True, f"{named}: had ended, and records have come into the old topic since")
+    return Verdict(False, f"{named}: ended, the old topic has been silent; nothing to do")
+
+
+def _of(bridge: Bridge, move: Move, last: PartitionOffsets) -> str:
+    """Say so if the old topic has partitions that nobody has carried on yet."""
+    (known,) = bridge.widened([move])
+    found = len(last.get(move.source, {}))
+    return f", from {known.source_partitions} of its {found} partitions" if found > known.source_partitions else ""
+
+
+def _before_promotion(journal: Journal, named: str, topics: Collection[str]) -> Verdict:
+    missing = ", ".join(m.target for m in journal.plan.bridges if m.target not in topics)
+    if journal.phase is Phase.WARMING and missing:
+        return Verdict(False, f"{named}: the expansion has not made {missing} yet")
+    if journal.phase in {Phase.WARMING, *BLUE_STOPPED}:
+        return Verdict(True, f"{named}: waits for the promotion")
+    return Verdict(False, f"{named}: {journal.plan.blue} owns the input (phase {journal.phase})")
+
+
+def unfinished(journal: Journal, bridge: Bridge | None, *, last: PartitionOffsets) -> Iterator[Finding]:
+    """Yield what is left to carry on of a promoted expansion: its bridge is none of the next one.
+
+    :param last: ends of the old topics now, open transactions included.
+    """
+    dag = f"`bridge_{journal.plan.application}`"
+    known = Bridge.of(journal.plan, bridge)
+    ended = known.ended_at_ms != 0
+    late = known.late(last) if ended else {}
+    for move in journal.plan.bridges:
+        what = f"bridge from {move.source!r} to {move.target!r}"
+        if not ended:
+            yield Finding(
+                what,
+                "a bridge that still carries records on" + _of(known, move, last),
+                "one that has ended: its old topic silent, every producer with the new one",
+                f"Let all producers write to {move.target}; {dag} ends after `silent_seconds` without a record.",
+            )
+        elif move.source in late:
+            partitions = ", ".join(f"{p} (end {end})" for p, end in sorted(late[move.source].items()))
+            yield Finding(
+                what,
+                f"records that came into the old topic after the bridge had ended, in partitions {partitions}",
+                "none: after the next expansion has begun, nothing carries them on",
+                f"Find who writes to {move.source}, and let it write to {move.target}. Let {dag} run, which "
+                "carries them on and ends again (is it paused?); then trigger again.",
+            )

@@ -1,0 +1,176 @@
+"""The journal of one expansion: a state machine whose every step can be killed and continued.
+
+``PROMOTED`` is the point of no return: before it a rollback starts blue as it was, after it only forward. Inputs
+are grown after it, because a grown input kills blue at its next rebalance and can't shrink again.
+"""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from hashlib import sha256
+
+from pydantic import Field
+
+from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.plan.plan import Plan
+from kafka_rescale.core.values import Value
+
+
+class Phase(StrEnum):
+    """Where an expansion is. The order of the members is the order of a run that goes well."""
+
+    WARMING = "warming"
+    QUIESCING = "quiescing"
+    QUIESCED = "quiesced"
+    CAUGHT_UP = "caught_up"
+    PROMOTED = "promoted"
+    STARTED = "started"
+    VERIFIED = "verified"
+    COMPLETE = "complete"
+    ROLLING_BACK = "rolling_back"
+    ROLLED_BACK = "rolled_back"
+
+
+FORWARD: dict[Phase, tuple[Phase, ...]] = {
+    Phase.WARMING: (Phase.QUIESCING, Phase.ROLLING_BACK),
+    Phase.QUIESCING: (Phase.QUIESCED, Phase.ROLLING_BACK),
+    Phase.QUIESCED: (Phase.CAUGHT_UP, Phase.ROLLING_BACK),
+    Phase.CAUGHT_UP: (Phase.PROMOTED, Phase.ROLLING_BACK),
+    Phase.PROMOTED: (Phase.STARTED,),
+    Phase.STARTED: (Phase.VERIFIED,),
+    Phase.VERIFIED: (Phase.COMPLETE,),
+    Phase.COMPLETE: (),
+    Phase.ROLLING_BACK: (Phase.ROLLED_BACK,),
+    Phase.ROLLED_BACK: (Phase.WARMING,),
+}
+
+BLUE_STOPPED = (Phase.QUIESCING, Phase.QUIESCED, Phase.CAUGHT_UP)
+AFTER_PROMOTION = (Phase.PROMOTED, Phase.STARTED, Phase.VERIFIED, Phase.COMPLETE)
+
+PartitionOffsets = dict[str, dict[int, int]]
+"""Topic → partition → offset; exclusive where it is an end, the next offset to read where it is a position."""
+
+
+class Captured(Value):
+    """Offsets captured once blue was proven gone.
+
+    :param committed: blue's committed offsets of external inputs, or the log start where retention was faster: the
+        fence, and green's start.
+    :param changelog_ends: end of every blue changelog partition (``read_committed``).
+    :param in_flight: per blue repartition topic and partition, ``(committed, end)``.
+    """
+
+    committed: PartitionOffsets = Field(default_factory=dict)
+    changelog_ends: PartitionOffsets = Field(default_factory=dict)
+    in_flight: dict[str, dict[int, tuple[int, int]]] = Field(default_factory=dict)
+
+    @property
+    def ends(self) -> PartitionOffsets:
+        """The end of every internal topic's partition: what the application itself has written lies before it."""
+        carried = {topic: {p: end for p, (_, end) in of.items()} for topic, of in self.in_flight.items()}
+        return {**self.changelog_ends, **carried}
+
+
+class Journal(Value):
+    """One expansion.
+
+    :param attempt: counts the attempts at a cutover; a rollback starts the next one.
+    :param green_ends: ends of green's topics just before it was started: verify compares up to here.
+    :param green_start: the offsets that green was given to start from; there is an input at least, so that it is
+        empty only while they are not known yet.
+    :param input_ends: end of every input partition just before it was grown, to find misrouted records.
+    :param timings: seconds per part of the downtime, of the attempt that was promoted.
+    :param pause_started_ms: wall clock when blue was asked to stop, 0 before.
+    :param stop_asked: whether blue's ``stop`` has been called in this attempt; it may still be at work after the
+        process that called it was killed.
+    :param stopped_again: whether a rollback of this attempt has stopped blue for good before starting it: in its
+        next try blue may run, and is only started.
+    :param blue_ran: whether blue ran when it was about to be stopped; if not, no rollback waits for it to run.
+    :param gate_ends: ends of green's topics when it was started behind the warm-up gate; empty when it is known to
+        be stopped again.
+    :param prewarmed: seconds per part of the pre-warming of this attempt; empty if there was none.
+    :param was_warm: green, if a pre-warming of this or an earlier attempt may have left local state of it; kept
+        over rollbacks, until a person says that it is deleted.
+    :param compaction_lags: ``min.compaction.lag.ms`` overrides of green's changelogs as they were before every
+        record had to be kept; an empty string stands for no override.
+    :param max_compaction_lags: ``max.compaction.lag.ms`` overrides likewise: below the other it would be refused.
+    :param callback_begun_ms: wall clock when ``on_partition_expansion`` was about to be called, 0 before.
+    :param rollback_reason: why this attempt is rolled back, in a sentence; empty if it isn't.
+    """
+
+    plan: Plan
+    phase: Phase = Phase.WARMING
+    attempt: int = 1
+    owner: str = ""
+    captured: Captured | None = None
+    green_ends: PartitionOffsets = Field(default_factory=dict)
+    green_start: PartitionOffsets = Field(default_factory=dict)
+    input_ends: PartitionOffsets = Field(default_factory=dict)
+    timings: dict[str, float] = Field(default_factory=dict)
+    changed_at_ms: int = 0
+    pause_started_ms: int = 0
+    stop_asked: bool = False
+    stopped_again: bool = False
+    blue_ran: bool = True
+    gate_ends: PartitionOffsets = Field(default_factory=dict)
+    prewarmed: dict[str, float] = Field(default_factory=dict)
+    was_warm: str = ""
+    compaction_lags: dict[str, str] = Field(default_factory=dict)
+    max_compaction_lags: dict[str, str] = Field(default_factory=dict)
+    callback_begun_ms: int = 0
+    rollback_reason: str = ""
+
+    def advanced(self, phase: Phase, *, now_ms: int, **changes: object) -> Journal:
+        """Return the journal in its next phase; the same phase again is allowed, for a step that is repeated.
+
+        :raises UnsafeState: the step is not one that follows.
+        """
+        if phase is not self.phase and phase not in FORWARD[self.phase]:
+            raise UnsafeState(
+                f"expansion of {self.plan.application}",
+                found=f"phase {self.told}",
+                expected=f"a phase before {phase}",
+                remedy="Look at `python -m kafka_rescale status FILE`; another run may have gone on meanwhile.",
+            )
+        return self.model_copy(update={**changes, "phase": phase, "changed_at_ms": now_ms})
+
+    @property
+    def told(self) -> str:
+        """The phase for a person: of an attempt that is rolled back, with the reason."""
+        return f"{self.phase}, because: {self.rollback_reason}" if self.rollback_reason else self.phase.value
+
+    @property
+    def way_on(self) -> str:
+        """How a person gets past an expansion in progress that is not the one asked for."""
+        finish = f"Finish it by a run with target {self.plan.partitions} and the settings that it was begun with"
+        if self.is_promoted:
+            return f"{finish}, then ask again: after its promotion it can't be rolled back."
+        return f"{finish}, or roll it back; then ask again."
+
+    @property
+    def is_promoted(self) -> bool:
+        """Whether green owns the inputs."""
+        return self.phase in AFTER_PROMOTION
+
+    @property
+    def is_verified(self) -> bool:
+        """Whether it has been proven: what green was promoted with may have been compacted away since."""
+        return self.phase in {Phase.VERIFIED, Phase.COMPLETE}
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether nobody works on the inputs; the pause has its total as soon as green does."""
+        return self.phase in BLUE_STOPPED or (self.phase is Phase.PROMOTED and "total" not in self.timings)
+
+    @property
+    def promotion(self) -> str:
+        """A hash of what was promoted; a proof carries it: clocks of two machines can't tell what came first."""
+        promoted = self.model_dump(mode="json", include={"attempt", "captured", "green_ends", "green_start"})
+        text = json.dumps([self.plan.fingerprint, promoted], sort_keys=True)
+        return sha256(text.encode()).hexdigest()[:16]
+
+    @property
+    def in_progress(self) -> bool:
+        """Whether an expansion has begun and neither ended nor been rolled back."""
+        return self.phase not in {Phase.COMPLETE, Phase.ROLLED_BACK}

@@ -1,0 +1,202 @@
+"""Who processes what: clients, their stream threads and tasks, as the control topic keeps them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from pydantic import Field
+
+from kafka_rescale.core.assignment.assignment import Assignment, ClientTasks, Movement
+from kafka_rescale.core.assignment.stream_threads import StreamsClient, StreamThread, client_of
+from kafka_rescale.core.assignment.tasks import Role, TaskId
+from kafka_rescale.core.assignment.thread_states import State, ThreadState
+from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.values import Value
+
+
+class ThreadRecord(Value):
+    """A stream thread.
+
+    :param tasks: ids of what it runs.
+    :param replaces: the thread that had its tasks when the run began, and has died since.
+    """
+
+    name: str
+    state: ThreadState
+    tasks: tuple[str, ...] = ()
+    replaces: str = ""
+
+
+class ClientRecord(Value):
+    """A client of a pipeline, as of the latest run.
+
+    :param num_stream_threads: with how many it was started.
+    :param standbys: ids of the tasks whose state it keeps warm.
+    :param state_dir: where it had its state when it last took part.
+    :param tags: ``client.tag.*``.
+    :param absent: why it has no part in this run, if it should have one.
+    """
+
+    client_id: str
+    state: State = State.CREATED
+    threads: tuple[ThreadRecord, ...] = ()
+    failed_stream_threads: int = 0
+    num_stream_threads: int = 0
+    standbys: tuple[str, ...] = ()
+    state_dir: str = ""
+    tags: dict[str, str] = Field(default_factory=dict)
+    absent: str = ""
+
+    @property
+    def client(self) -> StreamsClient:
+        """The client and its threads, as the rules of KIP-663 know them."""
+        threads = tuple(StreamThread(t.name, t.state) for t in self.threads)
+        return StreamsClient(self.client_id, self.state, threads, self.failed_stream_threads)
+
+    @property
+    def running(self) -> tuple[str, ...]:
+        """The threads that have a part in this run."""
+        return tuple(t.name for t in self.threads if t.state is ThreadState.RUNNING)
+
+    @property
+    def active(self) -> tuple[TaskId, ...]:
+        """What its threads run, sorted."""
+        return tuple(sorted(TaskId.parse(task) for thread in self.threads for task in thread.tasks))
+
+    def with_client(
+        self, client: StreamsClient, tasks: Mapping[str, Collection[TaskId]] | None = None
+    ) -> ClientRecord:
+        """Return the record after events of the client.
+
+        :param tasks: by thread; None leaves every thread what it has.
+        """
+        had = {t.name: t for t in self.threads}
+        given = {t.name: t.tasks for t in self.threads}
+        if tasks is not None:
+            given = {name: tuple(map(str, of)) for name, of in tasks.items()}
+        threads = (
+            ThreadRecord(
+                name=t.name,
+                state=t.state,
+                tasks=given.get(t.name, ()),
+                replaces=had[t.name].replaces if t.name in had and tasks is None else "",
+            )
+            for t in client.threads
+        )
+        return self.model_copy(
+            update={
+                "state": client.state,
+                "threads": tuple(threads),
+                "failed_stream_threads": client.failed_stream_threads,
+            }
+        )
+
+
+class MovementRecord(Value):
+    """A task that will move once the client that shall have it has caught up.
+
+    :param task: its id.
+    :param role: what moves.
+    :param runs_on: client that has it meanwhile.
+    :param goes_to: client that shall have it.
+    :param is_warming_up: whether that one restores it already.
+    :param is_swap: whether that one has the other one's standby for it.
+    """
+
+    task: str
+    role: Role
+    runs_on: str
+    goes_to: str
+    is_warming_up: bool
+    is_swap: bool = False
+
+
+class Processing(Value):
+    """The clients of a pipeline, as of its latest run.
+
+    :param run: the run that was given this assignment.
+    :param at_ms: wall clock of the rebalance.
+    :param tasks: number of tasks by sub-topology.
+    :param movements: what is still to come.
+    :param revoked: ids of tasks that a client has to give back before anybody else may have them; while there are
+        any, a second rebalance follows.
+    :param adjusted_by: the latest runs that were asked for changes, which are done once, however often a run's
+        ``assign`` is cleared.
+    """
+
+    run: str = ""
+    at_ms: int = 0
+    tasks: dict[int, int] = Field(default_factory=dict)
+    clients: tuple[ClientRecord, ...] = ()
+    movements: tuple[MovementRecord, ...] = ()
+    revoked: tuple[str, ...] = ()
+    adjusted_by: tuple[str, ...] = ()
+
+    @property
+    def threads(self) -> tuple[ThreadRecord, ...]:
+        """The threads of all clients."""
+        return tuple(thread for client in self.clients for thread in client.threads)
+
+    @property
+    def running(self) -> tuple[str, ...]:
+        """The threads that have a part in this run."""
+        return tuple(thread for client in self.clients for thread in client.running)
+
+    @property
+    def state(self) -> State:
+        """The state of the application: that of its clients, as far as one of them can go on."""
+        states = {client.state for client in self.clients if not client.absent}
+        order = (State.REBALANCING, State.RUNNING, State.CREATED, *State)
+        return next((state for state in order if state in states), State.CREATED)
+
+    @property
+    def assignment(self) -> Assignment:
+        """Who has which tasks, and what is still to come."""
+        return Assignment(
+            {c.client_id: ClientTasks(c.active, tuple(map(TaskId.parse, c.standbys))) for c in self.clients},
+            tuple(Movement(**{**m.model_dump(), "task": TaskId.parse(m.task)}) for m in self.movements),
+        )
+
+    def client(self, client_id: str) -> ClientRecord | None:
+        """Return a client by its id."""
+        return next((client for client in self.clients if client.client_id == client_id), None)
+
+    def the_client(self, client_id: str | None) -> ClientRecord:
+        """Return a client by its id, or the only one.
+
+        :raises InvalidInput: there is no such client, or there are several.
+        """
+        found = [client for client in self.clients if client_id in {None, client.client_id}]
+        if len(found) == 1:
+            return found[0]
+        raise InvalidInput(
+            "client of the pipeline",
+            found=f"no client {client_id!r}" if client_id is not None else f"{len(found)} clients, and no name",
+            expected=f"one of {', '.join(client.client_id for client in self.clients) or 'its clients'}",
+            remedy="Name one of them.",
+        )
+
+    def thread_for(self, thread: str) -> str:
+        """Return who does the work of a thread now: itself, or the one that replaces it in this run.
+
+        :param thread: as it was called when the run began.
+        """
+        return next((t.name for t in self.threads if t.replaces == thread), thread)
+
+    def tasks_of(self, thread: str, sub_topologies: Collection[int]) -> list[TaskId]:
+        """Return what a thread runs of some sub-topologies."""
+        ids = [TaskId.parse(task) for t in self.threads if t.name == thread for task in t.tasks]
+        return [task for task in ids if task.subtopology in sub_topologies]
+
+    def owned(self, threads: Iterable[str]) -> dict[str, list[TaskId]]:
+        """Return what clients own by some of their threads."""
+        found: dict[str, list[TaskId]] = {}
+        for thread in self.threads:
+            if thread.name in set(threads):
+                found.setdefault(client_of(thread.name), []).extend(map(TaskId.parse, thread.tasks))
+        return found
+
+    def with_clients(self, *changed: ClientRecord) -> Processing:
+        """Return the record with some of its clients changed."""
+        by_id = {client.client_id: client for client in changed}
+        return self.model_copy(update={"clients": tuple(by_id.get(c.client_id, c) for c in self.clients)})

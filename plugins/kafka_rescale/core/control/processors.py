@@ -1,0 +1,133 @@
+"""How many processors each sub-topology has, and how many partitions they read, as the control topic keeps them.
+
+A record of its own beside ``Processing``: a client that is started anew forgets its threads, never its processors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pydantic import Field
+
+from kafka_rescale.core.assignment.tasks import TaskId
+from kafka_rescale.core.partitioning.linear_hashing import coarser
+from kafka_rescale.core.partitioning.processors import NewProcessor, Processors, new_processors
+from kafka_rescale.core.values import Value
+
+
+class SourceTopic(Value):
+    """A source topic as the latest run has found it.
+
+    :param partitions: of which the tasks know.
+    :param grown_at_ms: wall clock when more partitions were first seen; 0 if it has never grown.
+    :param settled: by partition, the end offset once every producer knew all partitions; empty until then.
+    :param first: partitions when it was first read; 0 if that was by a version which didn't note it.
+    :param since_ms: wall clock of that.
+    :param begun: partitions of which an offset was committed since; if it is gone, nobody knows where to go on.
+    """
+
+    partitions: int
+    grown_at_ms: int = 0
+    settled: dict[int, int] = Field(default_factory=dict)
+    first: int = 0
+    since_ms: int = 0
+    begun: tuple[int, ...] = ()
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether producers are known to use all partitions."""
+        return not self.grown_at_ms or bool(self.settled)
+
+
+class ProcessorCounts(Value):
+    """The processors of a sub-topology; each is one task, and one partition of every changelog.
+
+    :param initial: at the very beginning, which linear hashing goes by for ever.
+    :param count: now.
+    :param expanding_to: how many there shall be; 0 if that is how many there are.
+    :param switched_in: the run that gave the latest ones their partitions.
+    :param copied: changelog records that went from existing processors to the latest ones.
+    """
+
+    initial: int
+    count: int
+    expanding_to: int = 0
+    switched_in: str = ""
+    copied: int = 0
+
+    @property
+    def largest(self) -> int:
+        """How many changelog partitions there have to be."""
+        return max(self.count, self.expanding_to)
+
+    def of(self, processor: int, partitions: int) -> list[int]:
+        """Return the partitions of a topic that a processor consumes."""
+        return [p for p in range(partitions) if coarser(p, self.count, self.initial) == processor]
+
+    def parent(self, number: int) -> int:
+        """Return the existing processor that a new one is split from."""
+        return coarser(number, self.count, self.initial)
+
+    def new(self, partitions: int) -> tuple[NewProcessor, ...]:
+        """Return the processors that are being added, with what each will consume of a topic."""
+        before = Processors(self.initial, self.count, partitions)
+        return new_processors(before, before.with_count(self.largest))
+
+
+class PipelineProcessors(Value):
+    """What is remembered of a pipeline's processors, from its first start on.
+
+    :param sub_topologies: by their number.
+    :param topics: every source topic, by the pipeline's own names.
+    :param linear: inputs and outputs whose keys are placed by linear hashing, with their initial counts.
+    :param changelogs: full names of those that are there since.
+    """
+
+    sub_topologies: dict[int, ProcessorCounts] = Field(default_factory=dict)
+    topics: dict[str, SourceTopic] = Field(default_factory=dict)
+    linear: dict[str, int] = Field(default_factory=dict)
+    changelogs: tuple[str, ...] = ()
+
+    @property
+    def tasks(self) -> dict[int, int]:
+        """The number of tasks by sub-topology."""
+        return {number: counts.count for number, counts in self.sub_topologies.items()}
+
+    @property
+    def expanding(self) -> tuple[int, ...]:
+        """The sub-topologies that are being given more processors."""
+        return tuple(number for number, counts in self.sub_topologies.items() if counts.expanding_to)
+
+    @property
+    def split(self) -> frozenset[TaskId]:
+        """The tasks that new processors are being split from."""
+        return frozenset(
+            TaskId(number, counts.parent(new))
+            for number, counts in self.sub_topologies.items()
+            for new in range(counts.count, counts.largest)
+        )
+
+    def with_counts(self, number: int, **changes: object) -> PipelineProcessors:
+        """Return the record with a sub-topology changed."""
+        changed = self.sub_topologies[number].model_copy(update=changes)
+        return self.model_copy(update={"sub_topologies": {**self.sub_topologies, number: changed}})
+
+    def with_settled(self, topic: str, ends: dict[int, int]) -> PipelineProcessors:
+        """Return the record with a topic that all its producers know."""
+        return self._with_topic(topic, settled=ends)
+
+    def with_begun(self, topic: str, partitions: Iterable[int]) -> PipelineProcessors:
+        """Return the record with a topic of which these partitions have had an offset."""
+        return self._with_topic(topic, begun=tuple(partitions))
+
+    def forgotten(self, at_ms: int) -> PipelineProcessors:
+        """Return the record as if nothing had ever been processed, by the partitions and processors of now.
+
+        :param at_ms: wall clock.
+        """
+        topics = {t: k.model_copy(update={"begun": (), "since_ms": at_ms}) for t, k in self.topics.items()}
+        return self.model_copy(update={"topics": topics})
+
+    def _with_topic(self, topic: str, **changes: object) -> PipelineProcessors:
+        changed = self.topics[topic].model_copy(update=changes)
+        return self.model_copy(update={"topics": {**self.topics, topic: changed}})

@@ -1,0 +1,31 @@
+"""What the control topic keeps per application, one key per concern."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from kafka_rescale.core.control.acceptances import Acceptances
+from kafka_rescale.core.control.autoscaling import Autoscaling
+from kafka_rescale.core.control.bridge import Bridge
+from kafka_rescale.core.control.generations import Generations
+from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control.journal import Journal
+from kafka_rescale.core.control.lease import Lease
+from kafka_rescale.core.control.processing import Processing
+from kafka_rescale.core.control.processors import PipelineProcessors
+from kafka_rescale.core.values import Value
+
+
+class ControlState(Value):
+    """Everything that is known about one application."""
+
+    lease: Lease | None = None
+    journal: Journal | None = None
+    generations: Generations | None = None
+    bridge: Bridge | None = None
+    autoscaling: Autoscaling | None = None
+    processing: Processing | None = None
+    processors: PipelineProcessors = Field(default_factory=PipelineProcessors)
+    results: dict[str, JobResult] = Field(default_factory=dict)
+    report: dict[str, object] = Field(default_factory=dict)
+    acceptances: Acceptances = Field(default_factory=Acceptances)

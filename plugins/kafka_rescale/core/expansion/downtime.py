@@ -1,0 +1,80 @@
+"""The pause of an application in its parts, as people read it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pydantic import Field
+
+from kafka_rescale.core.control.journal import Journal
+from kafka_rescale.core.expansion.prewarming import remark
+from kafka_rescale.core.values import Value
+
+PARTS: dict[str, str] = {
+    "drain": "producers held, inputs drained",
+    "quiesce": "old generation stops",
+    "prove": "proven gone",
+    "rehearse": "what moves is checked",
+    "delta": "last delta copied",
+    "promote": "promotion",
+    "expand": "its own topics grow",
+    "move": "what moves is copied",
+    "grow": "inputs grow",
+    "offsets": "start offsets committed",
+    "start": "new generation starts",
+    "restore": "it restores its stores",
+    "first_output": "its first output",
+}
+TOTAL = "total"
+
+
+class Part(Value):
+    """One part of the pause in seconds."""
+
+    name: str
+    meaning: str
+    seconds: float
+
+
+class Downtime(Value):
+    """The pause of an expansion.
+
+    :param parts: in their order; what they leave of ``total`` was spent between them.
+    :param total: seconds, of a pause that has ended; None before.
+    :param since_ms: wall clock at which a pause that is going on began; None if there is none.
+    :param prewarmed: seconds per part of the pre-warming ahead of it.
+    :param remark: what pre-warming has saved, or would have.
+    """
+
+    parts: tuple[Part, ...] = ()
+    total: float | None = None
+    since_ms: int | None = None
+    prewarmed: dict[str, float] = Field(default_factory=dict)
+    remark: str = ""
+
+
+def downtime(journal: Journal | None) -> Downtime:
+    """Return the pause of the expansion that a journal is about."""
+    if journal is None:
+        return Downtime()
+    return Downtime(
+        parts=parts_of(journal.timings),
+        total=journal.timings.get(TOTAL),
+        since_ms=journal.pause_started_ms if journal.is_paused and journal.pause_started_ms else None,
+        prewarmed=dict(journal.prewarmed),
+        remark="" if journal.plan.is_in_place else remark(journal.timings, journal.prewarmed),
+    )
+
+
+def parts_of(timings: Mapping[str, float]) -> tuple[Part, ...]:
+    """Return the parts of a pause in their order.
+
+    :param timings: seconds by part, as the journal has them.
+    """
+    known = [name for name in PARTS if name in timings]
+    others = [name for name in timings if name not in PARTS and name != TOTAL]
+    parts = [Part(name=n, meaning=PARTS.get(n, n), seconds=timings[n]) for n in (*known, *others)]
+    between = timings.get(TOTAL, 0.0) - sum(p.seconds for p in parts)
+    if between > 0.05:
+        parts.append(Part(name="between", meaning="between the parts", seconds=round(between, 3)))
+    return tuple(parts)

@@ -1,0 +1,91 @@
+"""Is a copy close enough to its source? The lag gate's decision, by position and per partition.
+
+Lag is end − position, never end − (last record + 1): a reader's position steps over transaction markers and over
+the holes that compaction leaves, so nothing at the end of a log can hold the gate for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from kafka_rescale.core.control.progress import PartitionProgress
+from kafka_rescale.core.plan.plan import Plan
+
+Source = tuple[str, int]
+
+NO_POSITION = -1
+"""Position of a partition whose copy has not begun; the gate fails closed on it."""
+
+
+@dataclass(frozen=True)
+class PartitionLag:
+    """How far one partition's copy is behind.
+
+    :param lag: offsets between position and end; None if the copy has no position yet.
+    """
+
+    topic: str
+    partition: int
+    lag: int | None
+
+    def within(self, threshold: int) -> bool:
+        """Whether this partition lets the gate open; one without a position never does."""
+        return self.lag is not None and self.lag <= threshold
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}: {'no position' if self.lag is None else self.lag}"
+
+
+@dataclass(frozen=True)
+class GateDecision:
+    """The gate's answer for one reading.
+
+    :param lags: one per expected partition, those that are furthest behind first.
+    :param threshold: acceptable recovery lag in offsets per partition.
+    """
+
+    lags: tuple[PartitionLag, ...]
+    threshold: int
+
+    @property
+    def holding(self) -> tuple[PartitionLag, ...]:
+        """The partitions that keep the gate shut."""
+        return tuple(each for each in self.lags if not each.within(self.threshold))
+
+    @property
+    def is_open(self) -> bool:
+        """Whether every partition is within the threshold at the same time."""
+        return not self.holding
+
+
+def expected_sources(plan: Plan, index: int | None = None) -> frozenset[Source]:
+    """Return every changelog partition that a stage copies.
+
+    :param index: the stage, counting from 1 at the most downstream; all stages for ``None``.
+    """
+    return frozenset(
+        (move.source, partition)
+        for move in (plan.changelogs if index is None else plan.stage(index).changelogs)
+        for partition in range(move.source_partitions)
+    )
+
+
+def decide(
+    progress: Iterable[PartitionProgress], threshold: int, expected: Collection[Source] = ()
+) -> GateDecision:
+    """Return whether the gate opens.
+
+    It fails closed: a partition that is expected but was not reported, or that has no position (negative), holds
+    it. A position beyond the end (a reading taken a moment later) counts as no lag.
+
+    :param threshold: offsets per partition, inclusive.
+    :param expected: partitions that must be reported; those reported are always looked at.
+    """
+    known = {(p.topic, p.partition): None if p.position < 0 else max(0, p.end - p.position) for p in progress}
+    lags = [PartitionLag(*source, known.get(source)) for source in {*known, *expected}]
+    return GateDecision(tuple(sorted(lags, key=_furthest_behind_first)), threshold)
+
+
+def _furthest_behind_first(each: PartitionLag) -> tuple[bool, int, str, int]:
+    return (each.lag is not None, -(each.lag or 0), each.topic, each.partition)

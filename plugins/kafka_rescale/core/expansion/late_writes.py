@@ -1,0 +1,36 @@
+"""What blue has written to its changelogs after it was proven gone: an instance of it has survived its stop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kafka_rescale.core.control.acceptances import OffsetRange
+from kafka_rescale.core.control.journal import Journal
+
+
+def late_writes(journal: Journal, ends: Mapping[str, Mapping[int, int]]) -> tuple[OffsetRange, ...]:
+    """Return the offsets from the captured ends on, of the changelogs whose present ends are given.
+
+    :param ends: by topic and partition, transaction markers included.
+    """
+    captured = journal.captured.changelog_ends if journal.captured else {}
+    return tuple(
+        OffsetRange(topic, partition, captured[topic][partition], end - 1)
+        for topic in sorted(ends)
+        for partition, end in sorted(ends[topic].items())
+        if end > captured[topic].get(partition, end)
+    )
+
+
+def lost_changelogs(journal: Journal, ends: Mapping[str, Mapping[int, int]]) -> tuple[str, ...]:
+    """Return the changelogs that are not what was captured any more: deleted, or made anew by who still runs.
+
+    :param ends: of all of blue's changelogs that there are.
+    """
+    captured = journal.captured.changelog_ends if journal.captured else {}
+    return tuple(
+        topic
+        for topic, partitions in sorted(captured.items())
+        if ends.get(topic, {}).keys() != partitions.keys()
+        or any(ends[topic][partition] < end for partition, end in partitions.items())
+    )

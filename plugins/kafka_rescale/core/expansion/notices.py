@@ -1,0 +1,139 @@
+"""What people are told of an expansion: one notice per event, each with what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+from kafka_rescale.core.application.notifications import Event
+from kafka_rescale.core.control.journal import Phase
+from kafka_rescale.core.errors import RescaleError
+from kafka_rescale.core.expansion.downtime import TOTAL, parts_of
+
+STATUS = "python -m kafka_rescale status FILE"
+
+
+@dataclass(frozen=True)
+class Notice:
+    """One message, in the parts that the template of a notifier may use as ``rescale.<part>``.
+
+    :param application: base name.
+    :param subject: one line.
+    :param message: what has happened; several lines.
+    :param next_step: what to do; one sentence or more.
+    :param run: ``<dag_id>/<run_id>``.
+    :param url: of the application's page; empty if Airflow doesn't know its own address.
+    """
+
+    event: Event
+    application: str
+    subject: str
+    message: str
+    next_step: str
+    run: str = ""
+    url: str = ""
+
+    @property
+    def text(self) -> str:
+        """All of it, for a notifier that takes one text."""
+        where = (f"Run: {self.run}" if self.run else "", self.url)
+        return "\n".join(filter(None, (self.subject, "", self.message, "", f"Next: {self.next_step}", *where)))
+
+    def fields(self) -> dict[str, str]:
+        """Return the parts by their names, and ``text``."""
+        return {**{name: str(value) for name, value in asdict(self).items()}, "text": self.text}
+
+
+def approval(application: str, subject: str, body: str) -> Notice:
+    """Tell that a run waits for an answer.
+
+    :param body: what the person who is asked is shown, in Markdown.
+    """
+    next_step = "Answer in Airflow under Required Actions; without an answer in time the run fails and rolls back."
+    return Notice(Event.APPROVAL, application, f"Approval wanted: {subject}", body, next_step)
+
+
+def complete(
+    application: str, green: str, timings: Mapping[str, float], copies: Mapping[str, str] | None = None
+) -> Notice:
+    """Tell that an expansion is verified and has ended.
+
+    :param green: ``application.id`` that runs now.
+    :param timings: seconds per part of the downtime.
+    :param copies: what jobs that began with a snapshot have read.
+    """
+    lines = [f"  {part.meaning}: {part.seconds:.1f} s" for part in parts_of(timings)]
+    lines += [f"{job}: {detail}" for job, detail in (copies or {}).items()]
+    total = f"{timings[TOTAL]:.1f} s" if TOTAL in timings else "not measured"
+    message = "\n".join((f"{green} runs, and its whole state was verified.", f"Downtime: {total}", *lines))
+    next_step = f"Nothing has to be done. retire_{application} deletes what earlier generations have left."
+    return Notice(Event.COMPLETE, application, f"Expansion of {application} is complete", message, next_step)
+
+
+def failed(application: str, task: str, error: object) -> Notice:
+    """Tell that a task has failed for good.
+
+    :param error: the exception; None if its process is gone without one.
+    """
+    return Notice(Event.FAILED, application, f"{application}: task {task} has failed", *_cause(application, error))
+
+
+def rolled_back(application: str, done: str) -> Notice:
+    """Tell that the running generation goes on as it was.
+
+    :param done: what the rollback did, in a sentence.
+    """
+    next_step = (
+        f"Mend what had failed, then trigger expand_{application} again: it goes on with the copies there are."
+    )
+    return Notice(Event.ROLLED_BACK, application, f"Expansion of {application} was rolled back", done, next_step)
+
+
+def autoscaling_failed(application: str, task: str, error: object) -> Notice:
+    """Tell that the watch has an error, or could not be run."""
+    subject = f"Autoscaling of {application}: task {task} has failed"
+    return Notice(Event.AUTOSCALING, application, subject, *_cause(application, error))
+
+
+def gave_up(application: str, reason: str) -> Notice:
+    """Tell that the watch tries no longer.
+
+    :param reason: of its decision.
+    """
+    next_step = f"Look at the last failed run of expand_{application}, mend that, and trigger it with the target."
+    return Notice(Event.AUTOSCALING, application, f"Autoscaling of {application} has given up", reason, next_step)
+
+
+def long_pause(application: str, seconds: float, phase: str, limit_seconds: float) -> Notice:
+    """Tell that the application is stopped for longer than declared.
+
+    :param seconds: so far.
+    :param phase: of the journal.
+    :param limit_seconds: what was declared.
+    """
+    subject = f"{application} is stopped for {seconds:.0f} s, longer than {limit_seconds:.0f} s"
+    message = f"Phase {phase}. `{STATUS}` shows how it goes on."
+    return Notice(Event.LONG_PAUSE, application, subject, message, _way_on(application, phase))
+
+
+def _way_on(application: str, phase: str) -> str:
+    if phase == Phase.PROMOTED:
+        return (
+            "Only forward: if the task isn't at work, clear it; if the next generation doesn't start, see its log."
+        )
+    if phase == Phase.ROLLING_BACK:
+        return "The old generation is being started. If the task isn't at work, clear it."
+    return f"If the task isn't at work, trigger rollback_{application}: it starts the old generation again."
+
+
+def _cause(application: str, error: object) -> tuple[str, str]:
+    """Return what has happened, and what to do."""
+    if error is None:
+        return (
+            "Its process ended without a word: it was killed, or its machine is gone.",
+            f"`{STATUS}` shows the phase, and with it which way is open.",
+        )
+    if isinstance(error, RescaleError):
+        # Several findings are one text; the remedy of each is in it.
+        return str(error), error.remedy
+    return f"{type(error).__name__}: {error}", f"See the task's log; `{STATUS}` shows which way is open."

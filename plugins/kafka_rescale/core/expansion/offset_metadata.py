@@ -1,0 +1,120 @@
+"""What Kafka Streams keeps beside the offsets that it commits, for the partitions of another count.
+
+The metadata of an offset has the partition time, and per store of a windowed aggregate with
+``EmitStrategy.onWindowClose`` the time up to which its windows have been emitted (``TopicPartitionMetadata`` and
+``ProcessorMetadata`` of Kafka Streams). An instance that finds none takes every closed window in its store for one
+that has not been emitted yet. So green's offsets have that of the partitions whose keys they get; where these are
+several, the earliest times: windows may then come out again, but none is left out.
+"""
+
+from __future__ import annotations
+
+import base64
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kafka_rescale.core.application.topics import InputPolicy
+from kafka_rescale.core.plan.plan import Plan
+
+OffsetTexts = Mapping[str, Mapping[int, str]]
+"""The metadata of committed offsets: topic → partition → text."""
+
+_TIME_ONLY, _WITH_MARKS = 1, 2
+_HEAD, _COUNT, _TIME = struct.Struct(">bq"), struct.Struct(">i"), struct.Struct(">q")
+_BY_REMAINDER = ("murmur2", "crc32")
+_STATIC = "static:"
+
+
+@dataclass(frozen=True)
+class OffsetMetadata:
+    """The metadata of one offset.
+
+    :param partition_time_ms: -1 if it is not known.
+    :param marks: of processors, by name, in ms.
+    """
+
+    partition_time_ms: int = -1
+    marks: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def decode(cls, text: str) -> OffsetMetadata | None:
+        """Return what a text stands for; None if Kafka Streams has not written it."""
+        try:
+            data = base64.b64decode(text, validate=True)
+            version, time_ms = _HEAD.unpack_from(data)
+            if version not in (_TIME_ONLY, _WITH_MARKS):
+                return None
+            return cls(time_ms, dict(_marks_of(data)) if version == _WITH_MARKS else {})
+        except (ValueError, struct.error):
+            return None
+
+    def encode(self) -> str:
+        """Return the text, as Kafka Streams 3.3 and newer write it."""
+        data = _HEAD.pack(_WITH_MARKS, self.partition_time_ms)
+        if self.marks:
+            data += _COUNT.pack(len(self.marks))
+        for name, time_ms in sorted(self.marks.items()):
+            encoded = name.encode()
+            data += _COUNT.pack(len(encoded)) + encoded + _TIME.pack(time_ms)
+        return base64.b64encode(data).decode()
+
+
+def _marks_of(data: bytes) -> Iterator[tuple[str, int]]:
+    at = _HEAD.size
+    if at == len(data):
+        return
+    (count,) = _COUNT.unpack_from(data, at)
+    at += _COUNT.size
+    for _ in range(count):
+        (size,) = _COUNT.unpack_from(data, at)
+        at += _COUNT.size + size
+        (time_ms,) = _TIME.unpack_from(data, at)
+        yield data[at - size : at].decode(), time_ms
+        at += _TIME.size
+
+
+def start_metadata(plan: Plan, of_blue: OffsetTexts) -> dict[str, dict[int, str]]:
+    """Return the metadata of green's start offsets; a partition without any is left out.
+
+    :param of_blue: of what blue has committed.
+    """
+    found: dict[str, dict[int, str]] = {}
+    for i in plan.inputs:
+        keyed = i.policy in (InputPolicy.PAUSED, InputPolicy.REPARTITIONED)
+        # What is in a new partition of another input was in none before.
+        partitioner = i.partitioner if keyed else _STATIC
+        found[i.green_topic] = _carried(of_blue.get(i.topic, {}), partitioner, i.earlier or i.current, i.target)
+    for m in plan.repartitions:
+        texts = of_blue.get(m.source, {})
+        found[m.target] = _carried(texts, m.partitioner, m.source_partitions, m.target_partitions)
+    return {topic: texts for topic, texts in found.items() if texts}
+
+
+def _carried(texts: Mapping[int, str], partitioner: str, current: int, target: int) -> dict[int, str]:
+    of = {p: parents(partitioner, current, target, p) for p in range(target)}
+    found = {p: _earliest([texts.get(q, "") for q in its]) for p, its in of.items()}
+    return {p: text for p, text in found.items() if text}
+
+
+def parents(partitioner: str, current: int, target: int, partition: int) -> list[int]:
+    """Return the partitions whose keys one of another count may get."""
+    if partitioner.startswith(_STATIC) or current == target:
+        return [partition] if partition < current else []
+    if partitioner in _BY_REMAINDER and target % current == 0:
+        return [partition % current]
+    if partitioner in _BY_REMAINDER and current % target == 0:
+        return list(range(partition, current, target))
+    return list(range(current))
+
+
+def _earliest(texts: Sequence[str]) -> str:
+    """Return what holds for all; nothing if one has none, of which nobody knows how far it has come."""
+    if len(set(texts)) <= 1:
+        return texts[0] if texts else ""
+    known = [decoded for text in texts if (decoded := OffsetMetadata.decode(text)) is not None]
+    if len(known) < len(texts):
+        return ""
+    names = set.intersection(*(set(each.marks) for each in known))
+    marks = {name: min(each.marks[name] for each in known) for name in names}
+    return OffsetMetadata(min(each.partition_time_ms for each in known), marks).encode()

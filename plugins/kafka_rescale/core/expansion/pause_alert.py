@@ -1,0 +1,70 @@
+"""Whether an application is stopped for longer than declared, as its journal tells from outside of the cutover.
+
+The pause begins when the running generation is asked to stop, and ends with the first output of the next one, or
+when the running one has been started again. ``max_pause_seconds`` ends only its part before the promotion, and
+only if the cutover is alive.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kafka_rescale.core.control.journal import Journal, Phase
+from kafka_rescale.core.control.state import ControlState
+
+
+class PauseState(StrEnum):
+    """What one look has found."""
+
+    WAITING = "waiting"
+    PAUSED = "paused"
+    LATE = "late"
+    OVER = "over"
+    LOST = "lost"
+
+    @property
+    def is_final(self) -> bool:
+        """Whether nothing more is to be watched."""
+        return self in {PauseState.LATE, PauseState.OVER, PauseState.LOST}
+
+
+@dataclass(frozen=True)
+class PauseReading:
+    """The pause at one moment.
+
+    :param seconds: how long it has lasted; 0 before and after.
+    :param phase: of the journal; empty if there is none.
+    """
+
+    state: PauseState
+    seconds: float = 0.0
+    phase: str = ""
+
+
+def read_pause(state: ControlState, owner: str, limit_seconds: float, now_ms: int) -> PauseReading:
+    """Return where the pause of a run's expansion is.
+
+    :param owner: the run that watches; another one's pause is not its business.
+    :param limit_seconds: the longest pause that nobody is told of.
+    :param now_ms: wall clock, in ms since the epoch.
+    """
+    journal, lease = state.journal, state.lease
+    if journal is None or lease is None:
+        return PauseReading(PauseState.LOST)
+    if is_down(journal):
+        # Whoever holds the lease by now: nobody runs all the same.
+        seconds = (now_ms - journal.pause_started_ms) / 1000
+        late = seconds > limit_seconds
+        return PauseReading(PauseState.LATE if late else PauseState.PAUSED, seconds, str(journal.phase))
+    if journal.phase not in {Phase.WARMING, Phase.ROLLING_BACK}:
+        return PauseReading(PauseState.OVER, phase=str(journal.phase))
+    ours = lease.owner == owner and not lease.released
+    return PauseReading(PauseState.WAITING if ours else PauseState.LOST, phase=str(journal.phase))
+
+
+def is_down(journal: Journal) -> bool:
+    """Return whether nobody runs, or may not; a rollback starts the running generation only at its end."""
+    if not journal.pause_started_ms:
+        return False
+    return journal.is_paused or (journal.phase is Phase.ROLLING_BACK and journal.stop_asked)

@@ -1,0 +1,114 @@
+"""Pre-warming: has green restored its stores behind the warm-up gate, and has it done nothing else?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from kafka_rescale.core.control.journal import PartitionOffsets
+from kafka_rescale.core.control.progress import PartitionProgress
+from kafka_rescale.core.expansion.lag import NO_POSITION, GateDecision, decide
+from kafka_rescale.core.expansion.offset_metadata import OffsetTexts
+from kafka_rescale.core.plan.external_topics import InputPlan
+from kafka_rescale.core.plan.plan import Plan
+
+REFUSED = "refused: "
+
+
+def gate_group(green: str) -> str:
+    """Return the group in which the gate finds the inputs' counts, and tells how far green has restored."""
+    return f"{green}-gate"
+
+
+def shown_inputs(inputs: Iterable[InputPlan]) -> PartitionOffsets:
+    """Return what the gate is to find: as "offset" of an input's partition 0, how many partitions it will have.
+
+    Green's internal topics have their new counts already, and Kafka Streams refuses to start if those don't follow
+    from its inputs, which only grow after the promotion.
+    """
+    return {each.green_topic: {0: each.target} for each in inputs}
+
+
+def restoration(begins: PartitionOffsets, ends: PartitionOffsets, positions: PartitionOffsets) -> GateDecision:
+    """Return how far green's restore consumers are; open once every changelog has been applied to its end.
+
+    :param begins: log starts of green's changelogs.
+    :param ends: where they end (exclusive); nothing writes to them.
+    :param positions: next offset to apply, as the gate has told; a partition without records needs none.
+    """
+    progress = [
+        PartitionProgress(
+            topic=topic,
+            partition=partition,
+            position=end
+            if begins[topic][partition] >= end
+            else positions.get(topic, {}).get(partition, NO_POSITION),
+            end=end,
+        )
+        for topic, by_partition in ends.items()
+        for partition, end in by_partition.items()
+    ]
+    return decide(progress, 0)
+
+
+def restored_anew(plan: Plan, begins: PartitionOffsets, ends: PartitionOffsets) -> tuple[str, ...]:
+    """Return the tasks that restore everything again at an exactly-once start: some of their changelogs are empty.
+
+    Kafka Streams keeps no offset of a store into which nothing was restored; with exactly-once, local state
+    without one counts as corrupted, and the task's is deleted (``ProcessorStateManager.initializeStoreOffsets``).
+
+    :returns: task ids, ``<sub-topology>_<partition>``.
+    """
+    found = []
+    for stage in plan.stages:
+        topics = [m.target for m in stage.changelogs]
+        for partition in range(max((len(ends[t]) for t in topics), default=0)):
+            filled = {begins[t][partition] < ends[t][partition] for t in topics if partition in ends[t]}
+            if len(filled) > 1:
+                found.append(f"{stage.subtopology}_{partition}")
+    return tuple(found)
+
+
+def moved(before: PartitionOffsets, after: PartitionOffsets) -> tuple[str, ...]:
+    """Return the topics whose ends are not what they were."""
+    return tuple(topic for topic in before if after.get(topic) != before[topic])
+
+
+def refusals(texts: OffsetTexts) -> tuple[str, ...]:
+    """Return what the gate has refused, as the marks say that it leaves beside the inputs' counts.
+
+    A store is written before its changelog, so what was refused there may be in the local state nevertheless: with
+    at-least-once nothing deletes it.
+
+    :param texts: metadata of the gate's group.
+    """
+    return tuple(sorted({text for of in texts.values() for text in of.values() if text.startswith(REFUSED)}))
+
+
+def outlook(prewarmed: Mapping[str, float] | None) -> str:
+    """Return one sentence on the pause to come, for who approves it.
+
+    :param prewarmed: seconds per part of the pre-warming; None if there was none.
+    """
+    if prewarmed and "restore" in prewarmed:
+        return (
+            f"Pre-warmed: green restored its stores for {prewarmed['restore']:.1f} s ahead of the pause, "
+            "which they are no part of."
+        )
+    return (
+        "Not pre-warmed: green restores all of its stores within the pause, which grows with the state; the log "
+        "of `prewarm` says why."
+    )
+
+
+def remark(timings: Mapping[str, float], prewarmed: Mapping[str, float]) -> str:
+    """Return one sentence on what pre-warming has saved in a pause, or would have; empty before the pause's end.
+
+    :param timings: seconds per part of the pause.
+    :param prewarmed: seconds per part of the pre-warming; empty if there was none.
+    """
+    if "restore" not in timings:
+        return ""
+    own = f"{timings['restore']:.1f} s of the pause were green's own start and restore"
+    if prewarmed:
+        return f"Pre-warmed: green restored for {prewarmed['restore']:.1f} s ahead of the pause; {own}."
+    return f"Not pre-warmed: {own}, which grow with the state; `start_gated` in `lifecycle:` restores ahead of it."

@@ -1,0 +1,1 @@
+"""What do the bytes on Kafka mean?"""

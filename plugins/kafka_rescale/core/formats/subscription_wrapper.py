@@ -1,0 +1,99 @@
+"""The value of a foreign-key subscription, which names the left table's partition that the answer goes to.
+
+``SubscriptionWrapperSerde``: byte 0 is the version, with the highest bit set if there is no hash; byte 1 the
+instruction; 16 bytes of hash if there is one; the primary key; and in version 1 the primary partition in 4 bytes.
+The response sink sends to that partition verbatim (KAFKA-13769), so a copy with another count must rewrite it.
+Version 0 (before 3.4, or ``upgrade.from`` at most 3.3) has none and its answers are partitioned by key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.partitioning.partitioners import partitioner_named
+from kafka_rescale.core.values import Value
+
+NO_HASH = 0x80
+VERSIONS = (0, 1)
+INSTRUCTIONS = range(4)
+HASH_BYTES = 16
+PARTITION_BYTES = 4
+
+
+class Subscription(NamedTuple):
+    """What of a wrapper concerns partitions.
+
+    :param primary_key: the left row's key, serialised.
+    :param primary_partition: ``None`` in version 0.
+    """
+
+    primary_key: bytes
+    primary_partition: int | None
+
+
+def parse(value: bytes) -> Subscription | None:
+    """Return what a wrapper says; ``None`` if this is none."""
+    if len(value) < 2 or value[0] & ~NO_HASH not in VERSIONS or value[1] not in INSTRUCTIONS:
+        return None
+    begin = 2 if value[0] & NO_HASH else 2 + HASH_BYTES
+    if not value[0] & ~NO_HASH:
+        return Subscription(value[begin:], None) if len(value) >= begin else None
+    end = len(value) - PARTITION_BYTES
+    if end < begin:
+        return None
+    return Subscription(value[begin:end], int.from_bytes(value[end:], "big", signed=True))
+
+
+def rewritten(values: Sequence[bytes | None], left: LeftTable, *, where: str) -> list[bytes | None]:
+    """Return wrappers with the partitions that their primary keys have in the new generation's left table.
+
+    :param values: tombstones stay.
+    :param where: the topic and partition, for errors.
+    :raises UnsafeState: a value is no wrapper, or names another partition than the left table's partitioner gives.
+    """
+    found = [(index, *_parsed(value, where)) for index, value in enumerate(values) if value is not None]
+    named = [each for each in found if each[2] is not None]
+    keys = [key for _, key, _ in named]
+    partitioner = partitioner_named(left.partitioner, left.key_topic)
+    before = partitioner.partition_batch(keys, left.source_partitions)
+    after = partitioner.partition_batch(keys, left.target_partitions)
+    result = list(values)
+    for (index, key, partition), home, target in zip(named, before, after, strict=True):
+        if partition != home:
+            raise UnsafeState(
+                where,
+                found=f"a subscription of primary key 0x{key.hex()} that names partition {partition}",
+                expected=f"partition {home} of {left.source_partitions}, where {left.partitioner} puts that key",
+                remedy="Declare the partitioner of the left table's topics; if its key serde writes other bytes "
+                "here than there, the join can't be moved.",
+            )
+        result[index] = (values[index] or b"")[:-PARTITION_BYTES] + target.to_bytes(PARTITION_BYTES, "big")
+    return result
+
+
+def _parsed(value: bytes, where: str) -> Subscription:
+    found = parse(value)
+    if found is None:
+        raise UnsafeState(
+            where,
+            found=f"the value 0x{value[:20].hex()}",
+            expected="a subscription wrapper of version 0 or 1",
+            remedy="The store is of another type, or a newer Kafka Streams wrote it; declare its real type.",
+        )
+    return found
+
+
+class LeftTable(Value):
+    """The left table of a foreign-key join, whose partition every subscription names.
+
+    :param key_topic: the topic by whose name a user's partitioner is asked, as the topology names it.
+    :param source_partitions: count of its topics in the running generation.
+    :param target_partitions: count in the new one.
+    """
+
+    partitioner: str
+    key_topic: str = ""
+    source_partitions: int
+    target_partitions: int

@@ -1,0 +1,1 @@
+"""What does the page show of an application?"""

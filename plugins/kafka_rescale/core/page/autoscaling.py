@@ -1,0 +1,56 @@
+"""KIP-878's metrics and the last words of the watch, for people."""
+
+from __future__ import annotations
+
+from kafka_rescale.core.application.streams import Application
+from kafka_rescale.core.autoscaling.parallelism import observe
+from kafka_rescale.core.cluster import ClusterDescription
+from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.preflight.situation import Situation
+from kafka_rescale.core.topology.topology import Topology
+from kafka_rescale.core.values import Value
+
+WATCH = "watch"
+
+
+class SubtopologyParallelism(Value):
+    """``current-`` and ``expected-subtopology-parallelism`` (KIP-878)."""
+
+    subtopology: int
+    current: int
+    expected: int
+
+
+class AutoscalingState(Value):
+    """What the watch reports.
+
+    :param failures: ``num-autoscaling-failures`` (KIP-878).
+    :param outcome: of the last look that has changed anything, empty before the first; ``said`` is why.
+    """
+
+    enabled: bool
+    failures: int
+    outcome: str
+    said: str
+    parallelism: tuple[SubtopologyParallelism, ...]
+
+
+def autoscaling_state(
+    application: Application, topology: Topology, control: ControlState, found: ClusterDescription
+) -> AutoscalingState:
+    """Return the state of an application's autoscaling.
+
+    :param found: the running generation's topics and group.
+    """
+    observed = observe(Situation(application, topology, application.partitions, found, control))
+    look = control.results.get(WATCH)
+    return AutoscalingState(
+        enabled=application.autoscaling_enabled,
+        failures=control.autoscaling.failures if control.autoscaling else 0,
+        outcome=look.state if look else "",
+        said=look.detail if look else "",
+        parallelism=tuple(
+            SubtopologyParallelism(subtopology=p.subtopology, current=p.current, expected=p.expected)
+            for p in observed.parallelism
+        ),
+    )

@@ -1,0 +1,133 @@
+"""How far each job of an expansion is, and when it will be done at its present pace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control.journal import Journal, Phase
+from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.plan.plan import Plan
+from kafka_rescale.core.values import Value
+
+ORDER = ("restore", "warm_up", "lag_gate", "prewarm", "rehearse", "move", "catch_up", "gate_all", "bridge")
+IN_GROUPS = frozenset({"restore", "warm_up", "lag_gate"})
+"""Their tasks are in the task groups of the stages."""
+AT_WORK = frozenset({"running", "ready", "holding", "job_not_ready"})
+STEPS: dict[Phase, str] = {
+    Phase.QUIESCING: "cutover",
+    Phase.QUIESCED: "cutover",
+    Phase.CAUGHT_UP: "cutover",
+    Phase.PROMOTED: "start",
+    Phase.STARTED: "verify",
+    Phase.VERIFIED: "callback",
+    Phase.ROLLING_BACK: "roll_back",
+}
+
+
+class JobProgress(Value):
+    """One job or gate.
+
+    :param task_id: its task in ``run``, ``<dag_id>/<run_id>``.
+    :param stage: counting from 1 at the most downstream; None for all stages.
+    :param copied: offsets of the sources that the copies have passed; ``total`` is where the sources end.
+    :param lag: offsets that are left.
+    :param eta_seconds: at the present pace; None if done, if the lag does not shrink, or if nobody knows yet.
+    :param has_pace: whether it is known.
+    """
+
+    job: str
+    run: str
+    task_id: str
+    step: str
+    stage: int | None
+    state: str
+    attempt: int
+    records: int
+    bytes: int
+    seconds: float
+    copied: int
+    total: int
+    lag: int
+    eta_seconds: float | None
+    has_pace: bool
+    detail: str
+
+
+class Work(Value):
+    """What an expansion is doing.
+
+    :param step: a job's name, ``cutover``, ``start``, ``verify`` or ``callback``; empty if nothing is being done.
+    :param stages: indexes of the stages that it is about.
+    """
+
+    step: str = ""
+    stages: tuple[int, ...] = ()
+
+
+def job_progress(result: JobResult, plan: Plan) -> JobProgress:
+    """Return the progress of one job from what it has left in the control topic.
+
+    :param plan: names the stages, which are the task groups of the run.
+    """
+    step, _, stage = result.job.partition("/")
+    groups = plan.stages if step in IN_GROUPS else ()
+    group = next((f"{s.name}." for s in groups if stage == str(s.index)), "")
+    total = sum(p.end for p in result.partitions)
+    lag = sum(max(0, p.end - max(0, p.position)) for p in result.partitions)
+    return JobProgress(
+        job=result.job,
+        run=result.run,
+        task_id=f"{group}{step}",
+        step=step,
+        stage=int(stage) if stage else None,
+        state=result.state,
+        attempt=result.attempt,
+        records=result.records,
+        bytes=result.bytes,
+        seconds=result.seconds,
+        copied=total - lag,
+        total=total,
+        lag=lag,
+        eta_seconds=result.lags.seconds_left() if result.state in AT_WORK else None,
+        has_pace=result.lags.has_pace,
+        detail=result.detail,
+    )
+
+
+def in_order(results: Iterable[JobResult]) -> list[JobResult]:
+    """Return the results of a run's jobs in its order: stage by stage, then what is about all of them."""
+    return sorted((r for r in results if r.job.partition("/")[0] in ORDER), key=_place)
+
+
+def work_of(control: ControlState) -> Work:
+    """Return what is being done, from the journal's phase and, while it is warming, the newest jobs."""
+    journal = control.journal
+    if journal is None or not journal.in_progress:
+        return Work()
+    everything = tuple(s.index for s in journal.plan.stages)
+    if journal.phase is not Phase.WARMING:
+        is_moving = journal.phase is Phase.PROMOTED and journal.plan.is_in_place and not journal.green_start
+        return Work(step="move" if is_moving else STEPS[journal.phase], stages=everything)
+    jobs = [r for r in in_order(control.results.values()) if not r.job.startswith("bridge")]
+    newest = next((r for r in reversed(jobs) if r.state in AT_WORK), jobs[-1] if jobs else None)
+    if newest is None:
+        return Work(step="expand", stages=everything[:1])
+    return _warming(journal, newest, everything)
+
+
+def _warming(journal: Journal, newest: JobResult, everything: tuple[int, ...]) -> Work:
+    step, _, stage = newest.job.partition("/")
+    if not stage:
+        return Work(step=step, stages=everything)
+    if newest.state in AT_WORK or step != "lag_gate":
+        return Work(step=step, stages=(int(stage),))
+    following = int(stage) + 1
+    if following in everything:
+        return Work(step="expand", stages=(following,))
+    return Work(step="prewarm", stages=everything)
+
+
+def _place(result: JobResult) -> tuple[bool, int, int]:
+    step, _, stage = result.job.partition("/")
+    return (not stage, int(stage or 0), ORDER.index(step))

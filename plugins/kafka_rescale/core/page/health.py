@@ -1,0 +1,113 @@
+"""Is an application well? One word and one sentence, from what is known of it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from kafka_rescale.core.cluster import GroupDescription
+from kafka_rescale.core.control.journal import Journal, Phase
+from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.values import Value
+
+
+class State(StrEnum):
+    """What an application does."""
+
+    RUNNING = "running"
+    RESCALING = "rescaling"
+    PAUSED = "paused"
+    STOPPED = "stopped"
+    UNKNOWN = "unknown"
+
+
+class Level(StrEnum):
+    """Whether a person has to look."""
+
+    GOOD = "good"
+    WORKING = "working"
+    ATTENTION = "attention"
+    BAD = "bad"
+
+
+class Health(Value):
+    """An application's state, and why somebody has to look, if anybody has."""
+
+    state: State
+    level: Level
+    reason: str
+
+
+def health_of(control: ControlState, group: GroupDescription) -> Health:
+    """Return the health of an application.
+
+    :param group: of the generation that owns the inputs.
+    """
+    journal = control.journal
+    state = _state(journal, group)
+    if (wrong := _wrong(control)) is not None:
+        return Health(state=state, level=wrong[0], reason=wrong[1])
+    if state in {State.RESCALING, State.PAUSED} and journal is not None:
+        return Health(state=state, level=Level.WORKING, reason=_doing(journal))
+    if state is State.STOPPED:
+        return Health(
+            state=state,
+            level=Level.ATTENTION,
+            reason=f"Nobody is a member of group {group.group_id} ({group.state}).",
+        )
+    members = len(group.members)
+    return Health(
+        state=state, level=Level.GOOD, reason=f"Group {group.state} with {members} member{'s' * (members != 1)}."
+    )
+
+
+def unreachable(reason: str) -> Health:
+    """Return the health of an application of which nothing can be learned.
+
+    :param reason: the error in words.
+    """
+    return Health(state=State.UNKNOWN, level=Level.BAD, reason=reason)
+
+
+def failed_jobs(control: ControlState) -> list[str]:
+    """Return a sentence for each job of the run in progress that has failed."""
+    if control.journal is None:
+        return []
+    failed = [r for r in control.results.values() if r.state == "failed" and r.run == control.journal.owner]
+    return [f"{r.job} has failed: {r.detail}" for r in failed]
+
+
+def _state(journal: Journal | None, group: GroupDescription) -> State:
+    if journal is not None and journal.in_progress:
+        return State.PAUSED if journal.is_paused else State.RESCALING
+    return State.RUNNING if group.is_live else State.STOPPED
+
+
+def _wrong(control: ControlState) -> tuple[Level, str] | None:
+    journal = control.journal
+    if journal is None:
+        return None
+    plan = journal.plan
+    if control.report.get("passed") is False and control.report.get("plan") == plan.fingerprint:
+        return Level.BAD, f"The verification has findings: stop {plan.green}, and look at its report."
+    if journal.phase is Phase.ROLLED_BACK:
+        text = "The last expansion was rolled back; trigger it again to go on with its copies."
+        return Level.ATTENTION, f"{text}{_why(journal)}"
+    return _stuck(control, journal) if journal.in_progress else None
+
+
+def _stuck(control: ControlState, journal: Journal) -> tuple[Level, str] | None:
+    if failed := failed_jobs(control):
+        return Level.ATTENTION, failed[-1]
+    if control.lease is None or control.lease.released:
+        return Level.ATTENTION, "An expansion is in progress, and no run holds the lease: trigger it again."
+    return None
+
+
+def _doing(journal: Journal) -> str:
+    way = f"to {journal.plan.partitions} partitions{', in place' if journal.plan.is_in_place else ''}"
+    again = f", attempt {journal.attempt}" if journal.attempt > 1 else ""
+    return f"Expansion {way}: {journal.phase}{again}.{_why(journal)}"
+
+
+def _why(journal: Journal) -> str:
+    return f" Why: {journal.rollback_reason}" if journal.rollback_reason else ""

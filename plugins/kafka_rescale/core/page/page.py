@@ -1,0 +1,127 @@
+"""What the page shows of one application, put together from what is known of it."""
+
+from __future__ import annotations
+
+from kafka_rescale.core.application.streams import Application
+from kafka_rescale.core.cluster import ClusterDescription
+from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control.lag_history import LagHistory, lag_of
+from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.expansion.downtime import Downtime, downtime
+from kafka_rescale.core.page.autoscaling import AutoscalingState, autoscaling_state
+from kafka_rescale.core.page.copy_estimate import JobProgress, Work, in_order, job_progress, work_of
+from kafka_rescale.core.page.summary import Summary, summary, topic_counts
+from kafka_rescale.core.page.topology_graph import Graph, topology_graph
+from kafka_rescale.core.topology.topology import Topology
+from kafka_rescale.core.values import Value
+from kafka_rescale.core.verify.key_distribution import KeyDistribution, key_distributions
+from kafka_rescale.core.verify.report import Report
+
+
+class JobLags(Value):
+    """The history of a job's or gate's lags."""
+
+    job: str
+    history: LagHistory
+
+
+class TopicLags(Value):
+    """The newest reading of a topic's lags, by partition; ``NOT_BEGUN`` where there is none."""
+
+    topic: str
+    lags: tuple[int, ...]
+
+
+class Proof(Value):
+    """The verification report's summary; the report itself is read on its own.
+
+    :param accepted: how many findings a person has accepted.
+    """
+
+    passed: bool
+    current: bool
+    as_of_ms: int
+    seconds: float
+    stores: int
+    entries: int
+    findings: int
+    accepted: int = 0
+
+
+class ApplicationPage(Value):
+    """Everything about one application but its verification report.
+
+    :param threshold: acceptable recovery lag of the gates, in offsets per partition.
+    :param lags: per job or gate, in the order of a run.
+    :param lags_now: of what was measured last, and ``measured_ms`` when.
+    """
+
+    summary: Summary
+    as_of_ms: int
+    graph: Graph
+    work: Work
+    jobs: tuple[JobProgress, ...]
+    threshold: int
+    lags: tuple[JobLags, ...]
+    lags_now: tuple[TopicLags, ...]
+    measured_ms: int | None
+    downtime: Downtime
+    proof: Proof | None
+    distributions: tuple[KeyDistribution, ...]
+    autoscaling: AutoscalingState
+
+
+def application_page(
+    application: Application, topology: Topology, control: ControlState, found: ClusterDescription, now_ms: int
+) -> ApplicationPage:
+    """Return everything about one application.
+
+    :param found: the running generation's topics and group.
+    :param now_ms: when that was read, ms since the epoch.
+    """
+    journal = control.journal
+    plan = journal.plan if journal is not None and journal.in_progress else None
+    results = in_order(control.results.values()) if journal is not None else []
+    measured = max((r for r in results if r.lags.samples), key=_measured, default=None)
+    report = Report.model_validate(control.report) if control.report else None
+    thresholds = [r.lags.threshold for r in reversed(results) if r.lags.threshold is not None]
+    return ApplicationPage(
+        summary=summary(application, topology, control, found),
+        as_of_ms=now_ms,
+        graph=topology_graph(topology, topic_counts(application, topology, control, found), plan),
+        work=work_of(control),
+        jobs=tuple(job_progress(r, journal.plan) for r in results) if journal is not None else (),
+        threshold=next(iter(thresholds), application.acceptable_recovery_lag),
+        lags=tuple(JobLags(job=r.job, history=r.lags) for r in results if r.lags.samples),
+        lags_now=_lags_now(measured) if measured else (),
+        measured_ms=_measured(measured) if measured else None,
+        downtime=downtime(journal),
+        proof=_proof(report, journal.plan.fingerprint if journal else "") if report else None,
+        distributions=key_distributions(report) if report else (),
+        autoscaling=autoscaling_state(application, topology, control, found),
+    )
+
+
+def _measured(result: JobResult) -> int:
+    return result.lags.samples[-1].at_ms
+
+
+def _lags_now(result: JobResult) -> tuple[TopicLags, ...]:
+    topics: dict[str, dict[int, int]] = {}
+    for each in result.partitions:
+        topics.setdefault(each.topic, {})[each.partition] = lag_of(each)
+    return tuple(TopicLags(topic=topic, lags=tuple(of[p] for p in sorted(of))) for topic, of in topics.items())
+
+
+def _proof(report: Report, fingerprint: str) -> Proof:
+    failures = sum(sum(s.failures.values()) for s in report.stores)
+    return Proof(
+        passed=report.passed,
+        current=report.plan == fingerprint,
+        as_of_ms=report.as_of_ms,
+        seconds=report.seconds,
+        stores=len(report.stores),
+        entries=sum(s.green.live for s in report.stores),
+        findings=failures + len(report.start_offsets) + sum(i.misrouted for i in report.inputs),
+        accepted=len(report.acceptances),
+    )

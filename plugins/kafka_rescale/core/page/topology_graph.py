@@ -1,0 +1,161 @@
+"""An application's topology as a graph in columns: topics and sub-topologies, with their counts now and then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from kafka_rescale.core.plan.plan import MoveKind, Plan
+from kafka_rescale.core.topology.topology import SubTopology, Topology
+from kafka_rescale.core.values import Value
+
+
+class NodeKind(StrEnum):
+    """What a node of the graph is."""
+
+    INPUT = "input"
+    OUTPUT = "output"
+    REPARTITION = "repartition"
+    SUBTOPOLOGY = "subtopology"
+
+
+class StoreCount(Value):
+    """A store with its changelog's partitions ``now``, and ``then`` where an expansion is about to change them."""
+
+    name: str
+    now: int | None
+    then: int | None
+
+
+class Node(Value):
+    """A topic or a sub-topology.
+
+    :param name: of a topic, without the application id.
+    :param now: partitions, or tasks of a sub-topology; None if the topic does not exist.
+    :param then: after the expansion in progress; None if there is none, or it changes nothing.
+    :param stage: index of the stage of an expansion that builds a sub-topology's topics; None without a plan.
+    """
+
+    id: str
+    kind: NodeKind
+    name: str
+    column: int
+    row: int
+    now: int | None = None
+    then: int | None = None
+    stores: tuple[StoreCount, ...] = ()
+    stage: int | None = None
+
+
+class Graph(Value):
+    """Nodes in columns from the inputs to the outputs, and ``(from, to)`` by their ids."""
+
+    nodes: tuple[Node, ...]
+    edges: tuple[tuple[str, str], ...]
+
+
+def topology_graph(topology: Topology, counts: Mapping[str, int], plan: Plan | None = None) -> Graph:
+    """Return the graph of a topology.
+
+    :param counts: present partitions per topic as the topology names it, and per store of its changelog.
+    :param plan: of an expansion in progress.
+    """
+    upstream_first = topology.downstream_first()[::-1]
+    columns = _columns(topology, upstream_first)
+    edges = _edges(topology)
+    rows = _rows(columns, edges)
+    after = _after(plan) if plan is not None else {}
+    nodes = [
+        _topic(topology, t, (columns[t], rows[t]), counts, after) for t in columns if not t.startswith(_PREFIX)
+    ]
+    nodes += [
+        _subtopology(s, (columns[_id(s)], rows[_id(s)]), counts, after, _stage_of(plan, s)) for s in upstream_first
+    ]
+    return Graph(nodes=tuple(nodes), edges=edges)
+
+
+_PREFIX = "sub-topology "
+
+
+def _id(subtopology: SubTopology) -> str:
+    return f"{_PREFIX}{subtopology.id}"
+
+
+def _columns(topology: Topology, upstream_first: tuple[SubTopology, ...]) -> dict[str, int]:
+    """Return the length of the longest way to each node, inputs right before their first reader.
+
+    The answers of foreign-key joins lead back.
+    """
+    columns = dict.fromkeys(topology.inputs, 0)
+    for each in upstream_first:
+        column = 1 + max((columns[t] for t in each.sources if t in columns), default=0)
+        columns[_id(each)] = column
+        for sink in each.sinks:
+            if sink not in topology.inputs:
+                columns[sink] = max(columns.get(sink, 0), column + 1)
+    first = {t: min(columns[_id(s)] for s in upstream_first if t in s.sources) for t in topology.inputs}
+    return {**columns, **{topic: column - 1 for topic, column in first.items()}}
+
+
+def _edges(topology: Topology) -> tuple[tuple[str, str], ...]:
+    read = [(topic, _id(s)) for s in topology.subtopologies for topic in s.sources]
+    written = [(_id(s), topic) for s in topology.subtopologies for topic in s.sinks]
+    return tuple(dict.fromkeys([*read, *written]))
+
+
+def _rows(columns: Mapping[str, int], edges: tuple[tuple[str, str], ...]) -> dict[str, int]:
+    """Return a row per node: each column is ordered by where its predecessors are, so that few edges cross."""
+    rows: dict[str, int] = {}
+    for column in range(max(columns.values(), default=0) + 1):
+        here = [node for node, at in columns.items() if at == column]
+        before = {node: [rows[a] for a, b in edges if b == node and a in rows] for node in here}
+        here.sort(key=lambda node: sum(before[node]) / len(before[node]) if before[node] else 0)
+        rows |= {node: row for row, node in enumerate(here)}
+    return rows
+
+
+def _after(plan: Plan) -> dict[str, int]:
+    """Return the counts that an expansion leads to, by the names of the topology."""
+    grown = {g.topic: g.target for stage in plan.stages for g in stage.grow_outputs}
+    inputs = {i.declared: i.target for i in plan.inputs}
+    internal = {m.store: m.target_partitions for m in plan.moves if m.kind is not MoveKind.INPUT}
+    return {**grown, **inputs, **internal}
+
+
+def _topic(
+    topology: Topology, name: str, at: tuple[int, int], counts: Mapping[str, int], after: Mapping[str, int]
+) -> Node:
+    inner = NodeKind.REPARTITION if name in topology.repartitions else NodeKind.OUTPUT
+    kind = NodeKind.INPUT if name in topology.inputs else inner
+    now = counts.get(name)
+    return Node(id=name, kind=kind, name=name, column=at[0], row=at[1], now=now, then=_then(name, now, after))
+
+
+def _subtopology(
+    each: SubTopology, at: tuple[int, int], counts: Mapping[str, int], after: Mapping[str, int], stage: int | None
+) -> Node:
+    tasks = max((counts[t] for t in each.sources if t in counts), default=None)
+    later = max((after.get(t, counts.get(t, 0)) for t in each.sources), default=None) if after else None
+    return Node(
+        id=_id(each),
+        kind=NodeKind.SUBTOPOLOGY,
+        name=_id(each),
+        column=at[0],
+        row=at[1],
+        now=tasks,
+        then=later if later != tasks else None,
+        stores=tuple(
+            StoreCount(name=s, now=counts.get(s), then=_then(s, counts.get(s), after)) for s in each.stores
+        ),
+        stage=stage,
+    )
+
+
+def _then(name: str, now: int | None, after: Mapping[str, int]) -> int | None:
+    then = after.get(name)
+    return then if then != now else None
+
+
+def _stage_of(plan: Plan | None, subtopology: SubTopology) -> int | None:
+    stages = plan.stages if plan is not None else ()
+    return next((s.index for s in stages if s.subtopology == subtopology.id), None)

@@ -1,0 +1,1 @@
+"""Which partition, and which processor, does a key belong to?"""

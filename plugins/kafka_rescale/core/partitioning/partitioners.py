@@ -1,0 +1,122 @@
+"""Key bytes to partition number, one by one and in batches.
+
+Sources: ``BuiltInPartitioner.partitionForKey`` (the Java clients' default), librdkafka's ``consistent`` (CRC32,
+the default of every librdkafka producer), KIP-287's linear hashing, KIP-878's static partitioners.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.partitioning.linear_hashing import LinearHashing, doubled
+from kafka_rescale.core.partitioning.murmur2 import murmur2, murmur2_batch
+from kafka_rescale.core.partitioning.user_function import Declared, Static
+
+
+class Partitioner(Protocol):
+    """Maps a partitioning key to a partition of ``n``, for the records of one topic.
+
+    ``is_modulo``: a hash modulo ``n``, so that ``k * n`` partitions split every partition and mix none.
+    ``is_static``: a key keeps its partition whatever ``n`` becomes (KIP-878).
+    ``fewest_partitions``: the smallest ``n`` that it is defined for.
+    """
+
+    name: str
+    is_modulo: bool
+    is_static: bool
+    fewest_partitions: int
+
+    def partition(self, key: bytes, n: int) -> int:
+        """Return the partition in ``[0, n)`` of one key."""
+        ...
+
+    def partition_batch(self, keys: Sequence[bytes], n: int) -> list[int]:
+        """Return the partitions of many keys, in their order."""
+        ...
+
+
+class Modulo:
+    """What the partitioners that take a hash modulo ``n`` have in common."""
+
+    is_modulo = True
+    is_static = False
+    fewest_partitions = 1
+
+
+class Murmur2(Modulo):
+    """The Java clients' and Kafka Streams' default for keyed records."""
+
+    name = "murmur2"
+
+    def partition(self, key: bytes, n: int) -> int:
+        """Return ``toPositive(murmur2(key)) % n``; ``abs()`` would be wrong for negative hashes."""
+        return (murmur2(key) & 0x7FFFFFFF) % n
+
+    def partition_batch(self, keys: Sequence[bytes], n: int) -> list[int]:
+        """Return the partitions of many keys, in their order."""
+        partitions: list[int] = ((murmur2_batch(keys) & np.uint32(0x7FFFFFFF)) % np.uint32(n)).tolist()
+        return partitions
+
+
+class Crc32(Modulo):
+    """librdkafka's ``consistent`` and ``consistent_random``, the default of every librdkafka producer."""
+
+    name = "crc32"
+
+    def partition(self, key: bytes, n: int) -> int:
+        """Return ``crc32(key) % n``."""
+        return zlib.crc32(key) % n
+
+    def partition_batch(self, keys: Sequence[bytes], n: int) -> list[int]:
+        """Return the partitions of many keys, in their order."""
+        return [zlib.crc32(key) % n for key in keys]
+
+
+PARTITIONERS: dict[str, Partitioner] = {p.name: p for p in (Murmur2(), Crc32())}
+"""Those that need nothing but their name."""
+
+
+def known_partitioners(partitions: int) -> Iterator[Partitioner]:
+    """Yield every partitioner that a topic of this many partitions could have, but for a user's own function.
+
+    Initial counts that are powers of two apart address alike; where the count is such a multiple itself, linear
+    hashing places as murmur2 does.
+    """
+    yield from PARTITIONERS.values()
+    seen = {partitions}
+    for initial in range(partitions - 1, 0, -1):
+        if (whole := doubled(initial, partitions)) not in seen:
+            seen.add(whole)
+            yield LinearHashing(initial)
+
+
+def partitioner_named(name: str, topic: str = "") -> Partitioner:
+    """Return what an application file declares.
+
+    :param name: ``murmur2``, ``crc32``, ``linear-hashing:<initial count>``, ``module:function`` (with topic, key
+        and count) or ``static:module:function`` (KIP-878).
+    :param topic: handed to a user's function: an input's name, or a repartition topic's without application id.
+    :raises InvalidInput: there is no such partitioner, or the function can't be imported.
+    """
+    kind, _, rest = name.partition(":")
+    if name in PARTITIONERS:
+        return PARTITIONERS[name]
+    if kind == "linear-hashing" and rest.isdecimal() and int(rest) > 0:
+        return LinearHashing(int(rest))
+    if kind == "static" and ":" in rest:
+        return Static.imported(rest, topic)
+    if rest and kind not in {"static", "linear-hashing"}:
+        return Declared.imported(name, topic)
+    raise InvalidInput(
+        "partitioner",
+        found=repr(name),
+        expected=f"one of {', '.join(sorted(PARTITIONERS))}, linear-hashing:<initial count>, module:function, "
+        "static:module:function",
+        remedy="Java producers and Kafka Streams use murmur2, as librdkafka does with partitioner=murmur2 or "
+        "murmur2_random; its default, consistent_random, is crc32.",
+    )

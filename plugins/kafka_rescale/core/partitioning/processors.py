@@ -1,0 +1,120 @@
+"""Which processor consumes which partition, so that growing either moves no state between processors (KIP-287).
+
+A processor is a consumer with its local state. Its partitions follow by linear hashing from the number of
+processors that the job began with, which is remembered for ever.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+from kafka_rescale.core.errors import Refused
+from kafka_rescale.core.partitioning.linear_hashing import ancestors, coarser
+
+
+@dataclass(frozen=True)
+class Processors:
+    """The partitions of a job's input, and who consumes them.
+
+    :param initial: partitions, and processors, at the very beginning.
+    :param count: processors now, numbered from 0; never fewer than at the beginning.
+    :param partitions: partitions now; never fewer than processors.
+    :raises Refused: one of these does not hold.
+    """
+
+    initial: int
+    count: int
+    partitions: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.initial <= self.count:
+            raise Refused(
+                "processors",
+                found=f"{self.count}",
+                expected=f"at least the initial {self.initial}, which is 1 or more",
+                remedy="State can't be merged by linear hashing: keep the processors that the job began with.",
+            )
+        if self.partitions < self.count:
+            raise Refused(
+                "processors",
+                found=f"{self.count} for {self.partitions} partitions",
+                expected="at most one processor per partition",
+                remedy="Expand the partitions of the input topic first, then the processors.",
+            )
+
+    @classmethod
+    def begin(cls, partitions: int) -> Self:
+        """Return a new job's processors: one per partition."""
+        return cls(partitions, partitions, partitions)
+
+    def with_partitions(self, partitions: int) -> Self:
+        """Return the same processors after the input topic has grown.
+
+        :raises Refused: the input topic would shrink.
+        """
+        if partitions < self.partitions:
+            raise Refused(
+                "partitions of the input topic",
+                found=f"{partitions}",
+                expected=f"at least the present {self.partitions}",
+                remedy="A topic can't shrink: leave it as it is.",
+            )
+        return replace(self, partitions=partitions)
+
+    def with_count(self, count: int) -> Self:
+        """Return more processors for the same partitions.
+
+        :raises Refused: fewer than now, or more than partitions.
+        """
+        if count < self.count:
+            raise Refused(
+                "processors",
+                found=f"{count}",
+                expected=f"at least the present {self.count}",
+                remedy="State would have to move between existing processors: keep them.",
+            )
+        return replace(self, count=count)
+
+    def processor(self, partition: int) -> int:
+        """Return who consumes a partition."""
+        return coarser(partition, self.count, self.initial)
+
+    def of(self, processor: int) -> tuple[int, ...]:
+        """Return the partitions that a processor consumes."""
+        return tuple(p for p in range(self.partitions) if self.processor(p) == processor)
+
+
+@dataclass(frozen=True)
+class NewProcessor:
+    """A processor that builds its state while others still do its work.
+
+    :param consumes: S1, partitions that it will consume.
+    :param reads: S2, partitions that may have records with the keys of S1: itself and what it was split from.
+    """
+
+    number: int
+    consumes: tuple[int, ...]
+    reads: tuple[int, ...]
+
+
+def new_processors(before: Processors, after: Processors) -> tuple[NewProcessor, ...]:
+    """Return the processors that an expansion adds, and the partitions that each has to read.
+
+    :param before: with the same partitions as ``after``: they have grown first.
+    :raises Refused: the partitions are not the same, or the job is another one.
+    """
+    if (before.initial, before.partitions) != (after.initial, after.partitions):
+        raise Refused(
+            "expansion of processors",
+            found=f"{before} and {after}",
+            expected="one job with as many partitions before as after",
+            remedy="Expand the partitions first, and let every processor see them.",
+        )
+    return tuple(_new(after, number) for number in range(before.count, after.count))
+
+
+def _new(processors: Processors, number: int) -> NewProcessor:
+    consumes = processors.of(number)
+    reads = {*consumes, *(a for p in consumes for a in ancestors(p, processors.initial))}
+    return NewProcessor(number, consumes, tuple(sorted(reads)))

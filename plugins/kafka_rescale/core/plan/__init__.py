@@ -1,0 +1,1 @@
+"""Which topics are copied where, and in which order?"""

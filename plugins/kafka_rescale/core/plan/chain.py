@@ -1,0 +1,55 @@
+"""Chains of applications: one's output topic is another's input, so the most downstream is expanded first.
+
+An application that reads a topic grows it at its own cutover, and the one that writes it only follows: a writer
+does not mind more partitions than it has tasks, a reader dies of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from graphlib import CycleError, TopologicalSorter
+
+from kafka_rescale.core.application.streams import Application
+from kafka_rescale.core.errors import InvalidInput
+
+
+def expansion_order(chain: str, applications: Sequence[Application]) -> tuple[Application, ...]:
+    """Return the applications of a chain, the most downstream first; equals by name.
+
+    :param chain: name of the chain, for the error.
+    :raises InvalidInput: an application is connected to no other one, or they feed each other in a circle.
+    """
+    by_id = {a.application_id: a for a in sorted(applications, key=lambda a: a.application_id)}
+    below = {name: {reader for reader in by_id if _feeds(by_id[name], by_id[reader])} for name in by_id}
+    for name in by_id:
+        if len(by_id) > 1 and not below[name] and not any(name in readers for readers in below.values()):
+            raise InvalidInput(
+                f"chain {chain!r}",
+                found=f"application {name}, which shares no topic with {', '.join(n for n in by_id if n != name)}",
+                expected="applications of which one's output topic is another's input",
+                remedy="List the topic under `outputs:` of the one and `inputs:` of the other, or leave it out.",
+            )
+    try:
+        return tuple(by_id[name] for name in TopologicalSorter(below).static_order())
+    except CycleError as error:
+        circle = " → ".join(reversed(error.args[1]))
+        raise InvalidInput(
+            f"chain {chain!r}",
+            found=f"applications that feed each other: {circle}",
+            expected="a most downstream one to begin with",
+            remedy="Take one of them out of the chain and expand it by itself.",
+        ) from None
+
+
+def may_belong(text: str, chain: str) -> bool:
+    """Return whether the text of a file that can't be used may be that of a member of a chain.
+
+    Only one that names another chain isn't: of one that names none, the rest may not have been written yet.
+    """
+    named = re.findall(r"^chain:[ \t]*[\"']?([^\s\"'#]+)", text, re.MULTILINE)
+    return not named or chain in named
+
+
+def _feeds(writer: Application, reader: Application) -> bool:
+    return writer is not reader and bool({o.topic for o in writer.outputs} & {i.topic for i in reader.inputs})

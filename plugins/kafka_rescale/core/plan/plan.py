@@ -1,0 +1,198 @@
+"""What an expansion does, as a value that the journal keeps: stages, and the topics that they move."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from enum import StrEnum
+from typing import Any
+
+from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.formats.subscription_wrapper import LeftTable
+from kafka_rescale.core.plan.external_topics import Growth, InputPlan
+from kafka_rescale.core.values import Value
+
+
+class MoveKind(StrEnum):
+    """What a topic is to the application; the topics of foreign-key joins are moved as repartition topics are."""
+
+    CHANGELOG = "changelog"
+    REPARTITION = "repartition"
+    INPUT = "input"
+
+
+class Move(Value):
+    """One topic of the running generation and its successor.
+
+    :param store: the store's name for a changelog, the repartition's (with suffix), or the input's as declared.
+    :param store_type: for a changelog, the declared store type.
+    :param key_topic: the topic by whose name a user's partitioner is asked, as the topology names it: the
+        repartition topic itself; for a changelog, what its sub-topology reads.
+    :param earlier_partitions: of an input that was grown by hand, the count that blue knew; 0 otherwise.
+    :param partitioning_key: for a Processor-API store, where its keys have the partitioning key.
+    :param left: for topics of foreign-key subscriptions, the table whose partitions their values name.
+    :param grown_from: the counts that the source had before it was grown in place; keys that have moved since have
+        left their records behind where they belonged then.
+    """
+
+    kind: MoveKind
+    source: str
+    target: str
+    store: str
+    store_type: str = ""
+    partitioning_key: str = ""
+    partitioner: str = "murmur2"
+    key_topic: str = ""
+    left: LeftTable | None = None
+    source_partitions: int
+    target_partitions: int
+    earlier_partitions: int = 0
+    grown_from: tuple[int, ...] = ()
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether the topic is its own successor: it grows, and what does not move stays where it is."""
+        return self.source == self.target
+
+    @property
+    def grows(self) -> bool:
+        """Whether the successor has more partitions."""
+        return self.target_partitions > self.source_partitions
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of what decides where a record goes and what is written of it: a copy that goes on has the same.
+
+        Left out are the names, and ``earlier_partitions``, by which records are only accepted or refused.
+        """
+        return _hash_of(self.model_dump(mode="json", exclude={"source", "target", "store", "earlier_partitions"}))
+
+
+class Stage(Value):
+    """One sub-topology's topics: expanded, restored and warmed up together.
+
+    :param moves: internal topics, of blue and of green alone.
+    :param bridges: ``repartitioned`` inputs, whose successors are created with the stage and filled from the
+        promotion on.
+    """
+
+    index: int
+    name: str
+    subtopology: int
+    grow_outputs: tuple[Growth, ...] = ()
+    moves: tuple[Move, ...] = ()
+    bridges: tuple[Move, ...] = ()
+
+    @property
+    def changelogs(self) -> tuple[Move, ...]:
+        """The moves that restore copies ahead of the cutover."""
+        return tuple(m for m in self.moves if m.kind is MoveKind.CHANGELOG)
+
+    @property
+    def repartitions(self) -> tuple[Move, ...]:
+        """The moves whose in-flight records are carried over at the cutover."""
+        return tuple(m for m in self.moves if m.kind is MoveKind.REPARTITION)
+
+    @property
+    def growing(self) -> tuple[Move, ...]:
+        """The moves whose topics get more partitions; of the others no record moves in place."""
+        return tuple(m for m in self.moves if m.grows)
+
+
+class Plan(Value):
+    """An expansion of one application from blue to green.
+
+    :param application: base name of the application.
+    :param generation: number of the green generation; blue's is one less or lower.
+    :param green: ``application.id`` of the new generation; blue's own where the application grows in place.
+    :param stages: the most downstream first.
+    :param started_with: the count that the program of the running generation was given to set; 0 if it sets none.
+    """
+
+    application: str
+    generation: int
+    blue: str
+    green: str
+    partitions: int
+    stages: tuple[Stage, ...]
+    inputs: tuple[InputPlan, ...]
+    started_with: int = 0
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether the application keeps its ``application.id`` and its topics, which grow."""
+        return self.blue == self.green
+
+    @property
+    def moves(self) -> tuple[Move, ...]:
+        """All moves of all stages, in order."""
+        return tuple(m for stage in self.stages for m in stage.moves)
+
+    @property
+    def changelogs(self) -> tuple[Move, ...]:
+        """The moves of all stages that are copied ahead of the cutover and whose state is compared afterwards."""
+        return tuple(m for stage in self.stages for m in stage.changelogs)
+
+    @property
+    def repartitions(self) -> tuple[Move, ...]:
+        """The moves of all stages whose in-flight records are carried over at the cutover, and proven then."""
+        return tuple(m for stage in self.stages for m in stage.repartitions)
+
+    @property
+    def growing(self) -> tuple[Move, ...]:
+        """The moves of all stages whose topics get more partitions; without any, nothing moves in place."""
+        return tuple(m for stage in self.stages for m in stage.growing)
+
+    @property
+    def bridges(self) -> tuple[Move, ...]:
+        """The inputs whose records are carried on to their successors from the promotion on."""
+        return tuple(m for stage in self.stages for m in stage.bridges)
+
+    def stage(self, index: int) -> Stage:
+        """Return the stage of that number, 1 being the most downstream.
+
+        :raises InvalidInput: there is none.
+        """
+        if not 1 <= index <= len(self.stages):
+            raise InvalidInput(
+                f"stage {index}",
+                found=f"a plan of {len(self.stages)} stages",
+                expected=f"1 to {len(self.stages)}",
+                remedy="Count from 1 at the most downstream stage.",
+            )
+        return self.stages[index - 1]
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of what is built: a run that is continued must have the same.
+
+        Left out are the present counts of external topics, which the expansion itself changes on its way, and how
+        the running generation is started, which builds nothing.
+        """
+        built = self.model_dump(mode="json", exclude={"started_with"})
+        built["inputs"] = [{k: v for k, v in i.items() if k != "current"} for i in built["inputs"]]
+        for stage in built["stages"]:
+            del stage["grow_outputs"]
+        return _hash_of(built)
+
+    @property
+    def copy_group(self) -> str:
+        """The consumer group whose offsets are the progress of the copies."""
+        return copy_group(self.application, self.generation, in_place=self.is_in_place)
+
+    @property
+    def bridge_group(self) -> str:
+        """The consumer group whose offsets are the progress of the bridges; it outlives the copies."""
+        return f"{self.application}-bridge-{self.generation}"
+
+
+def copy_group(application: str, generation: int, *, in_place: bool) -> str:
+    """Return the consumer group whose offsets are the progress of the copies to a generation.
+
+    Its name tells the mode: a rolled back attempt in the other one has left positions in the same topics.
+    """
+    return f"{application}-{'in-place' if in_place else 'rescale'}-{generation}"
+
+
+def _hash_of(built: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(built, sort_keys=True).encode()).hexdigest()[:16]

@@ -1,0 +1,165 @@
+"""How many partitions would a sub-topology need? From measured rates, and by trying real keys with other counts.
+
+What one task can process is known only where a task has more to do than it can: it is what that task processes.
+Keys decide how far more partitions help: the records of one key never go to two of them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+
+from kafka_rescale.core.partitioning.partitioners import Partitioner
+
+HEADROOM = 0.7
+"""Of what a task can process; the rest is for bursts, rebalances and catching up."""
+
+LARGEST_FACTOR = 32
+HEAVIEST = 5
+
+
+@dataclass(frozen=True)
+class TaskLoad:
+    """What was measured of one partition of a source topic, hence of one task.
+
+    :param arrived: records per second.
+    :param processed: records per second.
+    :param lag: offsets at the end of the measurement.
+    """
+
+    partition: int
+    arrived: float
+    processed: float
+    lag: int
+
+    @property
+    def is_saturated(self) -> bool:
+        """Whether it has more to do than it can: it was behind all the time, and more came in than it did.
+
+        One that has done nothing tells nothing of what it can.
+        """
+        return self.lag > 0 and self.arrived > self.processed > 0
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A count, and what would come of it.
+
+    :param busiest: records per second of the partition with the most.
+    :param share: that partition's, of all records.
+    :param idle: partitions without any of the sampled keys.
+    """
+
+    partitions: int
+    busiest: float
+    share: float
+    idle: int
+
+
+@dataclass(frozen=True)
+class Advice:
+    """A recommendation for one topic that a stateful sub-topology reads.
+
+    :param capacity: records per second that one task can process; None where no task has come to its limit.
+    :param heaviest: keys with most of the records, and their share.
+    :param now: what the present count comes to, by the same estimate.
+    :param then: what the recommended one comes to.
+    """
+
+    topic: str
+    reason: str
+    capacity: float | None
+    now: Candidate
+    then: Candidate
+    candidates: tuple[Candidate, ...]
+    heaviest: tuple[tuple[bytes, float], ...]
+
+
+def weights(keys: Iterable[tuple[int, bytes]], loads: Iterable[TaskLoad]) -> dict[bytes, float]:
+    """Return the records per second of every sampled key.
+
+    The same number of records was sampled of every partition, so those of a busy one stand for more.
+
+    :param keys: partition and key of the samples.
+    """
+    keys = list(keys)
+    arrived = {load.partition: load.arrived for load in loads}
+    sampled = Counter(partition for partition, _ in keys)
+    found: dict[bytes, float] = {}
+    for partition, key in keys:
+        found[key] = found.get(key, 0.0) + arrived.get(partition, 0.0) / sampled[partition]
+    return found
+
+
+def simulated(rates: Mapping[bytes, float], partitioner: Partitioner, count: int) -> Candidate:
+    """Return what a count would come to if the keys went on as they do.
+
+    :param rates: records per second per key.
+    """
+    per_partition = [0.0] * count
+    for home, rate in zip(partitioner.partition_batch(list(rates), count), rates.values(), strict=True):
+        per_partition[home] += rate
+    busiest, total = max(per_partition), sum(per_partition)
+    idle = sum(rate == 0.0 for rate in per_partition)
+    return Candidate(count, busiest, busiest / total if total else 0.0, idle)
+
+
+def recommend(
+    topic: str,
+    loads: Sequence[TaskLoad],
+    rates: Mapping[bytes, float],
+    partitioner: Partitioner,
+    *,
+    threads: int,
+) -> Advice:
+    """Return the smallest multiple of the present count that is enough.
+
+    Multiples, because then every partition is split and none is mixed with another.
+
+    :param loads: one per partition of the topic.
+    :param rates: records per second per key, as ``weights`` returns them.
+    :param threads: stream threads that shall have something to do.
+    """
+    present = len(loads)
+    tried = tuple(simulated(rates, partitioner, k * present) for k in range(1, LARGEST_FACTOR + 1))
+    capacity = max((load.processed for load in loads if load.is_saturated), default=None)
+    total = sum(rates.values())
+    heaviest = sorted(rates.items(), key=lambda item: (-item[1], item[0]))[:HEAVIEST]
+    then, reason = _smallest(tried, capacity, max(rates.values(), default=0.0), threads)
+    return Advice(
+        topic=topic,
+        reason=reason,
+        capacity=capacity,
+        now=tried[0],
+        then=then,
+        candidates=(*takewhile(lambda each: each.partitions < then.partitions, tried), then),
+        heaviest=tuple((key, rate / total if total else 0.0) for key, rate in heaviest),
+    )
+
+
+def _smallest(
+    tried: Sequence[Candidate], capacity: float | None, heaviest: float, threads: int
+) -> tuple[Candidate, str]:
+    enough_tasks = [each for each in tried if each.partitions >= threads]
+    if not enough_tasks:
+        return tried[-1], f"{threads} threads are more than {LARGEST_FACTOR} times the present count"
+    smallest = enough_tasks[0]
+    idle = tried[0].partitions < threads
+    if capacity is None:
+        if idle:
+            return smallest, f"{threads} threads, and {tried[0].partitions} tasks for them"
+        return smallest, "no task has come to its limit: every one keeps up with what arrives"
+    limit = capacity * HEADROOM
+    if heaviest > limit:
+        best = min(enough_tasks, key=lambda each: (round(each.busiest, 6), each.partitions))
+        return best, (
+            f"one key alone has {heaviest:.1f} records/s, more than {HEADROOM:.0%} of what a task can process "
+            f"({capacity:.1f}): no count helps it. Spread that key, or make its processing cheaper"
+        )
+    fitting = [each for each in enough_tasks if each.busiest <= limit]
+    if fitting:
+        within = f"within {HEADROOM:.0%} of what a task can process ({capacity:.1f} records/s)"
+        return fitting[0], f"the busiest partition stays {within}"
+    return tried[-1], f"even {LARGEST_FACTOR} times the present count leaves a partition too much to do"

@@ -1,0 +1,68 @@
+"""Preflight: can the successors of ``repartitioned`` inputs be made, and has the last bridge ended?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kafka_rescale.core.control.bridge import unfinished
+from kafka_rescale.core.errors import Finding
+from kafka_rescale.core.preflight.counts import changes_anything
+from kafka_rescale.core.preflight.situation import Situation, counted
+
+
+def successor_topics(situation: Situation) -> Iterator[Finding]:
+    """Yield names of successors that are in use: green reads its new input from offset 0."""
+    for declared, name in situation.successors().items():
+        found = situation.cluster.topics.get(name)
+        if name == situation.full_name(declared):
+            yield Finding(
+                f"successor of input {declared!r}",
+                f"{name}, which the running generation reads",
+                "another topic for every expansion",
+                "Put {partitions} into `successor:`, or give the next name.",
+            )
+        elif records := situation.green_records.get(name, 0):
+            yield Finding(
+                f"topic {name!r}",
+                f"{counted(records, 'record')} in the topic that is to follow {situation.full_name(declared)}",
+                "an empty topic, or no such topic: nobody may write to it before the promotion",
+                f"Stop who writes to it and delete it (`kafka-topics.sh --delete --topic {name}`), or give "
+                "another name as `successor:`.",
+            )
+        elif found is not None and found.partitions != situation.target:
+            yield Finding(
+                f"topic {name!r}",
+                f"{found.partitions} partitions in the topic that is to follow {situation.full_name(declared)}",
+                f"{situation.target} partitions or no such topic",
+                f"Delete it (`kafka-topics.sh --delete --topic {name}`).",
+            )
+
+
+def successor_times(situation: Situation) -> Iterator[Finding]:
+    """Yield inputs whose successors would not keep the times of their records."""
+    for topic in map(situation.full_name, situation.successors()):
+        found = situation.cluster.topics.get(topic)
+        if found is not None and found.configs.get("message.timestamp.type") == "LogAppendTime":
+            yield Finding(
+                f"input topic {topic!r}",
+                "message.timestamp.type LogAppendTime, by the topic's own config or the brokers' "
+                "log.message.timestamp.type",
+                "CreateTime: its successor would give every record the time of its bridging, and windows and "
+                "joins would go by that",
+                f"Set message.timestamp.type=CreateTime on {topic}, if the application may go by the clocks of "
+                "its producers from then on; else declare another policy.",
+            )
+
+
+def bridge_messages(situation: Situation) -> Iterator[str]:
+    """Yield what has to be at work beside the cutover."""
+    if names := situation.successors():
+        dag = f"bridge_{situation.application.application_id}"
+        yield f"{dag} carries records on to {', '.join(names.values())}: unpause it, the cutover waits for it."
+
+
+def unfinished_bridge(situation: Situation) -> Iterator[Finding]:
+    """Yield a bridge of the last expansion that still carries records on, or that has left some behind."""
+    journal = situation.control.journal
+    if journal is not None and journal.is_promoted and changes_anything(situation):
+        yield from unfinished(journal, situation.control.bridge, last=situation.bridged_ends)

@@ -1,0 +1,134 @@
+"""Every reason not to begin, found at once and before anything is touched."""
+
+from __future__ import annotations
+
+from kafka_rescale.core.errors import Finding
+from kafka_rescale.core.expansion.callback import callback_findings
+from kafka_rescale.core.preflight.bridge import (
+    bridge_messages,
+    successor_times,
+    successor_topics,
+    unfinished_bridge,
+)
+from kafka_rescale.core.preflight.counts import (
+    changelog_counts,
+    copartitioned,
+    derived_repartitions,
+    reachable_target,
+    shrinking_inputs,
+)
+from kafka_rescale.core.preflight.deployment import implausible, standstill
+from kafka_rescale.core.preflight.formats import (
+    foreign_key_joins,
+    grace_buffers,
+    proven_contents,
+    store_key_shapes,
+    versioned_stores,
+)
+from kafka_rescale.core.preflight.grown import grown_inputs
+from kafka_rescale.core.preflight.in_place import (
+    conflicting_mode,
+    grown_by_hand_in_place,
+    shrinking_in_place,
+    streams_protocol_in_place,
+)
+from kafka_rescale.core.preflight.keys import history_messages, misplaced_keys, null_key_messages, null_keys
+from kafka_rescale.core.preflight.one_partition import unchecked_declarations, windowed_keys
+from kafka_rescale.core.preflight.partitioners import future_placement, one_partitioner
+from kafka_rescale.core.preflight.running import conflicting_target, lag_messages, running_as_expected
+from kafka_rescale.core.preflight.situation import Situation
+from kafka_rescale.core.preflight.targets import absent_times, kept_times, long_names, targets_as_found
+from kafka_rescale.core.preflight.topics import (
+    green_names,
+    missing_topics,
+    replicas,
+    retention_warnings,
+    source_tables,
+    store_types,
+)
+from kafka_rescale.core.preflight.undecided import maybe_enforced, undecided_counts
+from kafka_rescale.core.preflight.unexplained import unexplained_topics
+
+
+def is_continued(situation: Situation) -> bool:
+    """Return whether an expansion to the same target is in progress: then its own plan goes on."""
+    journal = situation.control.journal
+    return journal is not None and journal.in_progress and journal.plan.partitions == situation.target
+
+
+def check(situation: Situation) -> list[Finding]:
+    """Return every finding; none means that the expansion may begin.
+
+    A continued expansion was checked when it began; since then its own steps have changed counts and topics.
+    """
+    findings = [
+        *conflicting_target(situation),
+        *conflicting_mode(situation),
+        *running_as_expected(situation),
+        *implausible(situation.deployment, situation.blue, situation.green),
+        *streams_protocol_in_place(situation),
+    ]
+    findings += callback_findings(situation.application)
+    if situation.control.journal is not None and situation.control.journal.in_progress:
+        return findings
+    missing = list(missing_topics(situation))
+    findings += [
+        *missing,
+        *unexplained_topics(situation),
+        *source_tables(situation),
+        *store_types(situation),
+        *versioned_stores(situation),
+    ]
+    findings += [
+        *kept_times(situation),
+        *absent_times(situation),
+        *replicas(situation),
+        *successor_times(situation),
+    ]
+    joins = [] if missing else list(foreign_key_joins(situation))
+    findings += [*grace_buffers(situation), *joins]
+    if not missing and not joins:
+        findings += _counts(situation)
+    findings += [*null_keys(situation), *store_key_shapes(situation), *proven_contents(situation)]
+    findings += windowed_keys(situation)
+    if joins:
+        return findings
+    return [*findings, *misplaced_keys(situation)] or _partitioners(situation)
+
+
+def _counts(situation: Situation) -> list[Finding]:
+    """Checks that need every topic's count; the target is looked at only once the present makes sense."""
+    present = [*grown_inputs(situation), *grown_by_hand_in_place(situation), *derived_repartitions(situation)]
+    present += [*copartitioned(situation), *changelog_counts(situation)]
+    shrinking = list(shrinking_inputs(situation))
+    if present or shrinking:
+        return present + shrinking
+    return [
+        *undecided_counts(situation),
+        *reachable_target(situation),
+        *shrinking_in_place(situation),
+        *long_names(situation),
+        *green_names(situation),
+        *successor_topics(situation),
+        *targets_as_found(situation),
+        *unfinished_bridge(situation),
+    ]
+
+
+def _partitioners(situation: Situation) -> list[Finding]:
+    """What is declared is known to be what placed the present keys."""
+    return list(one_partitioner(situation)) or list(future_placement(situation))
+
+
+def messages(situation: Situation) -> list[str]:
+    """Return what does not hinder the expansion but is worth knowing."""
+    return [
+        *maybe_enforced(situation),
+        *bridge_messages(situation),
+        *lag_messages(situation),
+        *retention_warnings(situation),
+        *history_messages(situation),
+        *null_key_messages(situation),
+        *unchecked_declarations(situation),
+        *standstill(situation.deployment, situation.blue),
+    ]

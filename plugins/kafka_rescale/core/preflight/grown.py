@@ -1,0 +1,66 @@
+"""Preflight: an input was grown while the application was tied to its old count; can it be rescued as declared?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kafka_rescale.core.application.topics import Input, InputPolicy
+from kafka_rescale.core.errors import Finding
+from kafka_rescale.core.partitioning.partitioners import partitioner_named
+from kafka_rescale.core.plan.planning import target_counts
+from kafka_rescale.core.preflight.situation import Situation
+
+RESCUABLE = (InputPolicy.UNKEYED, InputPolicy.REPARTITIONED)
+
+
+def grown_inputs(situation: Situation) -> Iterator[Finding]:
+    """Yield inputs that were grown by hand and that can't be gone on with as they are declared.
+
+    An ``unkeyed`` one is gone on with from the committed offsets, new partitions from their beginning. The old
+    partitions of a ``repartitioned`` one are carried on before the new ones, which keeps the order per key if no
+    key went from one old partition to another. With a static partitioner there is one layout, whatever the count.
+    """
+    for declared in situation.application.inputs:
+        earlier = situation.grown.get(declared.topic)
+        if earlier is None:
+            continue
+        topic, count = situation.full_name(declared.topic), situation.actual_counts[declared.topic]
+        if declared.policy not in RESCUABLE and not _keeps_every_key(situation, declared):
+            yield Finding(
+                f"input topic {topic!r}",
+                f"{count} partitions with policy {declared.policy}, while {situation.blue} is tied to {earlier}",
+                "one layout of the keys: its old partitions hold records placed with either count",
+                "Declare `policy: repartitioned`, which puts every record where its key belongs, in order; or "
+                "`unkeyed` if the program re-keys it before any state. With a static partitioner (KIP-878), ask "
+                f"for {count} partitions.",
+            )
+        elif declared.policy is InputPolicy.REPARTITIONED and _moves_among_old(situation, declared, earlier):
+            yield Finding(
+                f"input topic {topic!r}",
+                f"{count} partitions, grown from {earlier}, with keys that went from one old partition to another",
+                f"a multiple of {earlier}, or a partitioner that moves keys to new partitions only: nothing else "
+                "tells which of two records of a key came first",
+                "Let the application process what was written before the growth with another topic, or reset it.",
+            )
+
+
+def _keeps_every_key(situation: Situation, declared: Input) -> bool:
+    """Whether the old partitions go on to hold the keys that they held, and no other growth is to come.
+
+    An expansion that grows it further would have to drain it first, which an application that is tied to the old
+    count can't.
+    """
+    after = target_counts(situation.application, situation.actual_counts, situation.target)
+    is_static = partitioner_named(declared.partitioner, declared.topic).is_static
+    return is_static and after[declared.topic] == situation.actual_counts[declared.topic]
+
+
+def _moves_among_old(situation: Situation, declared: Input, earlier: int) -> bool:
+    partitioner = partitioner_named(declared.partitioner, declared.topic)
+    topic, count = situation.full_name(declared.topic), situation.actual_counts[declared.topic]
+    keys = [s.key for s in situation.samples if s.topic == topic and s.key is not None]
+    if partitioner.is_modulo:
+        # An empty sample must not let every count through; a user's function may not know what to do with these.
+        keys += [number.to_bytes(4, "big") for number in range(1_000)]
+    before, now = (partitioner.partition_batch(keys, n) for n in (earlier, count))
+    return any(old != new < earlier for old, new in zip(before, now, strict=True))

@@ -1,0 +1,84 @@
+"""The sampled keys of a topic, held against where a partitioner would put them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.formats.changelog_formats import FORMATS, ChangelogFormat
+from kafka_rescale.core.formats.samples import Sample
+from kafka_rescale.core.partitioning.partitioners import Partitioner
+from kafka_rescale.core.preflight.earlier_counts import earlier_counts
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A sampled topic and how its keys ought to decide the partition.
+
+    :param form: how the keys are written; topics other than changelogs have whole keys.
+    :param processed: committed offset per partition, for inputs.
+    :param remembered: counts that an input had before expansions grew it; what lies by them is processed.
+    :param earlier: counts by which records may lie as well: of an input that is repartitioned after it was grown
+        by hand, the one before; of a topic that was grown in place, those of what was left behind.
+    """
+
+    topic: str
+    partitions: int
+    partitioner: Partitioner
+    samples: Sequence[Sample]
+    form: ChangelogFormat = FORMATS["key-value"]
+    is_changelog: bool = False
+    processed: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    earlier: tuple[int, ...] = ()
+    remembered: tuple[int, ...] = ()
+
+    def wrong(self, partitioner: Partitioner, partitions: int) -> list[tuple[Sample, int]]:
+        """Return the samples that are elsewhere, each with the partition where it belongs."""
+        keyed = [s for s in self.samples if s.key is not None]
+        keys = self.form.partitioning_keys([s.key or b"" for s in keyed])
+        homes = partitioner.partition_batch(keys, partitions)
+        before = [partitioner.partition_batch(keys, count) for count in self.earlier]
+        return [
+            (s, home)
+            for s, home, *old in zip(keyed, homes, *before, strict=True)
+            if s.partition not in {home, *old}
+        ]
+
+    def earlier_counts(self) -> tuple[int, ...]:
+        """Return the smaller counts by which every misplaced sample lies: the topic was grown since."""
+        keyed = [s for s in self.samples if s.key is not None]
+        keys = self.form.partitioning_keys([s.key or b"" for s in keyed])
+        homes = {self.partitions: self.partitioner.partition_batch(keys, self.partitions)}
+        for count in range(self.partitioner.fewest_partitions, self.partitions):
+            with suppress(UnsafeState):  # a user's function that knows nothing of so few partitions
+                homes[count] = self.partitioner.partition_batch(keys, count)
+        known = {*self.remembered, *self.earlier}
+        return earlier_counts(keyed, homes, known, most_guessed=2 if self.processed else 1)
+
+    def fits(self, partitioner: Partitioner, partitions: int) -> bool:
+        """Whether every sample is where a partitioner puts it."""
+        try:
+            return not self.wrong(partitioner, partitions)
+        except UnsafeState:
+            return False  # a user's function that knows nothing of so few partitions
+
+    def in_two_partitions(self) -> tuple[Sample, Sample] | None:
+        """Return two samples of one key in different partitions, if there are any."""
+        first: dict[bytes, Sample] = {}
+        for sample in self.samples:
+            if sample.key is not None:
+                other = first.setdefault(self.form.partitioning_key(sample.key), sample)
+                if other.partition != sample.partition:
+                    return other, sample
+        return None
+
+    def is_history(self) -> bool:
+        """Whether what is misplaced was placed before the topic was grown, and has been processed.
+
+        An input that an expansion has grown looks like this for as long as its retention lasts.
+        """
+        misplaced = [s for s, _ in self.wrong(self.partitioner, self.partitions)]
+        done = all(s.offset < self.processed.get((s.topic, s.partition), 0) for s in misplaced)
+        return bool(misplaced) and done and bool(self.earlier_counts())

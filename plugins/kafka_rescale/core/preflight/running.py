@@ -1,0 +1,56 @@
+"""Preflight: who runs, who rescales, and how far behind is the running generation?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kafka_rescale.core.errors import Finding
+from kafka_rescale.core.preflight.expected_state import ExpectedState
+from kafka_rescale.core.preflight.situation import Situation, counted
+
+
+def conflicting_target(situation: Situation) -> Iterator[Finding]:
+    """Yield an expansion in progress that has another target."""
+    journal = situation.control.journal
+    if journal is not None and journal.in_progress and journal.plan.partitions != situation.target:
+        yield Finding(
+            f"application {situation.application.application_id!r}",
+            f"an expansion to {journal.plan.partitions} partitions in progress (phase {journal.told}, by "
+            f"{journal.owner or 'nobody'})",
+            f"no expansion in progress when {situation.target} are asked for",
+            journal.way_on,
+        )
+
+
+def running_as_expected(situation: Situation) -> Iterator[Finding]:
+    """Yield a contradiction between who is a member of the group and who should be, before anything has begun."""
+    group, journal = situation.cluster.group, situation.control.journal
+    if journal is not None and journal.in_progress:
+        return
+    if situation.expected is ExpectedState.RUNNING and not group.is_live:
+        yield Finding(
+            f"application {situation.blue!r}",
+            f"group {group.group_id} without members (state {group.state})",
+            "a running application",
+            "Start it, and wait until its group is Stable.",
+        )
+    if situation.expected is ExpectedState.STOPPED and group.is_live:
+        yield Finding(
+            f"application {situation.blue!r}",
+            f"{counted(len(group.members), 'member')} in group {group.group_id} (state {group.state})",
+            "a stopped application",
+            "Stop every instance; members that died are gone after session.timeout.ms.",
+        )
+
+
+def lag_messages(situation: Situation) -> Iterator[str]:
+    """Yield what is worth knowing about the running generation."""
+    group = situation.cluster.group
+    if not group.is_live and situation.expected is ExpectedState.EITHER:
+        yield f"{situation.blue} does not run: its group has no member (state {group.state})."
+    for topic in sorted(situation.topology.repartitions):
+        name = situation.full_name(topic)
+        ends = {tp: end for tp, end in situation.cluster.ends.items() if tp[0] == name}
+        begins = situation.cluster.begins
+        lag = sum(max(0, end - situation.cluster.committed.get(tp, begins.get(tp, 0))) for tp, end in ends.items())
+        yield f"{name}: {counted(lag, 'record')} not yet processed."

@@ -1,0 +1,134 @@
+"""Preflight: can the topics of the next generation have their names, and would they take every record as it is?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kafka_rescale.core.cluster import TopicDescription
+from kafka_rescale.core.errors import Finding
+from kafka_rescale.core.formats.record_limits import AFTER, BEFORE, EITHER, LARGEST, UNLIMITED
+from kafka_rescale.core.formats.samples import at
+from kafka_rescale.core.plan.plan import Move
+from kafka_rescale.core.preflight.situation import Situation
+from kafka_rescale.core.topology.topic_names import LONGEST_NAME, too_long
+
+TIMESTAMPS = "message.timestamp.type"
+BY_BROKERS, BY_PRODUCERS = "LogAppendTime", "CreateTime"
+
+_LIMITS = (LARGEST, BEFORE, AFTER, EITHER)
+
+
+def kept_times(situation: Situation) -> Iterator[Finding]:
+    """Yield internal topics of the running generation whose copies would get the times of the copying.
+
+    Whether the topic's own config says so or the brokers' default: what is created beside it says the same.
+    """
+    for store in situation.topology.stores:
+        yield from _by_brokers(
+            situation,
+            situation.changelog(store),
+            "the timestamps of the entries are part of the state",
+            "",
+        )
+    for name in sorted(situation.topology.repartitions):
+        yield from _by_brokers(
+            situation,
+            situation.full_name(name),
+            "the records in flight are carried with their timestamps, by which windows and joins go",
+            "; Kafka Streams does so of new ones since 2.5 (KAFKA-6614)",
+        )
+
+
+def long_names(situation: Situation) -> Iterator[Finding]:
+    """Yield names of topics to be created that have more characters than Kafka takes.
+
+    Groups and transactional ids may be longer than any topic.
+    """
+    plan, blue = situation.plan, situation.blue
+    internal = {} if situation.is_in_place else {m.target: m.source for m in plan.moves}
+    for name in too_long(internal):
+        yield Finding(
+            f"topic {name!r}",
+            f"a name of {len(name)} characters, which is to follow {internal[name]}",
+            f"at most {LONGEST_NAME}, which Kafka takes",
+            f"Give the store or the repartition a shorter name in the program that is started as {plan.green}, "
+            f"and declare it in `green_names:`. A shorter application id or `internal_topic_prefix:` would have "
+            f"to be that of {blue}, too: it comes with an application that begins anew.",
+        )
+    followed = {successor: topic for topic, successor in situation.successors().items()}
+    for name in too_long(followed):
+        yield Finding(
+            f"topic {name!r}",
+            f"a name of {len(name)} characters, which is to follow {situation.full_name(followed[name])}",
+            f"at most {LONGEST_NAME}, which Kafka takes",
+            f"Give a shorter one as `successor:` of input {followed[name]}, with {{partitions}} in it.",
+        )
+
+
+def _by_brokers(situation: Situation, name: str, why: str, besides: str) -> Iterator[Finding]:
+    topic = situation.cluster.topics.get(name)
+    if topic is not None and topic.configs.get(TIMESTAMPS) == BY_BROKERS:
+        yield Finding(
+            f"topic {topic.name!r}",
+            f"{TIMESTAMPS} {BY_BROKERS}",
+            f"{BY_PRODUCERS}: {why}",
+            f"Set {TIMESTAMPS}={BY_PRODUCERS} on it{besides}.",
+        )
+
+
+def absent_times(situation: Situation) -> Iterator[Finding]:
+    """Yield topics with sampled records that have no time, or that of 1970: the client library can't write them.
+
+    In place only those matter that move, which are rehearsed.
+    """
+    if situation.is_in_place:
+        return
+    names = [situation.changelog(store) for store in situation.topology.stores]
+    names += [situation.full_name(name) for name in sorted(situation.topology.repartitions)]
+    for name in names:
+        samples = situation.samples_of(name)
+        if without := [s for s in samples if s.timestamp_ms <= 0]:
+            yield Finding(
+                f"topic {name!r}",
+                f"{len(without)} of {len(samples)} sampled records with timestamp 0 or none, "
+                f"first at {at(without[0])}",
+                "timestamps of at least 1 ms: the client library would write the present time instead",
+                "Delete or update these entries in the application, so that they get real timestamps. When "
+                "compaction has removed the old records, trigger again.",
+            )
+
+
+def targets_as_found(situation: Situation) -> Iterator[Finding]:
+    """Yield configs of topics that are there already, with which they would not take what their sources have.
+
+    ``expand`` sets on them whatever is set on the source. What the source has from the brokers' defaults, it
+    leaves as it finds it.
+    """
+    plan = situation.plan
+    for move in (m for m in (*plan.moves, *plan.bridges) if not m.is_in_place):
+        source, target = (situation.cluster.topics.get(name) for name in (move.source, move.target))
+        if source is not None and target is not None:
+            yield from _differences(move, source, target)
+
+
+def _differences(move: Move, source: TopicDescription, target: TopicDescription) -> Iterator[Finding]:
+    afterwards = {**target.configs, **source.overrides}
+    if afterwards.get(TIMESTAMPS) == BY_BROKERS != source.configs.get(TIMESTAMPS):
+        yield _difference(move, TIMESTAMPS, BY_BROKERS, f"{BY_PRODUCERS}: it is to keep the times", BY_PRODUCERS)
+    for config in _LIMITS:
+        found, wanted = (int(configs.get(config, UNLIMITED)) for configs in (afterwards, source.configs))
+        if found < wanted:
+            yield _difference(move, config, str(found), f"at least {wanted}, to take all records", str(wanted))
+    found_policy = afterwards.get("cleanup.policy", "delete")
+    if "compact" in found_policy and "compact" not in source.cleanup_policy:
+        policy = ",".join(source.cleanup_policy)
+        yield _difference(move, "cleanup.policy", found_policy, f"{policy}: it is to keep every record", policy)
+
+
+def _difference(move: Move, config: str, found: str, expected: str, value: str) -> Finding:
+    return Finding(
+        f"topic {move.target!r}",
+        f"{config} {found} on the topic that is there already",
+        f"{expected} of {move.source}",
+        f"Set {config}={value} on it, or delete it if nobody needs it.",
+    )

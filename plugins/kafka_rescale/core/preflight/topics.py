@@ -1,0 +1,201 @@
+"""Preflight: do the topics exist, with configs that a copy can keep to, and are green's names free?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kafka_rescale.core.cluster import TopicDescription
+from kafka_rescale.core.errors import Finding
+from kafka_rescale.core.formats.changelog_formats import ChangelogFormat, Content
+from kafka_rescale.core.formats.key_layouts import WHOLE
+from kafka_rescale.core.preflight.situation import Situation, counted
+
+
+def missing_topics(situation: Situation) -> Iterator[Finding]:
+    """Yield every topic of the application that the cluster does not have."""
+    topology, topics = situation.topology, situation.cluster.topics
+    for topic in map(situation.full_name, topology.inputs):
+        if topic not in topics:
+            yield _missing(
+                topic, "the input topic", "Create it, or correct its name in the topology and `inputs:`."
+            )
+    for output in situation.application.outputs:
+        if output.topic not in topics:
+            yield _missing(output.topic, "the output topic", "Create it, or delete it from `outputs:`.")
+    internal = [situation.full_name(t) for t in sorted(topology.repartitions)]
+    changelogs = {situation.changelog(s): s for s in topology.stores}
+    if (internal or changelogs) and not any(t in topics for t in (*internal, *changelogs)):
+        yield Finding(
+            f"application {situation.blue!r}",
+            "none of its internal topics on the cluster",
+            f"topics such as {next(iter([*internal, *changelogs]))}",
+            "Correct `application_id` or the Kafka connection; if it has never run, it has no state to move.",
+        )
+        return
+    for name, topic in zip(sorted(topology.repartitions), internal, strict=True):
+        if topic not in topics:
+            yield _missing(topic, "the repartition topic", _own_topic(situation, name) or _paste_again(situation))
+    for topic, store in changelogs.items():
+        if topic not in topics:
+            yield _missing_changelog(situation, topic, store)
+
+
+def _own_topic(situation: Situation, name: str) -> str:
+    if name not in situation.visible:
+        return ""
+    return (
+        f"There is a topic {name}: if it is your own, which the program writes and reads, declare it in `inputs:`."
+    )
+
+
+def _paste_again(situation: Situation) -> str:
+    remedy = "Paste the topology that the running program prints."
+    if situation.application.green_names and situation.blue != situation.application.application_id:
+        return f"{remedy} `green_names:` spoke of the generation that runs now: delete them."
+    return remedy
+
+
+def source_tables(situation: Situation) -> Iterator[Finding]:
+    """Yield changelogs of stores that are declared to have none of their own."""
+    for store in situation.application.stores:
+        topic = situation.changelog(store.name)
+        if store.changelog == "source" and topic in situation.cluster.topics:
+            yield Finding(
+                f"topic {topic!r}",
+                f"a changelog of store {store.name}, declared with `changelog: source`",
+                "no such topic: its source topic would serve as one",
+                "Delete `changelog: source`; if the program was optimised since, delete the topic instead.",
+            )
+
+
+def _missing(topic: str, kind: str, remedy: str) -> Finding:
+    return Finding(f"topic {topic!r}", "no such topic", kind, remedy)
+
+
+def _missing_changelog(situation: Situation, topic: str, store: str) -> Finding:
+    sources = situation.topology.subtopology_of(store).sources
+    return Finding(
+        f"topic {topic!r}",
+        "no such topic",
+        f"the changelog of store {store}",
+        f"If `topology.optimization` makes an input ({', '.join(sources)}) serve as its changelog, declare "
+        "`changelog: source`: with `policy: fixed` it needs no other. If the store has no logging, its content "
+        "is nowhere but on local disks: run it with logging first.",
+    )
+
+
+def store_types(situation: Situation) -> Iterator[Finding]:
+    """Yield changelogs whose cleanup policy contradicts the declared store type."""
+    for store in situation.application.stores:
+        topic = situation.cluster.topics.get(situation.changelog(store.name))
+        if topic is None:
+            continue
+        allowed = store.format.cleanup_policies
+        if topic.cleanup_policy not in allowed:
+            yield Finding(
+                f"topic {topic.name!r}",
+                f"cleanup.policy {','.join(topic.cleanup_policy)}",
+                f"{' or '.join(','.join(p) for p in allowed)} for the {store.type} store {store.name}",
+                _type_remedy(topic.cleanup_policy, store.format),
+            )
+
+
+def _type_remedy(policy: tuple[str, ...], declared: ChangelogFormat) -> str:
+    if policy == ("compact", "delete"):
+        # Of plain stores only the topic's config says that entries expire; the copy takes them as any others.
+        is_plain = declared.layout == WHOLE and declared.has(Content.LATEST)
+        return "Kafka Streams sets compact,delete for windows and sessions: declare the store's real type." + (
+            " If the program itself sets it, so that entries expire, declare `type: processor` with "
+            "`partitioning_key: whole`."
+            if is_plain
+            else ""
+        )
+    if policy == ("delete",):
+        return (
+            "Kafka Streams sets delete alone for the windows of stream-stream joins: declare `type: join-window`. "
+            "Of any other store the changelog loses live entries: set cleanup.policy=compact and check the store."
+        )
+    return "Declare the store's real type."
+
+
+def replicas(situation: Situation) -> Iterator[Finding]:
+    """Yield internal topics whose copies could not be created or written."""
+    internal = [situation.changelog(s) for s in situation.topology.stores]
+    internal += [situation.full_name(t) for t in sorted(situation.topology.repartitions)]
+    for name in internal:
+        if name in situation.cluster.topics:
+            yield from _replicas(situation.cluster.topics[name], situation.cluster.brokers)
+
+
+def _replicas(topic: TopicDescription, brokers: int) -> Iterator[Finding]:
+    in_sync = int(topic.configs.get("min.insync.replicas", "1"))
+    if topic.replication_factor > brokers:
+        yield Finding(
+            f"topic {topic.name!r}",
+            f"replication factor {topic.replication_factor} with {brokers} live brokers",
+            "as many brokers as its copy needs replicas",
+            "Start the missing brokers.",
+        )
+    elif in_sync > topic.replication_factor:
+        yield Finding(
+            f"topic {topic.name!r}",
+            f"min.insync.replicas {in_sync} with replication factor {topic.replication_factor}",
+            "at most the replication factor: nothing could be written to its copy",
+            "Lower min.insync.replicas, or raise the replication factor.",
+        )
+
+
+def green_names(situation: Situation) -> Iterator[Finding]:
+    """Yield topics and members under the names that green needs, unless an own earlier run left them.
+
+    In place it needs none but those that it has.
+    """
+    if situation.is_in_place:
+        return
+    planned = {m.target: m.target_partitions for m in situation.plan.moves}
+    for name, records in sorted(situation.green_records.items()):
+        if name in situation.successors().values():
+            continue
+        if situation.own_journal is None:
+            yield Finding(
+                f"topic {name!r}",
+                f"{counted(records, 'record')} in a topic that no expansion of this application has made",
+                "a name that is free for the next generation",
+                f"If nobody needs it, delete it (`kafka-topics.sh --delete --topic {name}`).",
+            )
+            continue
+        found = situation.cluster.topics.get(name)
+        if found is not None and found.partitions != planned.get(name, found.partitions):
+            yield Finding(
+                f"topic {name!r}",
+                f"{found.partitions} partitions, left by an attempt with another target",
+                f"{planned[name]} partitions or no such topic",
+                f"Delete it (`kafka-topics.sh --delete --topic {name}`) and the local state of {situation.green}, "
+                "if it was pre-warmed; blue does not use them.",
+            )
+    group = situation.green_group
+    if group is not None and group.is_live:
+        yield Finding(
+            f"group {group.group_id!r}",
+            counted(len(group.members), "member"),
+            "no member before the next generation is started",
+            "Stop whatever runs with that application.id.",
+        )
+
+
+def retention_warnings(situation: Situation) -> Iterator[str]:
+    """Yield window changelogs that hold entries which their retention may delete as soon as they are copied."""
+    for store in situation.topology.stores:
+        topic = situation.cluster.topics.get(situation.changelog(store))
+        if topic is None or "delete" not in topic.cleanup_policy:
+            continue
+        if topic.configs.get("retention.bytes", "-1") != "-1":
+            yield f"{topic.name}: retention.bytes is set, so that the brokers may delete live entries of its copy."
+        retention_ms = int(topic.configs.get("retention.ms", "-1"))
+        stale = [s for s in situation.samples if s.topic == topic.name and s.timestamp_ms >= 0]
+        old = sum(s.timestamp_ms < situation.now_ms - retention_ms for s in stale)
+        if retention_ms >= 0 and old:
+            yield (
+                f"{topic.name}: {old} of {len(stale)} sampled entries are older than its retention.ms "
+                f"({retention_ms}); the brokers may delete them in the copy before they do so here."
+            )

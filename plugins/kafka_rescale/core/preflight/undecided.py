@@ -1,0 +1,86 @@
+"""Preflight: counts that the text of a topology leaves open, so that green might not be able to start.
+
+What was planned for a repartition topic has to be what Kafka Streams derives, or green refuses to start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kafka_rescale.core.errors import Finding
+from kafka_rescale.core.plan.planning import target_counts
+from kafka_rescale.core.preflight.situation import Situation
+from kafka_rescale.core.topology.partition_counts import counts_if_merged, possible_counts
+from kafka_rescale.core.topology.topology import REPARTITION_SUFFIX
+
+
+def undecided_counts(situation: Situation) -> Iterator[Finding]:
+    """Yield repartition topics that might have one count or another after the expansion."""
+    target = situation.target
+    possible = possible_counts(
+        situation.topology,
+        target_counts(situation.application, situation.actual_counts, target),
+        situation.application.enforced_counts(target),
+        _known_to_be_joined(situation),
+    )
+    for topic, counts in sorted(possible.items()):
+        if len(counts) > 1:
+            found, remedy = _reason(situation, topic)
+            yield Finding(
+                f"topic {situation.full_name(topic)!r} after the expansion to {target}",
+                f"{' or '.join(map(str, sorted(counts)))} partitions, {found}",
+                "one count that Kafka Streams derives in any case, as it refuses to start with another",
+                remedy,
+            )
+
+
+def maybe_enforced(situation: Situation) -> Iterator[str]:
+    """Yield repartition topics that would change their count, of which the file does not say whose it is.
+
+    One that the program sets shows by differing from what is derived; where both are equal today, nothing does.
+    """
+    journal = situation.control.journal
+    plan = journal.plan if journal is not None and journal.in_progress else situation.plan
+    repartitions = situation.application.repartitions
+    said = {f"{r.name}{REPARTITION_SUFFIX}" for r in repartitions if "count" in r.model_fields_set}
+    for move in plan.repartitions:
+        changes = move.source_partitions != move.target_partitions
+        if changes and move.store.endswith(REPARTITION_SUFFIX) and move.store not in said:
+            name = move.store.removesuffix(REPARTITION_SUFFIX)
+            yield (
+                f"{move.source}: goes from {move.source_partitions} to {move.target_partitions} partitions only "
+                "if the program leaves its count to Kafka Streams. If it sets it (withNumberOfPartitions), the "
+                "application can't start again after the promotion: let it take the count from {partitions}, and "
+                f"declare `{{name: {name}, count: start_command}}` in `repartitions:`. If it does not, say so by "
+                "`count: derived`."
+                + ("" if plan.is_in_place else " `start_gated` starts it on this count before the pause.")
+            )
+
+
+def _known_to_be_joined(situation: Situation) -> set[str]:
+    """Return the repartition topics that are said to be joined, or whose count only a join can have given."""
+    merged = counts_if_merged(situation.topology, situation.external_counts, situation.enforced_now)
+    said = {f"{r.name}{REPARTITION_SUFFIX}" for r in situation.application.repartitions if r.count == "joined"}
+    by_count = (t for t in situation.topology.repartitions if all(situation.counts[t] != c.get(t) for c in merged))
+    return said.union(by_count)
+
+
+def _reason(situation: Situation, topic: str) -> tuple[str, str]:
+    own_sources, subtopologies = situation.topology.own_sources, situation.topology.subtopologies
+    joining = [s for s in subtopologies if topic in s.sinks and len(own_sources(s)) < len(s.sources)]
+    by_program = (
+        f"or set its count in the program (withNumberOfPartitions) from {{partitions}} and declare "
+        f"`{{name: {topic.removesuffix(REPARTITION_SUFFIX)}, count: start_command}}` in `repartitions:`."
+    )
+    if joining:
+        return (
+            f"as sub-topology {joining[0].id}, which writes it, takes part in a foreign-key join",
+            f"Let both tables of the join, and all that is merged, end with equal counts, {by_program}",
+        )
+    reader = next(s for s in subtopologies if topic in s.sources)
+    return (
+        f"as sub-topology {reader.id} may join or merge {', '.join(sorted(reader.sources))}",
+        "If they are joined, and not by KStream#merge, declare "
+        f"`{{name: {topic.removesuffix(REPARTITION_SUFFIX)}, count: joined}}`. Else let all inputs that lead "
+        f"to this sub-topology grow (`policy: paused` or `unkeyed`), or none (`fixed`), {by_program}",
+    )

@@ -1,0 +1,1 @@
+"""What is in a daily snapshot, and may a copy start from it?"""

@@ -1,0 +1,127 @@
+"""Whether a log still has what a state of the past needs, and if not, from when on it does.
+
+Log cleaning removes a record once its key comes again in what a pass looks at; a state as of a moment between the
+two may need one that is gone. How far a pass has looked is told by nobody, and not by what is left either: it
+replaces group by group of segments, and while it is at work, or after it was cut short, only the first of them
+lack what the later ones supersede. But it never looks at the newest segment. So what was removed is superseded
+before that one begins, and is in order with what is left, within the grace of the snapshots: it is older than the
+newest record up to there, plus the grace. Nor does it look at a segment with a record that is younger than the
+topic's ``min.compaction.lag.ms``; but how long that has been so is known to people only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from kafka_rescale.core.formats.record_batches import Batch
+from kafka_rescale.core.snapshots.rows import SnapshotRule
+
+
+@dataclass
+class Coverage:
+    """Walks over the batches of a log from ``start`` to ``end``.
+
+    :param start: first offset that should be there.
+    :param end: exclusive.
+    :param begin: the log start offset; one above ``start`` means that the log's beginning was deleted.
+    :param hole_end: the first offset behind everything else that was removed; None if nothing was.
+    :param is_expiring: it has deletions that log cleaning removes from a moment on that it has set already.
+    """
+
+    start: int
+    end: int
+    begin: int = 0
+    hole_end: int | None = None
+    is_expiring: bool = False
+    _position: int = -1
+    _segment: int = -1
+    _last: int = -1
+    _newest_ms: int | None = None
+    _cleanable_ms: int | None = None
+
+    def __post_init__(self) -> None:
+        self._position = max(self.start, self.begin)
+
+    def add(self, batch: Batch) -> None:
+        """Look at the next batch."""
+        if batch.last < self._position:
+            return
+        self._date(batch)
+        if batch.first >= self.end:
+            return
+        self.is_expiring = self.is_expiring or (batch.has_delete_horizon and not batch.is_control)
+        if not batch.is_whole:
+            self.hole_end = batch.last + 1
+        elif batch.first > self._position:
+            self.hole_end = batch.first
+        self._position = batch.last + 1
+
+    def close(self) -> None:
+        """Note that there are no more batches."""
+        if self._position < self.end:
+            self.hole_end = self.end
+
+    def _date(self, batch: Batch) -> None:
+        self._segment = batch.first if batch.opens_segment else self._segment
+        if batch.is_control:
+            return
+        self._newest_ms = max(batch.max_timestamp_ms, self._newest_ms or 0)
+        if self._last < self._segment:
+            self._cleanable_ms = self._newest_ms
+        self._last = batch.last
+
+    @property
+    def settled_ms(self) -> int | None:
+        """No removed record, and none that has superseded one, is newer, but for the grace; None is unknown.
+
+        To be asked once it is closed, and if every batch was added to the very end of the log, also those behind
+        the range: a segment that was the newest when the range was chosen may have been cleaned since.
+        """
+        hole_end = self.hole_end or 0
+        if self._last < hole_end:
+            return None
+        # The newest segment has no holes: where one is seen, segments are not what they are taken for.
+        is_newest = self._segment >= hole_end and self._last >= self._segment
+        return self._cleanable_ms if is_newest else self._newest_ms
+
+    @property
+    def is_headless(self) -> bool:
+        """Whether the beginning is gone."""
+        return self.begin > self.start
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing at all is missing; to be asked once it is closed."""
+        return self.start >= self.end or not (self.is_headless or self.hole_end is not None)
+
+
+def coverage_of(batches: Iterable[Batch], start: int, end: int, begin: int) -> Coverage:
+    """Return what is left of a range; see ``Coverage``."""
+    coverage = Coverage(start, end, begin)
+    for batch in batches:
+        coverage.add(batch)
+    coverage.close()
+    return coverage
+
+
+def exact_from_ms(
+    coverage: Coverage, first_ms: int | None, rule: SnapshotRule, lagging_ms: int | None = None
+) -> int | None:
+    """Return the first moment as of which the state can be told exactly; 0 is ever, None is never.
+
+    :param coverage: of the whole log; see ``Coverage.settled_ms``.
+    :param first_ms: timestamp of the first record that is left; None if there is none.
+    :param rule: its end does not matter.
+    :param lagging_ms: records from then on have always been too young for log cleaning; None if nobody says so.
+    """
+    if coverage.is_whole:
+        return 0
+    moments = []
+    if coverage.is_headless:
+        moments.append(None if first_ms is None or rule.kept_ms is None else first_ms + rule.kept_ms)
+    if coverage.hole_end is not None:
+        bounds = [bound for bound in (coverage.settled_ms, lagging_ms) if bound is not None]
+        moments.append(min(bounds) + rule.history_ms if bounds else None)
+    known = [moment + rule.grace_ms + 1 for moment in moments if moment is not None]
+    return max(known) if len(known) == len(moments) else None

@@ -1,0 +1,81 @@
+"""What a snapshot of one store on one day consists of; a day without its manifest is none."""
+
+from __future__ import annotations
+
+from kafka_rescale.core.snapshots.day import SnapshotDay
+from kafka_rescale.core.snapshots.request import StoreRequest
+from kafka_rescale.core.snapshots.rows import SnapshotRule
+from kafka_rescale.core.values import Value
+
+FORMAT = 2
+
+
+class PartitionSnapshot(Value):
+    """One partition of one store.
+
+    :param position: the next offset to read: replaying the changelog from here on leads to every later state.
+    :param end: offset (exclusive) up to which the log was read for this day.
+    :param file: below the day's directory; empty if there are no rows.
+    """
+
+    partition: int
+    position: int
+    end: int
+    rows: int
+    file: str = ""
+
+
+class Manifest(Value):
+    """One store on one day.
+
+    :param generation: ``application.id`` of the generation whose changelog was read.
+    :param topic_id: of that changelog; one that was made anew has other offsets.
+    :param kept_ms: the rule that its rows were chosen by; see ``SnapshotRule``.
+    :param versions_ms: likewise.
+    """
+
+    format: int = FORMAT
+    application: str
+    generation: str
+    date: str
+    end_ms: int
+    grace_ms: int
+    kept_ms: int | None = None
+    versions_ms: int | None = None
+    store: StoreRequest
+    topic: str
+    topic_id: str
+    partitions: tuple[PartitionSnapshot, ...]
+
+    @property
+    def day(self) -> SnapshotDay:
+        """The day that it is about."""
+        return SnapshotDay.named(self.date)
+
+    @property
+    def rows(self) -> int:
+        """Rows of all partitions."""
+        return sum(p.rows for p in self.partitions)
+
+    def describes(self, topic: str, topic_id: str, store: StoreRequest, rule: SnapshotRule) -> bool:
+        """Return whether its offsets and rows mean the same as a new snapshot's, and it has as much history."""
+        same = (self.topic, self.topic_id, self.grace_ms, self.format) == (topic, topic_id, rule.grace_ms, FORMAT)
+        has_all = _reaches(self.kept_ms, rule.kept_ms) and _reaches(self.versions_ms, rule.versions_ms)
+        return same and has_all and self.store.same_rows(store)
+
+
+def _reaches(kept_ms: int | None, wanted_ms: int | None) -> bool:
+    """Return whether what was kept for so long holds what is wanted; None is everything there ever was."""
+    return kept_ms is None or (wanted_ms is not None and wanted_ms <= kept_ms)
+
+
+def base_for(manifest: Manifest, pinned: Manifest | None) -> bool:
+    """Return whether a day can be built from an earlier one.
+
+    :param pinned: the day's own manifest, up to whose ends it is to be built again: an earlier day that has looked
+        further would bring along what that day had not seen.
+    """
+    if pinned is None:
+        return True
+    ends = {p.partition: p.end for p in pinned.partitions}
+    return manifest.end_ms < pinned.end_ms and all(p.end <= ends.get(p.partition, 0) for p in manifest.partitions)

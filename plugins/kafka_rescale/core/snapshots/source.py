@@ -1,0 +1,91 @@
+"""Which generation's changelogs tell the state as of a point in time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from kafka_rescale.core.control.generations import Generations
+from kafka_rescale.core.control.journal import Journal, PartitionOffsets
+from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.errors import Refused
+from kafka_rescale.core.snapshots.day import SnapshotDay
+
+
+@dataclass(frozen=True)
+class SnapshotSource:
+    """Where to read.
+
+    :param generation: ``application.id`` of the generation.
+    :param is_running: whether it owns the inputs now.
+    :param begins: offsets at which its changelogs begin, where they don't at 0.
+    :param ends: offsets (exclusive) where they end, where its topics have gone on as another generation's.
+    :param stopped_at: of one that doesn't run any more, where it stopped reading its inputs.
+    :param inputs: what it reads instead of an input, by the name in the file.
+    :param bridged: topics whose records a bridge carries on to its inputs.
+    :param bridge_group: whose offsets say how far.
+    """
+
+    generation: str
+    is_running: bool = True
+    begins: PartitionOffsets = field(default_factory=dict)
+    ends: PartitionOffsets = field(default_factory=dict)
+    stopped_at: PartitionOffsets = field(default_factory=dict)
+    inputs: dict[str, str] = field(default_factory=dict)
+    bridged: tuple[str, ...] = ()
+    bridge_group: str = ""
+
+
+def source_at(state: ControlState, application: str, day: SnapshotDay) -> SnapshotSource:
+    """Return the generation that was at work at the end of a day.
+
+    What the running one has taken over is older than the moment in which its predecessor was asked to stop; so it
+    can tell every state from then on, those of the pause included.
+
+    :param application: base name of the application.
+    :raises Refused: that can't be told any more.
+    """
+    known = state.generations
+    if known is None:
+        return SnapshotSource(application)
+    since = known.since_ms or _promoted_since(state.journal, known.running)
+    is_first = known.generation == 1
+    if day.end_ms >= since and (since or is_first):
+        return _running(known, state.journal)
+    for past in known.past:
+        if past.since_ms <= day.end_ms < past.until_ms and (past.since_ms or past.generation == 1):
+            return SnapshotSource(
+                past.running,
+                is_running=False,
+                begins=known.begins,
+                ends=past.ends,
+                stopped_at=past.committed,
+            )
+    raise _unknown(application, day, known.running, since)
+
+
+def _running(known: Generations, journal: Journal | None) -> SnapshotSource:
+    source = SnapshotSource(known.running, begins=known.begins, inputs=dict(known.inputs))
+    if journal is None or journal.plan.green != known.running or not journal.plan.bridges:
+        return source
+    bridged = tuple(move.source for move in journal.plan.bridges)
+    return replace(source, bridged=bridged, bridge_group=journal.plan.bridge_group)
+
+
+def _promoted_since(journal: Journal | None, running: str) -> int:
+    """Return when a promotion began that was recorded before generations had a history."""
+    if journal is None or not journal.is_promoted or journal.plan.green != running:
+        return 0
+    return journal.pause_started_ms
+
+
+def _unknown(application: str, day: SnapshotDay, running: str, since: int) -> Refused:
+    first = SnapshotDay.first_ending_from(since) if since else None
+    return Refused(
+        f"snapshot of {application} for {day}",
+        found=f"{running}, "
+        + (f"at work since the end of {first}" if first else "at work since nobody knows when"),
+        expected="to know which generation was at work at the end of that day",
+        remedy=f"The first exact day is {first}."
+        if first
+        else "That is recorded at every promotion from now on: the first exact day is that of the next expansion.",
+    )

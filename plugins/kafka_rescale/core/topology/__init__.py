@@ -1,0 +1,1 @@
+"""What does ``describe()`` print, and which partition counts follow from it?"""

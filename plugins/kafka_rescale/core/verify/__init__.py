@@ -1,0 +1,1 @@
+"""Is the state of the new generation that of the old one?"""

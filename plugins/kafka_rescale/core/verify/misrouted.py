@@ -1,0 +1,145 @@
+"""Records of a grown input that lie where they belonged before the growth.
+
+A producer whose metadata is older than the growth (up to ``metadata.max.age.ms``) goes on to write keys to the
+partitions of the old count; the task that owns such a partition has no state of the key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from kafka_rescale.core.application.topics import InputPolicy
+from kafka_rescale.core.control.acceptances import OffsetRange
+from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.partitioning.partitioners import partitioner_named
+from kafka_rescale.core.plan.external_topics import InputPlan
+from kafka_rescale.core.plan.plan import Plan
+from kafka_rescale.core.values import Value
+
+SHOWN = 10
+_BATCH = 2_000
+
+
+class Misrouted(Value):
+    """One record.
+
+    :param key: in hex.
+    :param home: the partition where the key's state is.
+    """
+
+    partition: int
+    offset: int
+    key: str
+    home: int
+
+    def __str__(self) -> str:
+        return (
+            f"partition {self.partition} offset {self.offset}: key 0x{self.key} belongs to partition {self.home}"
+        )
+
+
+class Span(Value):
+    """The misrouted records of a partition, from the offset of the first to that of the last one, inclusive."""
+
+    partition: int
+    first: int
+    last: int
+    records: int
+
+
+class InputReport(Value):
+    """What was found in one input from the fence on.
+
+    :param records: looked at.
+    :param misrouted: how many of them, without those that were accepted; ``first`` are some.
+    :param spans: all of them by partition.
+    :param accepted: how many misrouted ones were accepted.
+    """
+
+    topic: str
+    records: int
+    misrouted: int
+    first: tuple[Misrouted, ...] = ()
+    spans: tuple[Span, ...] = ()
+    accepted: int = 0
+
+    @property
+    def findings(self) -> tuple[OffsetRange, ...]:
+        """What a person may accept."""
+        return tuple(OffsetRange(self.topic, s.partition, s.first, s.last) for s in self.spans)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a record is."""
+
+    partition: int
+    offset: int
+    key: bytes | None
+
+
+def grown_by_key(plan: Plan) -> tuple[InputPlan, ...]:
+    """Return the inputs that are grown in place and whose keys decide where state is."""
+    return tuple(i for i in plan.inputs if i.policy is InputPolicy.PAUSED and i.grows)
+
+
+def misrouted(grown: InputPlan, places: Iterable[Place], known: Sequence[OffsetRange] = ()) -> InputReport:
+    """Look at the records of a grown input, from the fence on.
+
+    Records without a key belong nowhere; Kafka Streams drops them before any state.
+
+    :param known: what was accepted of this input after this expansion.
+    """
+    partitioner = partitioner_named(grown.partitioner, grown.declared)
+    records = accepted = 0
+    first: list[Misrouted] = []
+    spans: dict[int, tuple[int, int, int]] = {}
+    remaining = iter(places)
+    while batch := list(islice(remaining, _BATCH)):
+        records += len(batch)
+        keyed = [(place, place.key) for place in batch if place.key is not None]
+        homes = partitioner.partition_batch([key for _, key in keyed], grown.target)
+        for found in _elsewhere(keyed, homes):
+            if any(each.covers(found.partition, found.offset) for each in known):
+                accepted += 1
+                continue
+            begin, _, count = spans.get(found.partition, (found.offset, 0, 0))
+            spans[found.partition] = begin, found.offset, count + 1
+            if len(first) < SHOWN:
+                first.append(found)
+    return InputReport(
+        topic=grown.topic,
+        records=records,
+        misrouted=sum(count for _, _, count in spans.values()),
+        first=tuple(first),
+        spans=tuple(Span(partition=p, first=a, last=b, records=n) for p, (a, b, n) in sorted(spans.items())),
+        accepted=accepted,
+    )
+
+
+def refuse_misrouted(reports: Iterable[InputReport]) -> None:
+    """Raise if any record was misrouted.
+
+    :raises UnsafeState: naming the topic and the first of its records.
+    """
+    for report in reports:
+        if report.misrouted:
+            options = " ".join(f"--finding {finding}" for finding in report.findings)
+            raise UnsafeState(
+                f"input topic {report.topic!r}",
+                found=f"{report.misrouted} of {report.records} records since the cutover in partitions of the old "
+                f"count; {'; '.join(map(str, report.first))}",
+                expected="every key in the partition where its state is",
+                remedy="A producer works with metadata from before the growth: restart it, and mend what these "
+                "records did (they were processed without the state of their keys). For producers that can't be "
+                "held, declare `policy: repartitioned`. What has been seen to can be accepted: "
+                f"`python -m kafka_rescale accept FILE --reason TEXT {options}`.",
+            )
+
+
+def _elsewhere(keyed: list[tuple[Place, bytes]], homes: list[int]) -> Iterator[Misrouted]:
+    for (place, key), home in zip(keyed, homes, strict=True):
+        if place.partition != home:
+            yield Misrouted(partition=place.partition, offset=place.offset, key=key.hex(), home=home)

@@ -1,0 +1,128 @@
+"""What the proof compares, and its report.
+
+Blue is read up to the ends captured when it was proven gone, green up to its ends just before it was started, so
+that both may be verified while green is already writing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kafka_rescale.core.cluster import TopicDescription
+from kafka_rescale.core.control.journal import PartitionOffsets
+from kafka_rescale.core.formats.changelog_formats import Content, format_of
+from kafka_rescale.core.formats.record_limits import compaction_lag_ms, retention_ms
+from kafka_rescale.core.formats.subscription_wrapper import LeftTable
+from kafka_rescale.core.plan.plan import Move
+from kafka_rescale.core.values import Value
+
+CLOCK_SKEW_MS = 60_000
+
+
+class LogRange(Value):
+    """The part of a changelog topic that is compared.
+
+    :param partitions: partition count of the topic in its generation.
+    :param ranges: partition → ``(begin, end)``, end exclusive. A begin above 0 means that the broker has
+        deleted records there.
+    """
+
+    topic: str
+    partitions: int
+    ranges: dict[int, tuple[int, int]]
+
+    @classmethod
+    def of(cls, topic: str, begins: Mapping[int, int], ends: Mapping[int, int]) -> LogRange:
+        """Return the range of a whole topic; a log start that has moved past the end leaves nothing."""
+        ranges = {p: (min(begins.get(p, 0), end), end) for p, end in sorted(ends.items())}
+        return cls(topic=topic, partitions=len(ends), ranges=ranges)
+
+    @property
+    def begins(self) -> list[int]:
+        """The first offset to read, by partition."""
+        return [self.ranges[p][0] for p in range(self.partitions)]
+
+    @property
+    def ends(self) -> list[int]:
+        """The offset to stop before, by partition."""
+        return [self.ranges[p][1] for p in range(self.partitions)]
+
+
+class StorePair(Value):
+    """One store on both sides.
+
+    :param expires_before_ms: a record with an older timestamp may have been deleted by retention on either side at
+        any time, so that its absence proves nothing; ``None`` for logs that are only compacted.
+    :param versions_since_ms: of a versioned store, compaction had to keep records from this timestamp on, so that
+        all of them are on both sides; ``None`` for other stores, where only the last record of a key counts.
+    :param left: of foreign-key subscriptions, the table whose partitions their values name.
+    :param left_behind: blue was grown in place before; keys that moved then have left records behind.
+    :param copied: green is a copy of blue. Two applications with equal input (a control run) agree on their last
+        records but may differ in what was logged on the way.
+    """
+
+    store: str
+    store_type: str
+    partitioning_key: str = ""
+    partitioner: str = "murmur2"
+    key_topic: str = ""
+    blue: LogRange
+    green: LogRange
+    expires_before_ms: int | None = None
+    versions_since_ms: int | None = None
+    left: LeftTable | None = None
+    left_behind: bool = False
+    copied: bool = True
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether both sides are one topic: green is all of it, blue what was in it before."""
+        return self.blue.topic == self.green.topic
+
+    @property
+    def appended(self) -> LogRange:
+        """In place, the part of green that is not blue's."""
+        before = {p: end for p, (_, end) in self.blue.ranges.items()}
+        ranges = {p: (max(begin, before.get(p, 0)), end) for p, (begin, end) in self.green.ranges.items()}
+        return self.green.model_copy(update={"ranges": ranges})
+
+    def left_of(self, side: str) -> tuple[str, str, int] | None:
+        """Return partitioner, topic and partitions of the left table on one side, ``blue`` or ``green``."""
+        if self.left is None:
+            return None
+        count = self.left.source_partitions if side == "blue" else self.left.target_partitions
+        return self.left.partitioner, self.left.key_topic, count
+
+
+def expansion_pair(
+    move: Move,
+    *,
+    begins: PartitionOffsets,
+    blue_ends: PartitionOffsets,
+    green_ends: PartitionOffsets,
+    topics: Mapping[str, TopicDescription],
+    now_ms: int,
+) -> StorePair:
+    """Return what is compared for one changelog of an expansion.
+
+    :param begins: log starts, of blue's and green's topics, taken before ``now_ms``.
+    :param blue_ends: exclusive, captured when blue was gone.
+    :param green_ends: exclusive, captured just before green was started.
+    :param now_ms: wall clock; brokers' clocks may be ahead of it by ``CLOCK_SKEW_MS``.
+    """
+    kept = [r for r in (retention_ms(topics[t]) for t in (move.source, move.target)) if r is not None]
+    lag_ms = min(compaction_lag_ms(topics[t]) for t in (move.source, move.target))
+    is_versioned = format_of(move.store_type, move.partitioning_key).has(Content.VERSIONS)
+    return StorePair(
+        store=move.store,
+        store_type=move.store_type,
+        partitioning_key=move.partitioning_key,
+        partitioner=move.partitioner,
+        key_topic=move.key_topic,
+        left=move.left,
+        versions_since_ms=now_ms + CLOCK_SKEW_MS - lag_ms if is_versioned else None,
+        blue=LogRange.of(move.source, begins[move.source], blue_ends[move.source]),
+        green=LogRange.of(move.target, begins[move.target], green_ends[move.target]),
+        left_behind=bool(move.grown_from),
+        expires_before_ms=now_ms + CLOCK_SKEW_MS - min(kept) if kept else None,
+    )

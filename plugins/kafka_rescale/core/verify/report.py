@@ -1,0 +1,151 @@
+"""What verify has found out: the report of an expansion."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from hashlib import sha256
+
+from pydantic import Field
+
+from kafka_rescale.core.control.acceptances import Acceptance, Acceptances, OffsetRange
+from kafka_rescale.core.control.journal import Journal
+from kafka_rescale.core.values import Value
+from kafka_rescale.core.verify.misrouted import InputReport
+from kafka_rescale.core.verify.oracles import KeyFinding, Oracle, printable
+
+MAX_FINDINGS = 20
+START_OFFSETS = "start-offsets"
+
+
+class LogCount(Value):
+    """Records read; ``live`` and ``tombstoned`` count keys by their last record, expired ones left out."""
+
+    records: int = 0
+    live: int = 0
+    tombstoned: int = 0
+
+
+class PartitionContent(Value):
+    """Live entries that belong to one partition of green; the hashes don't depend on the order of entries."""
+
+    partition: int
+    blue_live: int
+    green_live: int
+    blue_hash: str
+    green_hash: str
+
+
+class StoreReport(Value):
+    """What was found out about one store.
+
+    :param expired: entries on one side only that retention may have deleted on the other.
+    :param surplus: records of green older than anything that blue still has of the key: blue was compacted since.
+    :param partitions: by green's partitions.
+    :param blue_partitions: live entries of blue by its own partitions.
+    :param failures: violations per oracle; ``findings`` lists the first of each.
+    """
+
+    store: str
+    store_type: str
+    blue_topic: str
+    green_topic: str
+    blue: LogCount
+    green: LogCount
+    expired: int
+    surplus: int
+    partitions: tuple[PartitionContent, ...]
+    blue_partitions: tuple[int, ...] = ()
+    failures: dict[Oracle, int] = Field(default_factory=dict)
+    findings: tuple[KeyFinding, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether every oracle holds for this store."""
+        return not self.failures
+
+    @property
+    def finding(self) -> str:
+        """The name of this outcome: another comparison has it only if it came to the same."""
+        sides = [(p.partition, p.blue_hash, p.green_hash) for p in self.partitions]
+        return _named(self.store, [sorted(self.failures.items()), sides])
+
+
+class Report(Value):
+    """The proof of one expansion, as the control topic and the page keep it.
+
+    :param plan: fingerprint of the plan: a report of another expansion proves nothing about this one.
+    :param promotion: hash of what was promoted, by the journal that was verified.
+    :param as_of_ms: when verify began, ms since the epoch.
+    :param start_offsets: findings about the offsets that green started from.
+    :param inputs: what was looked at of the inputs that were grown by key.
+    :param unaccepted: names of all findings that nobody has accepted; it has passed if there are none.
+    :param acceptances: what was accepted, by whom and why.
+    """
+
+    application: str
+    blue: str
+    green: str
+    generation: int
+    plan: str
+    passed: bool
+    as_of_ms: int
+    seconds: float
+    start_offsets: tuple[KeyFinding, ...]
+    stores: tuple[StoreReport, ...]
+    inputs: tuple[InputReport, ...] = ()
+    unaccepted: tuple[str, ...] = ()
+    acceptances: tuple[Acceptance, ...] = ()
+    promotion: str = ""
+
+    @property
+    def findings(self) -> tuple[KeyFinding, ...]:
+        """All listed findings; at most ``MAX_FINDINGS`` per store and oracle."""
+        return (*self.start_offsets, *self.misrouted, *(f for s in self.stores for f in s.findings))
+
+    @property
+    def compared(self) -> dict[str, int]:
+        """The names of the findings about stores and start offsets, each with the number of violations."""
+        stores = {s.finding: sum(s.failures.values()) for s in self.stores if not s.passed}
+        started = {
+            _named(START_OFFSETS, [f.model_dump_json() for f in self.start_offsets]): len(self.start_offsets)
+        }
+        return {**(started if self.start_offsets else {}), **stores}
+
+    def concluded(self, acceptances: Acceptances) -> Report:
+        """Return the report with its verdict, which takes into account what a person has accepted."""
+        known = acceptances.of(self.plan)
+        found = (*self.compared, *(str(f) for i in self.inputs for f in i.findings))
+        unaccepted = tuple(f for f in found if f not in known)
+        topics = {i.topic for i in self.inputs} | {s.blue_topic for s in self.stores}
+        used = tuple(a for a in known.values() if a.finding in found or _topic(a) in topics)
+        return self.model_copy(update={"unaccepted": unaccepted, "acceptances": used, "passed": not unaccepted})
+
+    @property
+    def misrouted(self) -> tuple[KeyFinding, ...]:
+        """The first misrouted records of every input."""
+        return tuple(
+            KeyFinding(
+                oracle=Oracle.MISROUTED,
+                subject=f"{i.topic}-{m.partition}",
+                detail=f"offset {m.offset} belongs to partition {m.home}",
+                key=m.key,
+                text=printable(bytes.fromhex(m.key)),
+            )
+            for i in self.inputs
+            for m in i.first
+        )
+
+
+def _named(subject: str, content: object) -> str:
+    return f"{subject}@{sha256(json.dumps(content).encode()).hexdigest()[:12]}"
+
+
+def _topic(acceptance: Acceptance) -> str | None:
+    within = OffsetRange.parse(acceptance.finding)
+    return within.topic if within else None
+
+
+def is_about(report: Mapping[str, object], journal: Journal) -> bool:
+    """Whether a report, as the control topic keeps it, is about what this journal has promoted."""
+    return report.get("promotion") == journal.promotion

@@ -1,0 +1,104 @@
+"""The report of the proof as text for a terminal or a log; its JSON is the model's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from kafka_rescale.core.verify.misrouted import InputReport
+from kafka_rescale.core.verify.oracles import MEANING, KeyFinding, Oracle
+from kafka_rescale.core.verify.report import MAX_FINDINGS, Report, StoreReport
+
+Row = Sequence[object]
+
+
+def render(report: Report) -> str:
+    """Return the whole report as text."""
+    verdict = "PASSED" if report.passed else "FAILED"
+    head = (
+        f"Verification of {report.application}: {verdict}",
+        f"{report.blue} compared with {report.green} (generation {report.generation}) in {report.seconds:.1f} s",
+        "",
+        _stores(report.stores),
+    )
+    inputs = [_input(each) for each in report.inputs]
+    parts = [*head, *inputs, *_acceptable(report), *(_partitions(s) for s in report.stores), *_findings(report)]
+    return "\n".join(parts)
+
+
+def table(header: Sequence[str], rows: Iterable[Row]) -> str:
+    """Return rows as columns of equal width; numbers are aligned to the right."""
+    cells = [[_cell(c) for c in row] for row in rows]
+    widths = [max(len(line[i]) for line in [list(header), *cells]) for i in range(len(header))]
+    lines = [header, ["-" * w for w in widths], *cells]
+    return "\n".join(_line(line, widths) for line in lines)
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    padded = (
+        c.rjust(w) if c.replace(",", "").isdigit() else c.ljust(w) for c, w in zip(cells, widths, strict=True)
+    )
+    return "  ".join(padded).rstrip()
+
+
+def _cell(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _stores(stores: Sequence[StoreReport]) -> str:
+    header = ("store", "type", "side", "records", "live", "tombstoned", "expired", "surplus", "result")
+    rows: list[Row] = []
+    for s in stores:
+        result = "passed" if s.passed else ", ".join(f"{o} ({n:,})" for o, n in s.failures.items())
+        for side, found, end in (
+            ("blue", s.blue, ("", "", "")),
+            ("green", s.green, (s.expired, s.surplus, result)),
+        ):
+            # Airflow's log has no leading blanks: each row names its store.
+            rows.append((s.store, s.store_type, side, found.records, found.live, found.tombstoned, *end))
+    return table(header, rows)
+
+
+def _input(found: InputReport) -> str:
+    more = f", {found.accepted:,} more accepted" if found.accepted else ""
+    return f"\n{found.topic}: {found.misrouted:,} of {found.records:,} records since the cutover misrouted{more}"
+
+
+def _acceptable(report: Report) -> list[str]:
+    found = [f"finding {name}" for name in report.unaccepted]
+    return ["", *found, *map(str, report.acceptances)] if found or report.acceptances else []
+
+
+def _partitions(store: StoreReport) -> str:
+    header = ("partition", "live in blue", "live in green", "hash of blue", "hash of green", "")
+    rows = [
+        (
+            str(p.partition),
+            p.blue_live,
+            p.green_live,
+            p.blue_hash,
+            p.green_hash,
+            "=" if p.blue_hash == p.green_hash else "differs",
+        )
+        for p in store.partitions
+    ]
+    return f"\n{store.green_topic}, entries by green's partition\n{table(header, rows)}"
+
+
+def _findings(report: Report) -> list[str]:
+    counts: dict[Oracle, int] = {Oracle.START_OFFSETS: len(report.start_offsets)} if report.start_offsets else {}
+    if misrouted := sum(i.misrouted for i in report.inputs):
+        counts[Oracle.MISROUTED] = misrouted
+    for store in report.stores:
+        for oracle, count in store.failures.items():
+            counts[oracle] = counts.get(oracle, 0) + count
+    lines: list[str] = []
+    for oracle, count in counts.items():
+        lines.append(f"\n{oracle}: {count:,} violations of “{MEANING[oracle]}”; at most {MAX_FINDINGS} per store:")
+        lines += [f"  {_finding(f)}" for f in report.findings if f.oracle is oracle]
+    return lines
+
+
+def _finding(finding: KeyFinding) -> str:
+    key = f" key 0x{finding.key}" + (f" “{finding.text}”" if finding.text else "") if finding.key else ""
+    places = [f"{side} {at}" for side, at in (("blue", finding.blue), ("green", finding.green)) if at]
+    return f"{finding.subject}{key}: {finding.detail}" + (f" [{', '.join(places)}]" if places else "")
