@@ -10,13 +10,13 @@ from confluent_kafka import Producer
 from kafka_rescale.core.plan.plan import Plan, Stage
 from kafka_rescale.embedded.expansion import ROOT, Expansion
 from kafka_rescale.embedded.processes import wait_until
-from kafka_rescale.kafka import journal_store, lease
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import ControlTopic
-from kafka_rescale.kafka.copy_loop import CopyWorker
-from kafka_rescale.kafka.copy_units import units_of
-from kafka_rescale.kafka.waiting import now_ms
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.kafka.control import journal_store, lease
+from kafka_rescale.kafka.control.control_topic import ControlTopic
+from kafka_rescale.kafka.copy.loop import CopyWorker
+from kafka_rescale.kafka.copy.units import units_of
 
 from benchmarks.copied_topic import changelog_move, read_all
 from benchmarks.sizes import AFTER, BEFORE

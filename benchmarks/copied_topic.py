@@ -19,8 +19,8 @@ from confluent_kafka import (
 )
 from kafka_rescale.core.partitioning.partitioners import Murmur2
 from kafka_rescale.core.plan.plan import Move, MoveKind
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.copy_settings import BULK
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.copy.settings import BULK
 
 from benchmarks.sizes import AFTER, BEFORE
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.topics import create_inputs, create_outputs
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
 
 from benchmarks import streams_restore
 from benchmarks.contestants import Timing, copy_worker, plain_loop, plan_of, restore_job

@@ -17,10 +17,10 @@ from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.embedded.expansion import ROOT, Expansion
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import TOPIC
-from kafka_rescale.kafka.range_reader import read_ranges
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.control.control_topic import TOPIC
+from kafka_rescale.kafka.reading.range_reader import read_ranges
 
 from benchmarks.live_application import live_application
 from benchmarks.process_starts import Event, new_processes, process_starts

@@ -15,8 +15,8 @@ from kafka_rescale.embedded.flights_stack import FlightsStack, environment_of
 from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.embedded.replay import Replay
 from kafka_rescale.embedded.topics import FLIGHTS, PLANES, create_inputs, create_outputs
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
 
 from benchmarks.flights_at_scale import flights_at_scale
 from benchmarks.sizes import BEFORE, Sizes

@@ -28,10 +28,10 @@ from kafka_rescale.core.processing.request import ProcessRequest
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.expansion import ROOT, SUBMIT
 from kafka_rescale.embedded.jars import ensure_jars
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import ControlTopic
-from kafka_rescale.kafka.range_reader import read_ranges
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.control.control_topic import ControlTopic
+from kafka_rescale.kafka.reading.range_reader import read_ranges
 from kafka_rescale.operations.processing import is_idle, prepare
 from kafka_rescale.spark.package_zip import build
 

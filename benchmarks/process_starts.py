@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import psutil  # type: ignore[import-untyped]
-from kafka_rescale.kafka.waiting import now_ms
+from kafka_rescale.kafka.client.waiting import now_ms
 
 LOOK_SECONDS = 0.05
 """An interpreter or a JVM lives longer; looking more often would be a load of its own."""

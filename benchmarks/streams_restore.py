@@ -12,8 +12,8 @@ from pathlib import Path
 
 from kafka_rescale.embedded.jars import ensure_demo_classes, ensure_jars, require_java
 from kafka_rescale.embedded.processes import end_process, end_with_parent, wait_until
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
 
 from benchmarks.contestants import Timing
 

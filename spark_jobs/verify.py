@@ -35,7 +35,7 @@ def verified(application: str, run: str, attempt: int) -> int:
     # Imported here: a package that can't be imported would otherwise exit with 1, as if there were findings.
     from kafka_rescale.core.errors import Fenced, RescaleError
     from kafka_rescale.core.verify.report_text import render
-    from kafka_rescale.kafka.connection import KafkaConnection
+    from kafka_rescale.kafka.client.connection import KafkaConnection
     from kafka_rescale.operations.verify import verify
     from kafka_rescale.spark.exit_codes import SUPERSEDED
     from kafka_rescale.spark.watchdog import exit_with_parent

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from kafka_rescale.core.plan.plan import Move, MoveKind, Plan, Stage
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.copy_units import CopyUnit
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.admin.transactions import wait_until_complete
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.copy.units import CopyUnit
 from kafka_rescale.kafka.reading.committed import copy_consumer
-from kafka_rescale.kafka.transactions import wait_until_complete
 from kafka_rescale.kafka.writing.settings import producer_settings
 
 SUFFIXES = {"window": 12, "timestamped-window": 12, "session": 16}

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from kafka_rescale.core.plan.plan import Move, Plan
 from kafka_rescale.core.snapshots.day import SnapshotDay
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.copy_progress import CopyProgress
-from kafka_rescale.kafka.copy_reset import restart_stale
-from kafka_rescale.kafka.copy_units import units_of
-from kafka_rescale.kafka.waiting import now_ms
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.kafka.copy.progress import CopyProgress
+from kafka_rescale.kafka.copy.reset import restart_stale
+from kafka_rescale.kafka.copy.units import units_of
 from kafka_rescale.spark.copy_tasks import CopyToEnds
 from kafka_rescale.spark.snapshot_seed import Candidates, candidates_for
 

@@ -16,8 +16,8 @@ from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.embedded.jars import ensure_jars
 from kafka_rescale.embedded.processes import is_running, kill_process, wait_until
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.spark.package_zip import build
 
 ROOT = Path(__file__).resolve().parents[2]

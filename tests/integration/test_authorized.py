@@ -20,21 +20,21 @@ from kafka_rescale.core.errors import InvalidInput, PreflightRefused
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.roles import Role
 from kafka_rescale.embedded.processes import wait_until
-from kafka_rescale.kafka import in_flight
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.bridging import prepare
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import TOPIC, ControlTopic
-from kafka_rescale.kafka.copy_loop import CopyWorker
-from kafka_rescale.kafka.copy_marks import Mark
-from kafka_rescale.kafka.copy_progress import CopyProgress
-from kafka_rescale.kafka.copy_reset import fence, restart, restart_stale
-from kafka_rescale.kafka.copy_units import units_of
-from kafka_rescale.kafka.journal_follower import JournalFollower
-from kafka_rescale.kafka.misrouted import look_for_misrouted
-from kafka_rescale.kafka.remaining import with_records
-from kafka_rescale.kafka.transactional_writer import TransactionalWriter
-from kafka_rescale.kafka.waiting import now_ms
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.kafka.control.control_topic import TOPIC, ControlTopic
+from kafka_rescale.kafka.control.journal_follower import JournalFollower
+from kafka_rescale.kafka.copy import in_flight
+from kafka_rescale.kafka.copy.bridging import prepare
+from kafka_rescale.kafka.copy.loop import CopyWorker
+from kafka_rescale.kafka.copy.marks import Mark
+from kafka_rescale.kafka.copy.progress import CopyProgress
+from kafka_rescale.kafka.copy.reset import fence, restart, restart_stale
+from kafka_rescale.kafka.copy.units import units_of
+from kafka_rescale.kafka.reading.misrouted import look_for_misrouted
+from kafka_rescale.kafka.reading.remaining import with_records
+from kafka_rescale.kafka.writing.transactional_writer import TransactionalWriter
 from kafka_rescale.operations.begin import begin
 from kafka_rescale.operations.compaction import hold_compaction, release_compaction
 from kafka_rescale.operations.load import topology_of

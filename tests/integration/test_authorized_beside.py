@@ -16,10 +16,10 @@ from kafka_rescale.core.roles import Role
 from kafka_rescale.core.snapshots.day import SnapshotDay
 from kafka_rescale.core.snapshots.request import request_of
 from kafka_rescale.embedded.processes import wait_until
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import ControlTopic
-from kafka_rescale.kafka.waiting import now_ms
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.operations.permissions import permitted_state
 from kafka_rescale.operations.sizing import advise
 from kafka_rescale.operations.watch import watch

@@ -16,7 +16,7 @@ from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.broker_security import BrokerSecurity
 from kafka_rescale.embedded.expansion import Expansion
 from kafka_rescale.embedded.processes import wait_until
-from kafka_rescale.kafka.waiting import now_ms
+from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.operations.begin import begin
 from kafka_rescale.operations.cutover import run_cutover
 from kafka_rescale.operations.load import topology_of

@@ -23,7 +23,7 @@ from kafka_rescale.core.processing.request import KeepWarmRequest, WarmUpRequest
 from kafka_rescale.core.roles import Role
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.broker_security import BrokerSecurity
-from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.operations.dead_threads import Attempt, failed, take_over
 from kafka_rescale.operations.keep_warm import due_clients, probe
 from kafka_rescale.operations.load import load_pipeline_application

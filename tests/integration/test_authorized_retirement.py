@@ -14,9 +14,9 @@ from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.plan.planning import build_plan
 from kafka_rescale.core.roles import Role
 from kafka_rescale.embedded.processes import wait_until
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.operations.permissions import lacking_to_retire, permitted_state
 from kafka_rescale.operations.retire import retire
 

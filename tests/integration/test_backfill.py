@@ -13,9 +13,9 @@ from kafka_rescale.core.errors import Refused
 from kafka_rescale.core.pipeline import LONG
 from kafka_rescale.core.processing.backfill import Backfill
 from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.range_reader import read_ranges
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.reading.range_reader import read_ranges
 from kafka_rescale.operations.load import load_pipeline_application
 
 from tests.support.inline_jobs import run_all

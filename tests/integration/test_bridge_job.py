@@ -16,13 +16,13 @@ from kafka_rescale.core.errors import PreflightRefused, UnsafeState
 from kafka_rescale.core.plan.plan import Move, MoveKind, Plan, Stage
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.processes import is_running, wait_until
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.bridging import assert_ended, prepare
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.copy_loop import CopyWorker
-from kafka_rescale.kafka.copy_settings import LIVE
-from kafka_rescale.kafka.copy_units import units_of
-from kafka_rescale.kafka.waiting import now_ms
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.kafka.copy.bridging import assert_ended, prepare
+from kafka_rescale.kafka.copy.loop import CopyWorker
+from kafka_rescale.kafka.copy.settings import LIVE
+from kafka_rescale.kafka.copy.units import units_of
 
 from tests.integration.copy_helpers import T0, Record, killed_within_commit, per_key, read, write
 from tests.integration.spark_job_helpers import advance, begin, submitted, wait_for

@@ -14,12 +14,12 @@ from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.plan.plan import Move, MoveKind, Plan, Stage
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.processes import wait_until
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.bridging import prepare
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import ControlTopic
-from kafka_rescale.kafka.copy_units import CopyUnit, units_of
-from kafka_rescale.kafka.journal_follower import JournalFollower
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.control.control_topic import ControlTopic
+from kafka_rescale.kafka.control.journal_follower import JournalFollower
+from kafka_rescale.kafka.copy.bridging import prepare
+from kafka_rescale.kafka.copy.units import CopyUnit, units_of
 from kafka_rescale.spark.bridge_tasks import CarryOn
 from kafka_rescale.spark.copy_tasks import STOPPED
 

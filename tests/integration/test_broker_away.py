@@ -18,9 +18,9 @@ from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.errors import Outage
 from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import ControlTopic
-from kafka_rescale.kafka.waiting import now_ms
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.operations import cutover, start_green
 from kafka_rescale.operations import rescale as rescale_module
 from kafka_rescale.operations.cutover import run_cutover

@@ -17,10 +17,10 @@ from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.errors import Fenced, InvalidInput, LeaseHeld, Outage, Refused, UnsafeState
 from kafka_rescale.core.plan.plan import Move, MoveKind
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import ControlTopic
-from kafka_rescale.kafka.waiting import now_ms
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.kafka.control.control_topic import ControlTopic
 
 from tests.support.small_application import write
 from tests.support.small_cluster import make, picture, run_preflight

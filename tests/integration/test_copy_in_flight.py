@@ -13,13 +13,13 @@ from kafka_rescale.core.errors import Fenced, UnsafeState
 from kafka_rescale.core.formats.subscription_wrapper import LeftTable
 from kafka_rescale.core.plan.plan import Move, Plan
 from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.kafka import in_flight
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import ControlTopic
-from kafka_rescale.kafka.copy_loop import CopyWorker
-from kafka_rescale.kafka.copy_units import units_of
-from kafka_rescale.kafka.waiting import now_ms
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.kafka.control.control_topic import ControlTopic
+from kafka_rescale.kafka.copy import in_flight
+from kafka_rescale.kafka.copy.loop import CopyWorker
+from kafka_rescale.kafka.copy.units import units_of
 
 from tests.integration.copy_helpers import (
     T0,

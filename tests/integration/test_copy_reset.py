@@ -13,17 +13,17 @@ from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.errors import Fenced, UnsafeState
 from kafka_rescale.core.plan.plan import Move, Plan
 from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.kafka import copy_reset
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import ControlTopic
-from kafka_rescale.kafka.copy_loop import CopyWorker
-from kafka_rescale.kafka.copy_marks import RESETTING, Mark, read_positions
-from kafka_rescale.kafka.copy_reset import restart, restart_stale
-from kafka_rescale.kafka.copy_settings import StaleCopy
-from kafka_rescale.kafka.copy_units import units_of
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.kafka.control.control_topic import ControlTopic
+from kafka_rescale.kafka.copy import reset as copy_reset
+from kafka_rescale.kafka.copy.loop import CopyWorker
+from kafka_rescale.kafka.copy.marks import RESETTING, Mark, read_positions
+from kafka_rescale.kafka.copy.reset import restart, restart_stale
+from kafka_rescale.kafka.copy.settings import StaleCopy
+from kafka_rescale.kafka.copy.units import units_of
 from kafka_rescale.kafka.reading.committed import copy_consumer
-from kafka_rescale.kafka.waiting import now_ms
 
 from tests.integration.copy_helpers import (
     Record,

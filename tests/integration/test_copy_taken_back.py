@@ -15,11 +15,11 @@ from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.errors import Outage, UnsafeState
 from kafka_rescale.core.plan.plan import Move, Plan
 from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.kafka import in_flight
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.copy_producer import UnitProducer
-from kafka_rescale.kafka.copy_units import CopyUnit, units_of
-from kafka_rescale.kafka.failures import Rewound
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.failures import Rewound
+from kafka_rescale.kafka.copy import in_flight
+from kafka_rescale.kafka.copy.units import CopyUnit, units_of
+from kafka_rescale.kafka.writing.producer import UnitProducer
 from kafka_rescale.kafka.writing.settings import producer_settings
 from kafka_rescale.spark.copy_tasks import FINISHED, Follow
 

@@ -15,12 +15,12 @@ from kafka_rescale.core.errors import Fenced
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.processes import wait_until
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.copy_loop import CopyWorker
-from kafka_rescale.kafka.copy_producer import UnitProducer
-from kafka_rescale.kafka.copy_units import units_of
-from kafka_rescale.kafka.waiting import now_ms
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.kafka.copy.loop import CopyWorker
+from kafka_rescale.kafka.copy.units import units_of
+from kafka_rescale.kafka.writing.producer import UnitProducer
 
 from tests.integration.copy_helpers import Record, assert_copied, changelog, create, ends_of, plan_of, read, write
 
@@ -32,11 +32,11 @@ import json, sys
 from dataclasses import replace
 from kafka_rescale.core.errors import Fenced
 from kafka_rescale.core.plan.plan import Plan
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.copy_loop import CopyWorker
-from kafka_rescale.kafka.copy_settings import BULK
-from kafka_rescale.kafka.waiting import now_ms
-from kafka_rescale.kafka.copy_units import units_of
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.copy.loop import CopyWorker
+from kafka_rescale.kafka.copy.settings import BULK
+from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.kafka.copy.units import units_of
 
 settings, plan = json.loads(sys.argv[1]), Plan.model_validate_json(sys.argv[2])
 never = replace(BULK, poll_records=50, commit_records=10**9, commit_bytes=10**12, commit_seconds=3600)

@@ -10,9 +10,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kafka_rescale.embedded.cluster import EmbeddedCluster
 from kafka_rescale.embedded.cluster_roles import ClusterRoles, java_hash
 from kafka_rescale.embedded.processes import wait_until
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.group_members import admin_client
-from kafka_rescale.kafka.transactional_writer import TransactionalWriter
+from kafka_rescale.kafka.admin.group_members import admin_client
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.writing.transactional_writer import TransactionalWriter
 
 pytestmark = pytest.mark.integration
 

@@ -16,8 +16,8 @@ from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.errors import Fenced, UnsafeState
 from kafka_rescale.core.expansion.callback import expansion_id
 from kafka_rescale.embedded.expansion import ROOT
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.operations.finish import finish
 from kafka_rescale.operations.load import load_application
 
@@ -32,7 +32,7 @@ PLAN = situation().plan
 FINISH = (
     "import sys; from kafka_rescale.operations.finish import finish;"
     "from kafka_rescale.operations.load import load_application;"
-    "from kafka_rescale.kafka.connection import KafkaConnection;"
+    "from kafka_rescale.kafka.client.connection import KafkaConnection;"
     "finish(load_application(sys.argv[1]), KafkaConnection({'bootstrap.servers': sys.argv[2]}), owner=sys.argv[3])"
 )
 

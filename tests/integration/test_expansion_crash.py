@@ -10,7 +10,7 @@ import pytest
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.embedded.expansion import Expansion
 from kafka_rescale.embedded.processes import wait_until
-from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.operations.rollback import roll_back
 from kafka_rescale.operations.stages import expand_stage
 

@@ -17,11 +17,11 @@ from kafka_rescale.core.plan.plan import Move
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.expansion import ROOT, Expansion
 from kafka_rescale.embedded.processes import wait_until
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.copy_marks import read_positions
-from kafka_rescale.kafka.copy_units import units_of
-from kafka_rescale.kafka.range_reader import read_ranges
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.copy.marks import read_positions
+from kafka_rescale.kafka.copy.units import units_of
 from kafka_rescale.kafka.reading.committed import copy_consumer
+from kafka_rescale.kafka.reading.range_reader import read_ranges
 from kafka_rescale.operations.cutover import run_cutover
 from kafka_rescale.operations.retire import retire
 from kafka_rescale.operations.stages import expand_stage

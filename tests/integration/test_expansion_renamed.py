@@ -9,7 +9,7 @@ from kafka_rescale.core.application.instance import Instance
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.expansion import Expansion
 from kafka_rescale.embedded.processes import wait_until
-from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 
 from tests.support.feeder import INPUT_PARTITIONS, Feeder
 from tests.support.store_contents import contents, differences, output

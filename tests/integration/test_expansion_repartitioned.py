@@ -11,7 +11,7 @@ import pytest
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.expansion import Expansion
 from kafka_rescale.embedded.processes import wait_until
-from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 
 from tests.support.ordered import AFTER, BEFORE, NAME, OLD, Ordered
 

@@ -14,8 +14,8 @@ from confluent_kafka import Producer
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.expansion import ROOT, Expansion
 from kafka_rescale.embedded.processes import wait_until
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.lifecycle.instance import Instance
 
 from tests.support.counting_lifecycle import VARIABLE, Counting

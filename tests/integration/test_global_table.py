@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from kafka_rescale.embedded.processes import wait_until
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
 
 from tests.support.rates import PROGRAM, UNKNOWN, Rates
 from tests.support.streams_member import streams_member

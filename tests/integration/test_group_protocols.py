@@ -13,9 +13,9 @@ from confluent_kafka.admin import AdminClient
 from kafka_rescale.core.errors import Outage, UnsafeState
 from kafka_rescale.embedded.jars import java_command
 from kafka_rescale.embedded.processes import wait_until
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.transactions import open_transactions, wait_until_complete
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.admin.transactions import open_transactions, wait_until_complete
+from kafka_rescale.kafka.client.connection import KafkaConnection
 
 from tests.support.streams_member import streams_member
 

@@ -13,8 +13,8 @@ from kafka_rescale.core.partitioning.linear_hashing import LinearHashing
 from kafka_rescale.core.partitioning.partitioners import Murmur2
 from kafka_rescale.core.processing.backfill import Backfill
 from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.grown_ends import Holds
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.processing.grown_ends import Holds
 from kafka_rescale.operations import processors
 from kafka_rescale.operations.new_offset import set_offset
 from kafka_rescale.spark import stream_task

@@ -15,11 +15,11 @@ from kafka_rescale.core.processing.request import WarmUpRequest
 from kafka_rescale.core.processing.state_copies import NewTask
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.processes import wait_until
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.hand_over import HandOver
+from kafka_rescale.kafka.admin.transactions import wait_until_complete
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.processing.hand_over import HandOver
+from kafka_rescale.kafka.processing.task_producer import TaskProducer
 from kafka_rescale.kafka.reading.committed import COMMITTED_SECONDS, copy_consumer
-from kafka_rescale.kafka.task_producer import TaskProducer
-from kafka_rescale.kafka.transactions import wait_until_complete
 from kafka_rescale.operations.processing import is_idle, prepare
 from kafka_rescale.operations.processors import expand_processors
 from kafka_rescale.spark.task_run import run_task

@@ -19,8 +19,8 @@ from confluent_kafka.admin import (
 from kafka_rescale.core.errors import InvalidInput, UnsafeState
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.processes import wait_until
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
 
 pytestmark = pytest.mark.integration
 TOPICS = ("a", "b", "c")

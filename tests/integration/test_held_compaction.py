@@ -9,10 +9,10 @@ import pytest
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import ControlTopic
-from kafka_rescale.kafka.journal_store import begin
-from kafka_rescale.kafka.waiting import now_ms
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.kafka.control.control_topic import ControlTopic
+from kafka_rescale.kafka.control.journal_store import begin
 from kafka_rescale.operations.compaction import HELD, KEEP_ALL, hold_compaction, release_compaction
 from kafka_rescale.operations.load import load_application
 from kafka_rescale.operations.rescale import Rescale

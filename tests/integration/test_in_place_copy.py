@@ -15,16 +15,16 @@ from kafka_rescale.core.formats.record_batches import size_of
 from kafka_rescale.core.partitioning.partitioners import partitioner_named
 from kafka_rescale.core.plan.plan import Move, Plan
 from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.kafka import in_flight
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.copy_loop import CopyWorker
-from kafka_rescale.kafka.copy_producer import UnitProducer
-from kafka_rescale.kafka.copy_settings import BULK
-from kafka_rescale.kafka.copy_units import units_of
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.kafka.copy import in_flight
+from kafka_rescale.kafka.copy.loop import CopyWorker
+from kafka_rescale.kafka.copy.rehearsal import record_limits, rehearse_unit
+from kafka_rescale.kafka.copy.settings import BULK
+from kafka_rescale.kafka.copy.units import units_of
 from kafka_rescale.kafka.reading.committed import copy_consumer
-from kafka_rescale.kafka.rehearsal import record_limits, rehearse_unit
-from kafka_rescale.kafka.waiting import now_ms
+from kafka_rescale.kafka.writing.producer import UnitProducer
 
 from tests.integration.copy_helpers import T0, Record, read
 from tests.support.in_place_logs import (

@@ -7,9 +7,9 @@ from confluent_kafka import Producer
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.plan.planning import build_plan
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.transactions import wait_until_complete
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.admin.transactions import wait_until_complete
+from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.operations import input_positions
 from kafka_rescale.operations.input_positions import await_positions
 from kafka_rescale.operations.load import topology_of

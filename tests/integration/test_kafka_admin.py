@@ -8,9 +8,9 @@ from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.control.generations import Generations
 from kafka_rescale.core.errors import InvalidInput, UnsafeState
 from kafka_rescale.core.topology.topology import SubTopology, Topology
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.describe import describe
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.admin.describe import describe
+from kafka_rescale.kafka.client.connection import KafkaConnection
 
 pytestmark = pytest.mark.integration
 

@@ -12,9 +12,9 @@ import pytest
 from kafka_rescale.core.errors import InvalidInput, Outage
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.jars import java_command
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.control.control_topic import ControlTopic
 
 pytestmark = pytest.mark.integration
 

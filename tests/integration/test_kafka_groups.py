@@ -9,9 +9,9 @@ from contextlib import contextmanager
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from kafka_rescale.core.errors import Outage, UnsafeState
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.waiting import poll_until
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import poll_until
 
 from tests.support.group_member import group_member
 
@@ -66,7 +66,7 @@ def test_members_that_stay_after_all_are_returned(
     admin: ClusterAdmin, client: dict[str, str], topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with group_member(client, topic, topic):
-        monkeypatch.setattr("kafka_rescale.kafka.admin.leave_group", lambda *_: None)
+        monkeypatch.setattr("kafka_rescale.kafka.admin.cluster_admin.leave_group", lambda *_: None)
         assert admin.remove_members(topic) == admin.describe_group(topic).members != ()
 
 
@@ -93,7 +93,7 @@ def test_committing_for_a_partition_that_does_not_exist_is_an_error(
     admin: ClusterAdmin, topic: str, unique: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody can tell it from one that has just been added, for which the coordinator is given time."""
-    monkeypatch.setattr("kafka_rescale.kafka.offsets.SETTLE_SECONDS", 1)
+    monkeypatch.setattr("kafka_rescale.kafka.admin.offsets.SETTLE_SECONDS", 1)
     with pytest.raises(Outage, match=f"{topic}-9: found UNKNOWN_TOPIC_OR_PART"):
         admin.commit(unique, {topic: {0: 3, 9: 0}})
     assert admin.committed(unique) == {topic: {0: 3}}

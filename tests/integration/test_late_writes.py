@@ -8,9 +8,9 @@ import pytest
 from confluent_kafka import Producer
 from kafka_rescale.core.control.journal import Captured, Journal, Phase
 from kafka_rescale.core.errors import Refused, UnsafeState
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.operations.accept import accept
 from kafka_rescale.operations.load import load_application
 from kafka_rescale.operations.survivors import assert_still

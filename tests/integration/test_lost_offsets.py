@@ -12,11 +12,11 @@ from kafka_rescale.core.application.pipeline import PipelineApplication
 from kafka_rescale.core.errors import Refused, UnsafeState
 from kafka_rescale.core.processing.task_state import TaskMark
 from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.range_reader import read_ranges
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.processing.task_producer import TaskProducer
 from kafka_rescale.kafka.reading.committed import closing_consumer, read_committed
-from kafka_rescale.kafka.task_producer import TaskProducer
+from kafka_rescale.kafka.reading.range_reader import read_ranges
 from kafka_rescale.operations.load import load_pipeline_application
 from kafka_rescale.operations.new_offset import set_offset
 from kafka_rescale.operations.processing import is_idle, prepare

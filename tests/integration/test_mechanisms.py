@@ -16,8 +16,8 @@ from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.broker_config import to_properties_file
 from kafka_rescale.embedded.broker_security import BrokerSecurity
 from kafka_rescale.embedded.jars import ensure_jars, require_java
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
 
 from tests.support.token_issuer import token_issuer
 

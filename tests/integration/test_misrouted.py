@@ -16,11 +16,11 @@ from kafka_rescale.core.errors import InvalidInput, Outage, Refused, UnsafeState
 from kafka_rescale.core.plan.planning import build_plan
 from kafka_rescale.core.verify.misrouted import InputReport, refuse_misrouted
 from kafka_rescale.core.verify.report import Report
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import ControlTopic
-from kafka_rescale.kafka.misrouted import look_for_misrouted
-from kafka_rescale.kafka.range_reader import read_ranges
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.control.control_topic import ControlTopic
+from kafka_rescale.kafka.reading.misrouted import look_for_misrouted
+from kafka_rescale.kafka.reading.range_reader import read_ranges
 from kafka_rescale.operations.accept import accept
 from kafka_rescale.operations.load import topology_of
 from kafka_rescale.operations.promotion import assert_held
@@ -146,7 +146,7 @@ def test_what_retention_deletes_meanwhile_fails_no_look_at_the_rest(
     send(stale, topic, 200)
     (whole,) = look_for_misrouted(connection, journal)
     deleted = {p: journal.green_start[topic][p] + 10 for p in range(4)}
-    loses_its_beginning(monkeypatch, "kafka.misrouted", {topic: deleted})
+    loses_its_beginning(monkeypatch, "kafka.reading.misrouted", {topic: deleted})
     (rest,) = look_for_misrouted(connection, journal)
     assert rest.records == whole.records - 40 > 0
     assert 0 < rest.misrouted < whole.misrouted

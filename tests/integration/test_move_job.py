@@ -12,8 +12,8 @@ from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.plan.plan import Plan, Stage
 from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.spark import copy_tasks
 from kafka_rescale.spark.arguments import Arguments
 from kafka_rescale.spark.job import Job

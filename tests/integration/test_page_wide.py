@@ -14,10 +14,10 @@ from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.plan.planning import build_plan
 from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import ControlTopic
-from kafka_rescale.kafka.gate_record import GateRecord
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.control.control_topic import ControlTopic
+from kafka_rescale.kafka.control.lag_gate_record import GateRecord
 from kafka_rescale.operations.load import load_application, topology_of
 from kafka_rescale.operations.stages import lags
 from kafka_rescale.web.kafka_source import KafkaSource

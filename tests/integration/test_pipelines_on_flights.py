@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.client.connection import KafkaConnection
 
 from tests.support.flight_programs import PROGRAMS
 from tests.support.flight_runs import FlightRun, Logged, create_inputs, kafka_streams, recent_flights

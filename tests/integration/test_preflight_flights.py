@@ -15,9 +15,9 @@ from kafka_rescale.embedded.flights import load
 from kafka_rescale.embedded.jars import DEMO_SOURCES, ensure_demo_classes
 from kafka_rescale.embedded.replay import Replay
 from kafka_rescale.embedded.topics import create_inputs, create_outputs
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.waiting import now_ms, poll_until
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import now_ms, poll_until
 from kafka_rescale.operations.load import load_application, topology_of
 from kafka_rescale.operations.preflight import Preflight, preflight
 

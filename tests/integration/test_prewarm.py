@@ -17,8 +17,8 @@ from kafka_rescale.embedded.expansion import ROOT, Expansion
 from kafka_rescale.embedded.flights_stack import FlightsStack
 from kafka_rescale.embedded.jars import ensure_gate_jar, ensure_jars
 from kafka_rescale.embedded.processes import wait_until
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.range_reader import read_ranges
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.reading.range_reader import read_ranges
 from kafka_rescale.operations.cutover import run_cutover
 
 from benchmarks.cutover_trace import traced_cutover

@@ -13,10 +13,10 @@ from kafka_rescale.core.pipeline import LONG
 from kafka_rescale.core.processing.adjustments import Adjustments
 from kafka_rescale.core.processing.request import ProcessRequest
 from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import ControlTopic
-from kafka_rescale.kafka.range_reader import read_ranges
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.control.control_topic import ControlTopic
+from kafka_rescale.kafka.reading.range_reader import read_ranges
 from kafka_rescale.operations.load import load_pipeline_application
 from kafka_rescale.operations.processing import is_idle, prepare
 from kafka_rescale.operations.stream_threads import add_stream_thread, remove_stream_thread

@@ -20,8 +20,8 @@ from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.preflight.expected_state import ExpectedState
 from kafka_rescale.core.values import Value
 from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.operations.load import load_application
 from kafka_rescale.operations.stages import expand_stage
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from kafka_rescale.kafka import remaining
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.remaining import with_records
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.reading import remaining
+from kafka_rescale.kafka.reading.remaining import with_records
 
 pytestmark = pytest.mark.integration
 

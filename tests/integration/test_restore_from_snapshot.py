@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kafka_rescale.kafka import seeding
-from kafka_rescale.kafka.copy_units import units_of
+from kafka_rescale.kafka.copy import seeding
+from kafka_rescale.kafka.copy.units import units_of
 from kafka_rescale.spark.task_errors import TaskFailure
 
 from tests.integration.copy_helpers import read

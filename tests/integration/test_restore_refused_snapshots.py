@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from kafka_rescale.embedded.processes import wait_until
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.log_batches import log_batches
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.reading.log_batches import log_batches
 from kafka_rescale.spark.snapshot_seed import candidates_for
 
 from tests.integration.copy_helpers import read

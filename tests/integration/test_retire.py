@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from kafka_rescale.core.errors import Refused
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.operations.retire import retire
 
 from tests.support.group_member import group_member

@@ -16,9 +16,9 @@ from kafka_rescale.core.assignment.thread_states import State
 from kafka_rescale.core.errors import Fenced, InvalidInput, Refused
 from kafka_rescale.core.processing.request import KeepWarmRequest
 from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.processing.task_producer import TaskProducer
 from kafka_rescale.kafka.reading.committed import copy_consumer
-from kafka_rescale.kafka.task_producer import TaskProducer
 from kafka_rescale.operations.dead_threads import Attempt, failed, take_over
 from kafka_rescale.operations.keep_warm import due_clients
 

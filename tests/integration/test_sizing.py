@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from kafka_rescale.cli.exit_codes import PASSED
 from kafka_rescale.cli.main import main
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.operations import sizing
 
 from tests.support.small_application import KEYS, placed, write

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from fastavro import parse_schema, schemaless_writer
 from kafka_rescale.core.control.lease import Lease
-from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.kafka.control.control_topic import ControlTopic
 from pyspark.sql import SparkSession
 
 from tests.integration.spark_job_helpers import submitted

@@ -13,8 +13,8 @@ import pytest
 from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.processes import is_running, wait_until
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
 
 from tests.integration.copy_helpers import (
     assert_copied,

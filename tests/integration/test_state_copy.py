@@ -10,10 +10,10 @@ from kafka_rescale.core.partitioning.linear_hashing import LinearHashing
 from kafka_rescale.core.pipeline.named import pipeline_named
 from kafka_rescale.core.processing.state_copies import NO_POSITION, NewTask
 from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.kafka import state_copy
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.state_copy import StateCopy
-from kafka_rescale.kafka.task_producer import TaskProducer
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.processing import state_copy
+from kafka_rescale.kafka.processing.state_copy import StateCopy
+from kafka_rescale.kafka.processing.task_producer import TaskProducer
 from kafka_rescale.operations.processors import expand_processors
 from kafka_rescale.spark.process_work import expansion_of
 

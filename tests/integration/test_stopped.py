@@ -15,10 +15,10 @@ from kafka_rescale.cli.main import main
 from kafka_rescale.core.control.generations import Generations
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.keys import Concern
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import ControlTopic
-from kafka_rescale.kafka.waiting import wait_until
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import wait_until
+from kafka_rescale.kafka.control.control_topic import ControlTopic
 
 from tests.support.small_application import write
 from tests.support.small_cluster import make, run_preflight

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.expansion import Expansion
-from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 
 from tests.integration.test_stores_control_run import (
     BLUE,

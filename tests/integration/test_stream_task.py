@@ -15,8 +15,8 @@ from kafka_rescale.core.pipeline import LONG, STRING, StreamsBuilder
 from kafka_rescale.core.pipeline.task import Emitted, Record, SubTopology
 from kafka_rescale.core.processing.backfill import Backfill
 from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.task_producer import TaskProducer
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.processing.task_producer import TaskProducer
 from kafka_rescale.spark.task_run import run_task
 from kafka_rescale.spark.task_work import TaskLimits
 

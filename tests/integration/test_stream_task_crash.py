@@ -12,7 +12,7 @@ import pytest
 from kafka_rescale.core.processing.expiry import Expiry
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.processes import wait_until
-from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.client.connection import KafkaConnection
 
 from tests.support.counted import Counted, write
 from tests.support.joined_pipeline import joined

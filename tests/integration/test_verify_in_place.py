@@ -11,8 +11,8 @@ from kafka_rescale.core.partitioning.partitioners import partitioner_named
 from kafka_rescale.core.verify.oracles import Oracle
 from kafka_rescale.core.verify.pairs import StorePair
 from kafka_rescale.core.verify.report import StoreReport
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.spark.verify import compare_store
 from pyspark.sql import SparkSession
 

@@ -19,9 +19,9 @@ from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Fenced, PreflightRefused
 from kafka_rescale.core.plan.planning import build_plan
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.operations.load import load_application, topology_of
 from kafka_rescale.operations.watch import Watched, watch
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from kafka_rescale.embedded.expansion import ROOT, Expansion
 from kafka_rescale.embedded.processes import wait_until
-from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 
 from tests.support.control_run import STORES, await_output, compared_run, control_run
 

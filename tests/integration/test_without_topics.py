@@ -13,10 +13,10 @@ from kafka_rescale.core.application.streams import Application, Mode
 from kafka_rescale.core.control.journal import Captured, Phase
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.processes import wait_until
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import ControlTopic
-from kafka_rescale.kafka.waiting import now_ms
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.lifecycle.instance import Instance
 from kafka_rescale.operations.begin import begin as begin_expansion
 from kafka_rescale.operations.cutover import run_cutover

@@ -12,9 +12,9 @@ from kafka_rescale.core.formats.changelog_formats import format_of
 from kafka_rescale.core.formats.key_layouts import Trimmed
 from kafka_rescale.core.partitioning.partitioners import partitioner_named
 from kafka_rescale.core.verify.pairs import LogRange
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.transactions import wait_until_complete
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.admin.transactions import wait_until_complete
+from kafka_rescale.kafka.client.connection import KafkaConnection
 
 Headers = tuple[tuple[str, bytes | None], ...]
 KEY_TOPIC = "orders"

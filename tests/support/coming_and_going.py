@@ -15,8 +15,8 @@ from kafka_rescale.core.control.processing import Processing
 from kafka_rescale.core.pipeline.named import pipeline_named
 from kafka_rescale.core.processing.internal_topics import levels
 from kafka_rescale.core.processing.request import ProcessRequest
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.operations.processing import is_idle, prepare
 from kafka_rescale.operations.stream_threads import add_stream_thread, remove_stream_thread
 

@@ -15,7 +15,7 @@ from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.embedded.progress import Progress
 from kafka_rescale.embedded.replay import Replay
 from kafka_rescale.embedded.topics import create_inputs, create_outputs
-from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 
 from tests.support.stores import Entry, differences, live_entries
 

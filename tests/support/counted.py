@@ -11,9 +11,9 @@ from confluent_kafka import Producer
 from kafka_rescale.core.assignment.tasks import TaskId
 from kafka_rescale.core.pipeline.task import SubTopology
 from kafka_rescale.core.processing.internal_topics import changelog_configs
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.range_reader import read_ranges
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.reading.range_reader import read_ranges
 from kafka_rescale.spark.task_run import run_task
 from kafka_rescale.spark.task_work import TaskDone, TaskLimits, TaskWork
 

@@ -14,8 +14,8 @@ from kafka_rescale.core.plan.external_topics import InputPlan
 from kafka_rescale.core.plan.plan import Move, MoveKind, Plan, Stage
 from kafka_rescale.core.topology.topology import changelog_topic
 from kafka_rescale.core.verify.pairs import LogRange
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.control.control_topic import ControlTopic
 
 from tests.support.changelogs import Placed, copied, history, placed, write_log
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import Producer
 from kafka_rescale.core.partitioning.partitioners import Murmur2
-from kafka_rescale.kafka.waiting import now_ms
+from kafka_rescale.kafka.client.waiting import now_ms
 
 INPUT_PARTITIONS = 4
 KEYS, FOREIGN_KEYS = 200, 40

@@ -21,10 +21,10 @@ from kafka_rescale.core.topology.topology import changelog_topic, internal_topic
 from kafka_rescale.embedded.flights import HOUR_MS, Dataset, load
 from kafka_rescale.embedded.jars import require_java
 from kafka_rescale.embedded.processes import wait_until
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import ControlTopic
-from kafka_rescale.kafka.range_reader import read_ranges
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.control.control_topic import ControlTopic
+from kafka_rescale.kafka.reading.range_reader import read_ranges
 from kafka_rescale.operations.processing import prepare
 from kafka_rescale.spark.process_work import works_of
 from kafka_rescale.spark.task_run import run_task

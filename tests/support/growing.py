@@ -17,10 +17,10 @@ from kafka_rescale.core.control.processing import Processing
 from kafka_rescale.core.control.processors import ProcessorCounts
 from kafka_rescale.core.pipeline.named import pipeline_named
 from kafka_rescale.core.processing.request import WarmUpRequest
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import ControlTopic
-from kafka_rescale.kafka.range_reader import read_ranges
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.control.control_topic import ControlTopic
+from kafka_rescale.kafka.reading.range_reader import read_ranges
 from kafka_rescale.operations.processing import Prepared, prepare
 from kafka_rescale.operations.processors import is_split
 from kafka_rescale.spark.process import process

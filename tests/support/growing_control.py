@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from kafka_rescale.core.partitioning.linear_hashing import LinearHashing
-from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.client.connection import KafkaConnection
 
 from tests.support.growing import INITIAL, Growing
 from tests.support.growing_load import write

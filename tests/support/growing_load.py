@@ -10,7 +10,7 @@ from typing import Any
 
 from confluent_kafka import Producer
 from kafka_rescale.core.partitioning.linear_hashing import LinearHashing
-from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.client.connection import KafkaConnection
 
 from tests.support.growing import INITIAL
 from tests.support.killed import SECONDS, processes

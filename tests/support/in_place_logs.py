@@ -8,8 +8,8 @@ from confluent_kafka import Producer
 from kafka_rescale.core.control.journal import Captured
 from kafka_rescale.core.partitioning.partitioners import partitioner_named
 from kafka_rescale.core.plan.plan import Move, MoveKind, Plan
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
 
 from tests.integration.copy_helpers import T0, Record, plan_of, read
 

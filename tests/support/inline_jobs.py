@@ -17,8 +17,8 @@ from kafka_rescale.core.pipeline.named import pipeline_named
 from kafka_rescale.core.processing.backfill import Backfill
 from kafka_rescale.core.processing.internal_topics import levels
 from kafka_rescale.core.processing.request import ProcessRequest, WarmUpRequest
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.operations.processing import prepare
 from kafka_rescale.spark.job import Job
 from kafka_rescale.spark.job_run import run

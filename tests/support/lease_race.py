@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 
 from kafka_rescale.core.errors import RescaleError
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import ControlTopic
-from kafka_rescale.kafka.lease import acquire
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.control.control_topic import ControlTopic
+from kafka_rescale.kafka.control.lease import acquire
 
 
 def main(application: str, owner: str) -> None:

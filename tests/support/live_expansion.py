@@ -15,7 +15,7 @@ from kafka_rescale.embedded.cluster import EmbeddedCluster
 from kafka_rescale.embedded.expansion import ROOT, Expansion
 from kafka_rescale.embedded.flights_stack import RUN, FlightsStack, environment_of
 from kafka_rescale.embedded.processes import wait_until
-from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 
 from tests.support.kills import kill_session
 
@@ -96,7 +96,7 @@ def operation_process(expansion: Expansion, operation: str, file: Path = FILE) -
     script = (
         f"import sys; from kafka_rescale.operations.{module} import {function};"
         "from kafka_rescale.operations.load import load_application;"
-        "from kafka_rescale.kafka.connection import KafkaConnection;"
+        "from kafka_rescale.kafka.client.connection import KafkaConnection;"
         f"{function}(load_application(sys.argv[1]), KafkaConnection({{'bootstrap.servers': sys.argv[2]}}),"
         " owner=sys.argv[3])"
     )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.transactions import wait_until_complete
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.admin.transactions import wait_until_complete
+from kafka_rescale.kafka.client.connection import KafkaConnection
 
 from tests.support.small_application import records, topic_configs
 

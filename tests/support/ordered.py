@@ -17,8 +17,8 @@ from pathlib import Path
 import yaml
 from confluent_kafka import Consumer, Producer, TopicPartition
 from kafka_rescale.embedded.processes import wait_until
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
 
 from tests.support.links import DESCRIPTION, PACKAGE, PROGRAM
 

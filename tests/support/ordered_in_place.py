@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import yaml
 from confluent_kafka import Producer
 from kafka_rescale.core.partitioning.partitioners import partitioner_named
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
 
 from tests.support.hold import Hold
 from tests.support.links import DESCRIPTION, PACKAGE, PROGRAM

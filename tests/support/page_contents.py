@@ -22,7 +22,7 @@ from kafka_rescale.core.plan.planning import build_plan
 from kafka_rescale.core.topology.topology import Topology
 from kafka_rescale.core.verify.oracles import KeyFinding, Oracle
 from kafka_rescale.core.verify.report import LogCount, PartitionContent, Report, StoreReport
-from kafka_rescale.kafka.describe import topics_of
+from kafka_rescale.kafka.admin.describe import topics_of
 from kafka_rescale.operations.load import topology_of
 
 from tests.support.application_files import CHAIN

@@ -27,7 +27,7 @@ from kafka_rescale.core.roles import Role
 from kafka_rescale.core.topology.topology import Topology
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.broker_security import BrokerSecurity
-from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.operations.load import load_application, topology_of
 
 from tests.support.small_application import KEYS, Made, placed

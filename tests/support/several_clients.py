@@ -15,12 +15,12 @@ from kafka_rescale.core.control.processing import Processing
 from kafka_rescale.core.pipeline import LONG, STRING, Pipeline, StreamsBuilder
 from kafka_rescale.core.pipeline.named import pipeline_named
 from kafka_rescale.core.processing.internal_topics import levels
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.changelogs import known_state
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import ControlTopic
-from kafka_rescale.kafka.range_reader import read_ranges
-from kafka_rescale.kafka.waiting import now_ms
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.kafka.control.control_topic import ControlTopic
+from kafka_rescale.kafka.processing.changelogs import known_state
+from kafka_rescale.kafka.reading.range_reader import read_ranges
 from kafka_rescale.operations.keep_warm import due_clients
 from kafka_rescale.operations.load import load_pipeline_application
 from kafka_rescale.operations.processing import Prepared, prepare

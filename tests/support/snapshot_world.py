@@ -17,7 +17,7 @@ from confluent_kafka import Consumer, TopicPartition
 from kafka_rescale.core.partitioning.partitioners import partitioner_named
 from kafka_rescale.core.snapshots.day import DAY_MS, SnapshotDay
 from kafka_rescale.core.snapshots.request import SnapshotRequest, StoreRequest
-from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.spark.arguments import Arguments
 from kafka_rescale.spark.job import Job
 from kafka_rescale.spark.snapshot import snapshot

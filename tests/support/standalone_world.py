@@ -12,8 +12,8 @@ from typing import Any
 from kafka_rescale.embedded.airflow_client import AirflowClient
 from kafka_rescale.embedded.airflow_standalone import AirflowStandalone
 from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.control.control_topic import ControlTopic
 
 from tests.support.made_topics import make_topics
 from tests.support.recorded_notices import declared

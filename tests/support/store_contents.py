@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from itertools import permutations
 
 from kafka_rescale.core.formats.subscription_wrapper import parse
-from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.client.connection import KafkaConnection
 
 from tests.integration.copy_helpers import Record, java_murmur2, per_key, read
 

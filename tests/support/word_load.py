@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from confluent_kafka import Producer
-from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.client.connection import KafkaConnection
 
 PARTITIONS = 2
 WORDS = [b"word-%02d" % number for number in range(17)]

@@ -12,8 +12,8 @@ import pytest
 from kafka_rescale.embedded.airflow_standalone import AirflowStandalone
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.processes import wait_until
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.control.control_topic import ControlTopic
 
 from tests.support.links import KEYS, NAMES, Links
 

@@ -16,8 +16,8 @@ from kafka_rescale.embedded.airflow_standalone import AirflowStandalone
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.demo import Options, await_live, environment
 from kafka_rescale.embedded.processes import wait_until
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.control.control_topic import ControlTopic
 
 from tests.support.kills import killed, processes_with
 

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from kafka_rescale import __version__
 from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.client.connection import KafkaConnection
 
 from tests.integration.copy_helpers import assert_copied, changelog, create, plan_of, records, write
 from tests.integration.spark_job_helpers import RUN, begin

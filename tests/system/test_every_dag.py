@@ -11,9 +11,9 @@ from kafka_rescale.embedded.airflow_standalone import AirflowStandalone
 from kafka_rescale.embedded.demo import ROOT, Options, await_live, environment
 from kafka_rescale.embedded.flights_stack import FlightsStack
 from kafka_rescale.embedded.processes import wait_until
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.control.control_topic import ControlTopic
 
 from tests.support.airflow_runs import assert_success
 from tests.support.ordered import NAME, OLD

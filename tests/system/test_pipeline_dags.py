@@ -15,7 +15,7 @@ from kafka_rescale.core.control.processing import Processing
 from kafka_rescale.embedded.airflow_standalone import AirflowStandalone
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.processes import wait_until
-from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.client.connection import KafkaConnection
 
 from tests.support.airflow_runs import assert_success
 from tests.support.growing import Growing

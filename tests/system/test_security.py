@@ -29,8 +29,8 @@ from kafka_rescale.embedded.broker_config import to_properties_file
 from kafka_rescale.embedded.broker_security import BrokerSecurity
 from kafka_rescale.embedded.flights_stack import RUN, FlightsStack
 from kafka_rescale.embedded.processes import free_ports, wait_until
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.operations.load import load_application, topology_of
 
 from tests.support.airflow_runs import failures

@@ -15,9 +15,9 @@ from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.plan.planning import build_plan
 from kafka_rescale.core.roles import Role
-from kafka_rescale.kafka import log_reader, range_reader, sampling
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.copy_units import units_of
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.copy.units import units_of
+from kafka_rescale.kafka.reading import log_reader, range_reader, sampling
 from kafka_rescale.operations.load import load_application, topology_of
 
 from tests.support.application_files import write_application

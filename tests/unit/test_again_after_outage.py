@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from kafka_rescale.core.errors import ClusterOutage, Outage
-from kafka_rescale.kafka.waiting import again_after_outage
+from kafka_rescale.kafka.client.waiting import again_after_outage
 
 
 def test_an_outage_of_the_cluster_is_waited_out() -> None:

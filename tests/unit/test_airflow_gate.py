@@ -72,7 +72,7 @@ def reading(monkeypatch: pytest.MonkeyPatch) -> Any:
             def read(self) -> ControlState:
                 return state
 
-        monkeypatch.setattr("kafka_rescale.kafka.control_topic.ControlTopic", Control)
+        monkeypatch.setattr("kafka_rescale.kafka.control.control_topic.ControlTopic", Control)
         monkeypatch.setattr("kafka_rescale.operations.stages.lags", lambda *_: lags)
         return look(None, gate)  # type: ignore[arg-type]
 

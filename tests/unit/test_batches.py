@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from kafka_rescale.kafka import batches
-from kafka_rescale.kafka.batches import BatchSize, batch_of
+from kafka_rescale.kafka.processing import batches
+from kafka_rescale.kafka.processing.batches import BatchSize, batch_of
 
 
 def test_batches_grow_as_long_as_they_are_quick() -> None:

@@ -10,7 +10,7 @@ from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Refused
 from kafka_rescale.core.plan.plan import Plan
-from kafka_rescale.kafka import journal_store
+from kafka_rescale.kafka.control import journal_store
 
 from tests.support.plans import in_place_application, plan_for
 from tests.support.retired_world import after, chain, plan_of

@@ -6,7 +6,7 @@ from threading import Event
 
 import pytest
 from kafka_rescale.core.errors import ClusterOutage
-from kafka_rescale.kafka.bounded_call import StuckCall, bounded
+from kafka_rescale.kafka.client.bounded_call import StuckCall, bounded
 
 
 def test_what_a_call_returns_and_raises_is_passed_on() -> None:

@@ -15,8 +15,8 @@ from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.expansion.bridge_progress import with_progress
 from kafka_rescale.core.page.copy_estimate import job_progress
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.copy_units import divided, units_of
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.copy.units import divided, units_of
 from kafka_rescale.spark.bridge_tasks import CARRY, WAIT, CarryOn
 from kafka_rescale.spark.copy_tasks import STOPPED
 

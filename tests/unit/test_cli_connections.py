@@ -11,8 +11,8 @@ from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
 from kafka_rescale.cli.exit_codes import OUTAGE, REFUSED
 from kafka_rescale.cli.main import main
 from kafka_rescale.core.errors import InvalidInput
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.settings_files import CONFIG_FILE_VARIABLE, CONFIG_VARIABLE
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.settings_files import CONFIG_FILE_VARIABLE, CONFIG_VARIABLE
 
 from tests.support.application_files import write_application
 from tests.support.words_pipeline import write_pipeline

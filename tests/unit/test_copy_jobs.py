@@ -11,7 +11,7 @@ import pytest
 from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.errors import Fenced, Outage, UnsafeState
 from kafka_rescale.embedded.processes import is_running, wait_until
-from kafka_rescale.kafka.copy_settings import StaleCopy
+from kafka_rescale.kafka.copy.settings import StaleCopy
 from kafka_rescale.kafka.reading.progress import Snapshot
 from kafka_rescale.spark.exit_codes import DONE, FAILED, ORPHANED, SUPERSEDED
 from kafka_rescale.spark.package_zip import build

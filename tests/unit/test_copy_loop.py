@@ -10,11 +10,12 @@ import pytest
 from confluent_kafka import KafkaError, TopicPartition
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.plan.plan import Move, MoveKind
-from kafka_rescale.kafka import copy_clients, copy_loop
-from kafka_rescale.kafka.copy_loop import CopyWorker
-from kafka_rescale.kafka.copy_marks import Mark, Position
-from kafka_rescale.kafka.copy_settings import Rules
-from kafka_rescale.kafka.copy_units import CopyUnit, units_of
+from kafka_rescale.kafka.copy import clients as copy_clients
+from kafka_rescale.kafka.copy import loop as copy_loop
+from kafka_rescale.kafka.copy.loop import CopyWorker
+from kafka_rescale.kafka.copy.marks import Mark, Position
+from kafka_rescale.kafka.copy.settings import Rules
+from kafka_rescale.kafka.copy.units import CopyUnit, units_of
 from kafka_rescale.kafka.reading.log_range import LogRange
 from kafka_rescale.kafka.reading.source_rules import SourceRules
 

@@ -10,11 +10,11 @@ from unittest.mock import Mock
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 from kafka_rescale.core.errors import Fenced, Outage
-from kafka_rescale.kafka import copy_producer
-from kafka_rescale.kafka.bounded_call import StuckCall
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.copy_producer import UnitProducer
-from kafka_rescale.kafka.failures import Rewound
+from kafka_rescale.kafka.client.bounded_call import StuckCall
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.failures import Rewound
+from kafka_rescale.kafka.writing import producer as copy_producer
+from kafka_rescale.kafka.writing.producer import UnitProducer
 
 
 class Client:

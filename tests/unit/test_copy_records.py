@@ -6,7 +6,7 @@ import pytest
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.formats.subscription_wrapper import LeftTable
 from kafka_rescale.core.plan.plan import Move, MoveKind
-from kafka_rescale.kafka.copy_records import Router, kept_headers
+from kafka_rescale.kafka.copy.router import Router, kept_headers
 
 WINDOW = bytes.fromhex("666f6f62617200000174876e800000000000")
 SESSION = bytes.fromhex("666f6f62617200000174876f6a6000000174876e8000")

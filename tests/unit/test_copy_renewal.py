@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from kafka_rescale.core.errors import Fenced
 from kafka_rescale.core.plan.plan import Move, MoveKind
-from kafka_rescale.kafka import copy_loop
-from kafka_rescale.kafka.bounded_call import StuckCall
-from kafka_rescale.kafka.copy_loop import CopyWorker
-from kafka_rescale.kafka.copy_marks import Mark, Position
-from kafka_rescale.kafka.copy_settings import LIVE, Rules
-from kafka_rescale.kafka.copy_units import units_of
+from kafka_rescale.kafka.client.bounded_call import StuckCall
+from kafka_rescale.kafka.copy import loop as copy_loop
+from kafka_rescale.kafka.copy.loop import CopyWorker
+from kafka_rescale.kafka.copy.marks import Mark, Position
+from kafka_rescale.kafka.copy.settings import LIVE, Rules
+from kafka_rescale.kafka.copy.units import units_of
 from kafka_rescale.kafka.reading.source_rules import SourceRules
 
 MOVE = Move(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from kafka_rescale.core.errors import Outage
-from kafka_rescale.kafka.copy_silence import Silence
+from kafka_rescale.kafka.copy.silence import Silence
 
 A, B = ("t", 0), ("t", 1)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafka_rescale.kafka.copy_watch import Watch
+from kafka_rescale.kafka.copy.watch import Watch
 
 A, B = ("t", 0), ("t", 1)
 

@@ -8,7 +8,7 @@ import pytest
 from kafka_rescale.core.errors import InvalidInput, UnsafeState
 from kafka_rescale.core.partitioning.partitioners import partitioner_named
 from kafka_rescale.core.plan.plan import Move, MoveKind
-from kafka_rescale.kafka.copy_records import Router
+from kafka_rescale.kafka.copy.router import Router
 
 from tests.support.small_application import KEYS
 

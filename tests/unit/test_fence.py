@@ -11,10 +11,10 @@ from kafka_rescale.core.control.journal import Captured, Journal, PartitionOffse
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.verify.start_offsets import check_start_offsets, input_starts
-from kafka_rescale.kafka.bridging import fence_of
-from kafka_rescale.kafka.copy_marks import Mark, Position
-from kafka_rescale.kafka.copy_start import start_of
-from kafka_rescale.kafka.copy_units import units_of
+from kafka_rescale.kafka.copy.bridging import fence_of
+from kafka_rescale.kafka.copy.marks import Mark, Position
+from kafka_rescale.kafka.copy.start import start_of
+from kafka_rescale.kafka.copy.units import units_of
 from kafka_rescale.kafka.reading.log_range import LogRange
 from kafka_rescale.kafka.reading.source_rules import SourceRules
 from kafka_rescale.operations import quiesce

@@ -9,8 +9,8 @@ from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Outage
-from kafka_rescale.kafka import gate_record
-from kafka_rescale.kafka.gate_record import WRITE_MS, GateRecord
+from kafka_rescale.kafka.control import lag_gate_record as gate_record
+from kafka_rescale.kafka.control.lag_gate_record import WRITE_MS, GateRecord
 
 RUN = "expand_x/run-1"
 

@@ -12,11 +12,12 @@ from confluent_kafka import KafkaError, TopicPartition
 from kafka.errors import NoError, UnknownMemberIdError, UnknownTopicOrPartitionError
 from kafka_rescale.core.control.journal import PartitionOffsets
 from kafka_rescale.core.errors import InvalidInput, Outage, RescaleError, UnsafeState
-from kafka_rescale.kafka import group_members, waiting
-from kafka_rescale.kafka.admin_calls import ATTEMPTS, SETTLE_SECONDS
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.group_metadata import commit_with_metadata
-from kafka_rescale.kafka.offsets import OffsetAdmin
+from kafka_rescale.kafka.admin import group_members
+from kafka_rescale.kafka.admin.calls import ATTEMPTS, SETTLE_SECONDS
+from kafka_rescale.kafka.admin.group_metadata import commit_with_metadata
+from kafka_rescale.kafka.admin.offsets import OffsetAdmin
+from kafka_rescale.kafka.client import waiting
+from kafka_rescale.kafka.client.connection import KafkaConnection
 
 WANTED: PartitionOffsets = {"orders": {0: 5, 4: 0, 5: 0}}
 NOWHERE = KafkaConnection({"bootstrap.servers": "127.0.0.1:1"})

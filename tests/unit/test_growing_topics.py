@@ -9,9 +9,9 @@ import pytest
 from confluent_kafka import KafkaError
 from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.errors import InvalidInput, Outage, RescaleError, UnsafeState
-from kafka_rescale.kafka import growing_topics
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.growing_topics import GrowingTopics
+from kafka_rescale.kafka.admin import growing_topics
+from kafka_rescale.kafka.admin.growing_topics import GrowingTopics
+from kafka_rescale.kafka.client.connection import KafkaConnection
 
 QUOTA, TIMED_OUT = KafkaError.THROTTLING_QUOTA_EXCEEDED, KafkaError._TIMED_OUT
 POLICY, ALREADY = KafkaError.POLICY_VIOLATION, KafkaError.INVALID_PARTITIONS

@@ -7,9 +7,9 @@ from typing import Any, cast
 
 from confluent_kafka import Consumer
 from kafka_rescale.core.processing.grown_topic import GrownTopic
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.grown_ends import captured_ends
-from kafka_rescale.kafka.task_input import TaskInput
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.processing.grown_ends import captured_ends
+from kafka_rescale.kafka.processing.task_input import TaskInput
 
 GROWN = {"in": GrownTopic("in", initial=1, partitions=4, processors=1)}
 

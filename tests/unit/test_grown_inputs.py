@@ -16,7 +16,7 @@ from kafka_rescale.core.preflight.grown_inputs import Reach, grown_by_hand
 from kafka_rescale.core.preflight.situation import Situation
 from kafka_rescale.core.topology.topology import SubTopology, Topology
 from kafka_rescale.core.verify.start_offsets import input_starts
-from kafka_rescale.kafka.copy_records import Router
+from kafka_rescale.kafka.copy.router import Router
 
 from tests.support.situations import (
     INPUTS,

@@ -11,7 +11,7 @@ from kafka_rescale.core.plan.plan import Move, MoveKind
 from kafka_rescale.core.topology.topology import REPARTITION_SUFFIX
 from kafka_rescale.core.verify.pairs import LogRange, StorePair
 from kafka_rescale.core.verify.start_offsets import carried_starts
-from kafka_rescale.kafka.copy_records import NOWHERE, Router, to_bury
+from kafka_rescale.kafka.copy.router import NOWHERE, Router, to_bury
 
 from tests.support.plans import IN_PLACE_TOPICS, in_place_plan
 

@@ -12,7 +12,7 @@ from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.errors import Outage, UnsafeState
-from kafka_rescale.kafka.copy_units import CopyUnit
+from kafka_rescale.kafka.copy.units import CopyUnit
 from kafka_rescale.operations import copies, cutover, growing, in_place, jobs_beside
 from kafka_rescale.operations.rescale import Rescale
 

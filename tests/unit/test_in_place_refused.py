@@ -20,8 +20,8 @@ from kafka_rescale.core.partitioning.partitioners import partitioner_named
 from kafka_rescale.core.preflight.check import check
 from kafka_rescale.core.preflight.in_place import grown_by_hand_in_place
 from kafka_rescale.core.preflight.situation import Situation
-from kafka_rescale.kafka import copy_reset
-from kafka_rescale.kafka.copy_marks import Mark
+from kafka_rescale.kafka.copy import reset as copy_reset
+from kafka_rescale.kafka.copy.marks import Mark
 from kafka_rescale.operations.load import topology_of
 from kafka_rescale.operations.rescale import Rescale
 from kafka_rescale.operations.retire import retire

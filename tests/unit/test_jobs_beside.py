@@ -38,7 +38,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     for module in (jobs_beside, copies):
         monkeypatch.setattr(module, "time", clock)
-    monkeypatch.setattr("kafka_rescale.kafka.waiting.time", clock)
+    monkeypatch.setattr("kafka_rescale.kafka.client.waiting.time", clock)
     return clock
 
 

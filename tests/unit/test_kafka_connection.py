@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from kafka_rescale.core.errors import InvalidInput
-from kafka_rescale.kafka.connection import RESILIENT, KafkaConnection
-from kafka_rescale.kafka.librdkafka_keys import CONNECTION_KEYS, JAVA_NAMES, OWNED_KEYS, TUNING_KEYS
-from kafka_rescale.kafka.settings_files import CONFIG_FILE_VARIABLE, CONFIG_VARIABLE
+from kafka_rescale.kafka.client.client_settings import CONNECTION_KEYS, JAVA_NAMES, OWNED_KEYS, TUNING_KEYS
+from kafka_rescale.kafka.client.connection import RESILIENT, KafkaConnection
+from kafka_rescale.kafka.client.settings_files import CONFIG_FILE_VARIABLE, CONFIG_VARIABLE
 
 SERVERS = {"bootstrap.servers": "a:9092,b:9092"}
 LOGIN = {

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import KafkaError
 from kafka_rescale.core.errors import ClusterOutage, Fenced, InvalidInput, Outage, RescaleError, UnsafeState
-from kafka_rescale.kafka.error_class import ErrorClass
-from kafka_rescale.kafka.error_classes import OUTAGES, REASONS, class_of, class_of_code
-from kafka_rescale.kafka.failures import ConnectionTrouble, to_error
-from kafka_rescale.kafka.waiting import poll_until
+from kafka_rescale.kafka.client.error_class import ErrorClass
+from kafka_rescale.kafka.client.error_classes import OUTAGES, REASONS, class_of, class_of_code
+from kafka_rescale.kafka.client.failures import ConnectionTrouble, to_error
+from kafka_rescale.kafka.client.waiting import poll_until
 
 
 @pytest.mark.parametrize(

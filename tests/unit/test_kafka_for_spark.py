@@ -16,8 +16,8 @@ from kafka_rescale.airflow.operators.process import AssignOperator
 from kafka_rescale.airflow.operators.spark_submit import RescaleSparkSubmitOperator
 from kafka_rescale.core.errors import InvalidApplication, InvalidInput
 from kafka_rescale.core.roles import Role
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.settings_files import as_word, of_word
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.settings_files import as_word, of_word
 from kafka_rescale.operations import preflight, processing
 from kafka_rescale.operations.load import load_application, load_pipeline_application
 

@@ -11,7 +11,7 @@ from kafka_rescale.core.control.processing import ClientRecord, MovementRecord, 
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.processing.replicas import is_due, lag_of
 from kafka_rescale.core.processing.task_state import Changelog, SavedState
-from kafka_rescale.kafka.changelogs import KnownState
+from kafka_rescale.kafka.processing.changelogs import KnownState
 from kafka_rescale.operations import keep_warm
 from kafka_rescale.operations.load import load_pipeline_application
 from kafka_rescale.operations.members import members_of

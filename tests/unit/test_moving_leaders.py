@@ -10,9 +10,9 @@ import pytest
 from confluent_kafka import KafkaError, TopicPartition
 from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.errors import Outage, UnsafeState
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.failures import to_error
-from kafka_rescale.kafka.offsets import OffsetAdmin
+from kafka_rescale.kafka.admin.offsets import OffsetAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.failures import to_error
 
 
 @pytest.mark.parametrize(
@@ -55,6 +55,6 @@ def test_an_answer_without_an_offset_is_no_empty_log() -> None:
 
 
 def test_a_broker_that_never_knows_is_an_outage(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kafka_rescale.kafka.offsets.SETTLE_SECONDS", 0)
+    monkeypatch.setattr("kafka_rescale.kafka.admin.offsets.SETTLE_SECONDS", 0)
     with pytest.raises(Outage, match="control-0: found an answer without an offset"):
         Restarting(-1001).end_offsets(["control"])

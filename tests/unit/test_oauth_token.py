@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import jwt
 import pytest
 from kafka_rescale.core.errors import Outage
-from kafka_rescale.kafka.oauth_token import ClientCredentials
+from kafka_rescale.kafka.client.oauth_token import ClientCredentials
 
 from tests.support.token_issuer import TokenIssuer, token_issuer
 

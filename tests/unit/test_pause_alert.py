@@ -95,7 +95,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setattr(trigger_module, "_read", answer)
         monkeypatch.setattr(trigger_module.KafkaRescaleHook, "aconnection", connected)
         monkeypatch.setattr(trigger_module, "report_pause_so_far", lambda _, seconds: reported.append(seconds))
-        monkeypatch.setattr("kafka_rescale.kafka.waiting.now_ms", lambda: NOW)
+        monkeypatch.setattr("kafka_rescale.kafka.client.waiting.now_ms", lambda: NOW)
         trigger = PauseAlertTrigger(
             kafka_config_id="k", application_id="x", owner=OWNER, limit_seconds=LIMIT, poll_seconds=0
         )

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.errors import ClusterOutage, Outage
-from kafka_rescale.kafka.waiting import within
+from kafka_rescale.kafka.client.waiting import within
 from kafka_rescale.operations import growing, jobs_beside, persistence, producers
 from kafka_rescale.operations.persistence import insist, state_of_pause
 from kafka_rescale.operations.rescale import Rescale

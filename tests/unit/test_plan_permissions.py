@@ -12,8 +12,8 @@ from kafka_rescale.cli.connections import connections_of_others
 from kafka_rescale.cli.exit_codes import PASSED, REFUSED
 from kafka_rescale.cli.main import main
 from kafka_rescale.core.roles import Role
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.settings_files import CONFIG_FILE_VARIABLE, CONFIG_VARIABLE
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.settings_files import CONFIG_FILE_VARIABLE, CONFIG_VARIABLE
 from kafka_rescale.operations.load import load_application
 from kafka_rescale.operations.preflight import Preflight
 

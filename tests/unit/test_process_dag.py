@@ -23,8 +23,8 @@ from kafka_rescale.core.processing.adjustments import Adjustments
 from kafka_rescale.core.processing.dead_threads import thread_died
 from kafka_rescale.core.processing.rebalance import Member, Rebalance
 from kafka_rescale.core.processing.request import KeepWarmRequest, ProcessRequest, WarmUpRequest
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.operations import dead_threads, processing
 from kafka_rescale.operations.load import load_pipeline_application
 from kafka_rescale.operations.processors import is_split

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from kafka_rescale.core.errors import Outage
-from kafka_rescale.kafka.settings_files import CONFIG_VARIABLE
+from kafka_rescale.kafka.client.settings_files import CONFIG_VARIABLE
 from kafka_rescale.lifecycle import programs
 from kafka_rescale.lifecycle.factory import lifecycle_of
 from kafka_rescale.lifecycle.instance import Instance

@@ -11,7 +11,7 @@ from kafka_rescale.core.control.generations import Generations
 from kafka_rescale.core.control.journal import Captured, Journal, PartitionOffsets, Phase
 from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.control.state import ControlState
-from kafka_rescale.kafka.waiting import now_ms
+from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.operations import cutover, promotion
 from kafka_rescale.operations.cutover import Cutover
 from kafka_rescale.operations.rescale import LEASE_MS, Rescale

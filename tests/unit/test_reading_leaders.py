@@ -6,9 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from kafka_rescale.kafka import range_reader
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.reading import committed
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.reading import committed, range_reader
 
 CONNECTION = KafkaConnection({"bootstrap.servers": "localhost:1", "client.rack": "east"})
 

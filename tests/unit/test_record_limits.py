@@ -12,10 +12,11 @@ from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.formats.record_batches import size_of
 from kafka_rescale.core.formats.record_limits import LATEST_MS, RecordLimits
 from kafka_rescale.core.plan.plan import Move, MoveKind
-from kafka_rescale.kafka import copy_writer, rehearsal
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.copy_units import CopyUnit
-from kafka_rescale.kafka.copy_writer import UnitWriter
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.copy import rehearsal
+from kafka_rescale.kafka.copy import writer as copy_writer
+from kafka_rescale.kafka.copy.units import CopyUnit
+from kafka_rescale.kafka.copy.writer import UnitWriter
 
 NOW, DAY = 1_700_000_000_000, 86_400_000
 CONNECTION = KafkaConnection({"bootstrap.servers": "nowhere:9092"})

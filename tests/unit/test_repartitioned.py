@@ -22,7 +22,7 @@ from kafka_rescale.core.plan.plan import Move, MoveKind, Plan
 from kafka_rescale.core.plan.planning import build_plan
 from kafka_rescale.core.preflight.check import messages
 from kafka_rescale.core.verify.start_offsets import check_start_offsets
-from kafka_rescale.kafka.copy_records import Router
+from kafka_rescale.kafka.copy.router import Router
 from kafka_rescale.lifecycle.instance import Instance
 from kafka_rescale.lifecycle.shell import command_line
 from kafka_rescale.operations.load import topology_of

@@ -18,8 +18,8 @@ from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Outage, UnsafeState
 from kafka_rescale.core.page.health import health_of
-from kafka_rescale.kafka import journal_store
-from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.kafka.control import journal_store
+from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.operations import cutover, growing, in_place, quiesce
 from kafka_rescale.operations.rescale import Rescale
 from kafka_rescale.operations.rollback import RollBack, roll_back

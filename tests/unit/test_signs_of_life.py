@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.errors import ClusterOutage
-from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.reading.progress import Snapshot
 from kafka_rescale.spark import job as module
 from kafka_rescale.spark.arguments import Arguments

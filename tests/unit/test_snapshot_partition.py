@@ -10,7 +10,7 @@ from kafka_rescale.core.snapshots.exactness import Coverage, coverage_of
 from kafka_rescale.core.snapshots.manifest import Manifest
 from kafka_rescale.core.snapshots.request import StoreRequest
 from kafka_rescale.core.snapshots.rows import Entry, SnapshotRule
-from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.spark import snapshot_partition
 from kafka_rescale.spark.snapshot_files import StoreDirectory
 from kafka_rescale.spark.snapshot_partition import PartitionBuild, PartitionResult, StoreWork

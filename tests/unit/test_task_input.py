@@ -12,8 +12,8 @@ from confluent_kafka import Consumer, KafkaError
 from hypothesis import given
 from hypothesis import strategies as st
 from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.kafka import task_input
-from kafka_rescale.kafka.task_input import TaskInput
+from kafka_rescale.kafka.processing import task_input
+from kafka_rescale.kafka.processing.task_input import TaskInput
 
 LEFT, RIGHT = ("left", 0), ("right", 0)
 Source = tuple[str, int]

@@ -17,10 +17,10 @@ from kafka.admin._transactions import (
     TransactionState,
 )
 from kafka.errors import ClusterAuthorizationFailedError
-from kafka_rescale.kafka import transactions
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.transactions import OpenTransaction, open_transactions
+from kafka_rescale.kafka.admin import transactions
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.admin.transactions import OpenTransaction, open_transactions
+from kafka_rescale.kafka.client.connection import KafkaConnection
 
 AT = TopicPartition("app-totals-changelog", 1)
 OPEN = ProducerState(4001, 3, 7, 0, 0, current_transaction_start_offset=12)

@@ -12,7 +12,7 @@ from kafka_rescale.core.control.generations import promoted_generations
 from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.verify.report import Report
-from kafka_rescale.kafka.control_topic import _changed, _state
+from kafka_rescale.kafka.control.control_topic import _changed, _state
 
 from tests.support.names import flights_plan
 from tests.support.upgrades import VERSIONS, records_of

@@ -14,7 +14,7 @@ from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Refused
 from kafka_rescale.core.preflight.situation import Situation
-from kafka_rescale.kafka import journal_store
+from kafka_rescale.kafka.control import journal_store
 from kafka_rescale.operations.rescale import Rescale
 from kafka_rescale.operations.rollback import roll_back
 

@@ -12,7 +12,7 @@ from kafka_rescale.core.expansion.lag import GateDecision, decide, expected_sour
 if TYPE_CHECKING:
     from kafka_rescale.core.control.progress import PartitionProgress
     from kafka_rescale.core.control.state import ControlState
-    from kafka_rescale.kafka.connection import KafkaConnection
+    from kafka_rescale.kafka.client.connection import KafkaConnection
 
 
 class GateReason(StrEnum):
@@ -92,7 +92,7 @@ class Reading:
 
 def look(connection: KafkaConnection, gate: Gate) -> Reading:
     """Read the control topic and the lags once; blocks, so triggers call it in a thread."""
-    from kafka_rescale.kafka.control_topic import ControlTopic
+    from kafka_rescale.kafka.control.control_topic import ControlTopic
     from kafka_rescale.operations.stages import lags
 
     state = ControlTopic(connection, gate.application).read()
@@ -112,7 +112,7 @@ def look(connection: KafkaConnection, gate: Gate) -> Reading:
 
 def phase_of(connection: KafkaConnection, application: str) -> Phase | None:
     """Return where the expansion of an application is; None if there never was one."""
-    from kafka_rescale.kafka.control_topic import ControlTopic
+    from kafka_rescale.kafka.control.control_topic import ControlTopic
 
     journal = ControlTopic(connection, application).read().journal
     return journal.phase if journal is not None else None

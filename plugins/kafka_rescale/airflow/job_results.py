@@ -8,14 +8,14 @@ from kafka_rescale.core.errors import Fenced, InvalidInput, Refused, RescaleErro
 
 if TYPE_CHECKING:
     from kafka_rescale.core.control.state import ControlState
-    from kafka_rescale.kafka.connection import KafkaConnection
+    from kafka_rescale.kafka.client.connection import KafkaConnection
 
 REPORT = "verify"
 
 
 def result_of(connection: KafkaConnection, application_id: str, key: str) -> dict[str, Any]:
     """Return a job's result without its per-partition part, or the report's plain fields for ``verify``."""
-    from kafka_rescale.kafka.control_topic import ControlTopic
+    from kafka_rescale.kafka.control.control_topic import ControlTopic
 
     state = ControlTopic(connection, application_id).read()
     if key == REPORT:
@@ -34,7 +34,7 @@ def failure_of(
     :param run: the run that holds the lease.
     :param attempt: the task's try number.
     """
-    from kafka_rescale.kafka.control_topic import ControlTopic
+    from kafka_rescale.kafka.control.control_topic import ControlTopic
 
     state = ControlTopic(connection, application_id).read()
     if key == REPORT:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kafka_rescale.core.application.pipeline import PipelineApplication
     from kafka_rescale.core.application.streams import Application
     from kafka_rescale.core.roles import Role
-    from kafka_rescale.kafka.connection import KafkaConnection
+    from kafka_rescale.kafka.client.connection import KafkaConnection
 
 
 def kafka_arguments(application: Application | PipelineApplication, role: Role) -> dict[str, Any]:
@@ -42,7 +42,7 @@ def kafka_environment(
     :param mode: deploy mode, if not the connection's.
     :raises InvalidInput: there is no way in which nobody would see them, or a file says something else.
     """
-    from kafka_rescale.kafka.settings_files import (
+    from kafka_rescale.kafka.client.settings_files import (
         CONFIG_FILE_VARIABLE,
         CONFIG_VARIABLE,
         EXPECTED_VARIABLE,
@@ -80,7 +80,7 @@ def require_kafka_for_spark(
 
 def _mounted_file(of_job: KafkaOfJob, conn_id: str, master: str, mode: str) -> str | None:
     """Return the file that the job reads its settings from; None where its environment can hold them unseen."""
-    from kafka_rescale.kafka.settings_files import CONFIG_FILE_VARIABLE
+    from kafka_rescale.kafka.client.settings_files import CONFIG_FILE_VARIABLE
 
     if of_job.file is not None:
         return of_job.file
@@ -106,7 +106,7 @@ def _is_private(master: str) -> bool:
 
 def _check_file(file: str, of_job: KafkaOfJob, connection: KafkaConnection, mode: str) -> None:
     """Compare a file with the connection, where it is to be read on this machine or can be."""
-    from kafka_rescale.kafka.settings_files import settings_in
+    from kafka_rescale.kafka.client.settings_files import settings_in
 
     if mode == "cluster" and not Path(file).exists():
         return

@@ -30,12 +30,12 @@ from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.preflight.expected_state import ExpectedState
 from kafka_rescale.core.roles import Role
 from kafka_rescale.core.verify.report_text import render
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.bridging import with_live_bridge
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import ControlTopic
-from kafka_rescale.kafka.describe import describe as describe_cluster
-from kafka_rescale.kafka.waiting import now_ms
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.admin.describe import describe as describe_cluster
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.kafka.control.control_topic import ControlTopic
+from kafka_rescale.kafka.copy.bridging import with_live_bridge
 from kafka_rescale.operations.load import runtime_of, topology_of
 from kafka_rescale.operations.overreach import overreach
 from kafka_rescale.operations.preflight import preflight

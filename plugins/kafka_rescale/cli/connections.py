@@ -11,8 +11,8 @@ from kafka_rescale.core.application.pipeline import PipelineApplication
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.roles import Role
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.settings_files import CONFIG_FILE_VARIABLE, CONFIG_VARIABLE, reason_of
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.settings_files import CONFIG_FILE_VARIABLE, CONFIG_VARIABLE, reason_of
 from kafka_rescale.operations.load import load_application
 
 

@@ -13,8 +13,8 @@ from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.control.processing import ClientRecord, Processing, ThreadRecord
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.roles import Role
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.operations.clients import remove_clients, start_clients
 from kafka_rescale.operations.load import load_pipeline_application
 from kafka_rescale.operations.new_offset import set_offset

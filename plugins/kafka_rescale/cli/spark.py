@@ -16,10 +16,10 @@ from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.core.errors import InvalidInput, Outage, Refused
 from kafka_rescale.core.verify.report import Report, is_about
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import ControlTopic
-from kafka_rescale.kafka.settings_files import CONFIG_FILE_VARIABLE
-from kafka_rescale.kafka.waiting import now_ms
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.settings_files import CONFIG_FILE_VARIABLE
+from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.kafka.control.control_topic import ControlTopic
 
 PASSED, FINDINGS = 0, 1
 LAST_LINES = 5

@@ -15,7 +15,7 @@ from confluent_kafka.admin import (
 
 from kafka_rescale.embedded.certificates import Certificates
 from kafka_rescale.embedded.processes import wait_until
-from kafka_rescale.kafka.sasl_settings import jaas_quoted
+from kafka_rescale.kafka.client.sasl_settings import jaas_quoted
 
 MECHANISMS = {
     "SCRAM-SHA-256": ScramMechanism.SCRAM_SHA_256,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from confluent_kafka.admin import AdminClient
 
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.group_members import admin_client
+from kafka_rescale.kafka.admin.group_members import admin_client
+from kafka_rescale.kafka.client.connection import KafkaConnection
 
 GROUPS, TRANSACTIONS = "__consumer_offsets", "__transaction_state"
 

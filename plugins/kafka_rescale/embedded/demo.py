@@ -25,9 +25,9 @@ from kafka_rescale.embedded.flights_stack import FlightsStack
 from kafka_rescale.embedded.pictures import screenshot
 from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.embedded.removal import remove_first_record
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.control.control_topic import ControlTopic
 
 ROOT = Path(__file__).resolve().parents[3]
 DAG = "expand_flights"

@@ -11,8 +11,8 @@ from rich.table import Table
 from kafka_rescale.core.errors import RescaleError
 from kafka_rescale.embedded.airflow_client import FINISHED_RUN, AirflowClient
 from kafka_rescale.embedded.flights_stack import FlightsStack
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.operations.stages import lags
 
 RUN_SECONDS = 900

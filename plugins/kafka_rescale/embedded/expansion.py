@@ -23,9 +23,9 @@ from kafka_rescale.core.snapshots.day import SnapshotDay
 from kafka_rescale.core.snapshots.request import request_of
 from kafka_rescale.embedded.jars import ensure_jars
 from kafka_rescale.embedded.processes import end_with_parent
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import ControlTopic
-from kafka_rescale.kafka.waiting import now_ms
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.operations.begin import begin
 from kafka_rescale.operations.cutover import run_cutover
 from kafka_rescale.operations.finish import finish

@@ -8,8 +8,8 @@ from confluent_kafka import Consumer, TopicPartition
 
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.embedded.processes import wait_until
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
 
 DELETABLE = {"cleanup.policy": "compact,delete", "retention.ms": "-1"}
 

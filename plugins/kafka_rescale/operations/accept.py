@@ -13,11 +13,11 @@ from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import InvalidInput, Refused
 from kafka_rescale.core.expansion.late_writes import late_writes
 from kafka_rescale.core.verify.report import Report, is_about
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import ControlTopic
-from kafka_rescale.kafka.misrouted import look_at_range, look_for_misrouted
-from kafka_rescale.kafka.waiting import now_ms
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.kafka.control.control_topic import ControlTopic
+from kafka_rescale.kafka.reading.misrouted import look_at_range, look_for_misrouted
 
 log = logging.getLogger(__name__)
 

@@ -7,10 +7,10 @@ from kafka_rescale.core.errors import Refused
 from kafka_rescale.core.processing.backfill import Backfill, require_history
 from kafka_rescale.core.snapshots.exactness import Coverage, coverage_of
 from kafka_rescale.core.topology.topology import Topology
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.log_batches import log_batches
-from kafka_rescale.kafka.replay_offsets import replay_offsets
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.processing.replay_offsets import replay_offsets
+from kafka_rescale.kafka.reading.log_batches import log_batches
 
 
 def require_live(application: PipelineApplication, processors: int, backfill: Backfill | None) -> None:

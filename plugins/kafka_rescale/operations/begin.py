@@ -8,9 +8,9 @@ from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.control.journal import BLUE_STOPPED, Journal, Phase
 from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.plan.plan import Plan
-from kafka_rescale.kafka import journal_store, lease
-from kafka_rescale.kafka.bridging import assert_ended
-from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.control import journal_store, lease
+from kafka_rescale.kafka.copy.bridging import assert_ended
 from kafka_rescale.operations.gate import close_gate
 from kafka_rescale.operations.rescale import LEASE_MS, Rescale
 from kafka_rescale.operations.rollback import roll_back

@@ -10,9 +10,9 @@ from kafka_rescale.core.control.processing import Processing
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Fenced, Refused
 from kafka_rescale.core.processing.adjustments import clients_removed, clients_started
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import ControlTopic
-from kafka_rescale.kafka.lease import insist
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.control.control_topic import ControlTopic
+from kafka_rescale.kafka.control.lease import insist
 
 
 def remove_clients(

@@ -26,8 +26,8 @@ from kafka_rescale.core.control.generations import promoted_generations
 from kafka_rescale.core.control.journal import BLUE_STOPPED, Journal, Phase
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.errors import ClusterOutage, Outage, UnsafeState
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.waiting import now_ms, within
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import now_ms, within
 from kafka_rescale.operations import producers, quiesce
 from kafka_rescale.operations.compaction import hold_compaction
 from kafka_rescale.operations.copies import (

@@ -12,9 +12,9 @@ from kafka_rescale.core.control.processing import Processing
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Fenced
 from kafka_rescale.core.processing.dead_threads import thread_died
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import Change, ControlTopic
-from kafka_rescale.kafka.lease import insist
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.control.control_topic import Change, ControlTopic
+from kafka_rescale.kafka.control.lease import insist
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.errors import Finding, RescaleError
 from kafka_rescale.core.preflight.deployment import Deployment
 from kafka_rescale.core.preflight.situation import Situation
-from kafka_rescale.kafka.admin import ClusterAdmin
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.lifecycle.factory import lifecycle_of
 from kafka_rescale.lifecycle.instance import Instance, Lifecycle
 from kafka_rescale.lifecycle.programs import hindrance

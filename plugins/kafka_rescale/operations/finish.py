@@ -15,10 +15,10 @@ from kafka_rescale.core.expansion.callback import ExpansionCallback
 from kafka_rescale.core.expansion.prewarming import remark
 from kafka_rescale.core.verify.misrouted import refuse_misrouted
 from kafka_rescale.core.verify.report import Report, is_about
-from kafka_rescale.kafka import lease
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.misrouted import look_for_misrouted
-from kafka_rescale.kafka.waiting import now_ms, within
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import now_ms, within
+from kafka_rescale.kafka.control import lease
+from kafka_rescale.kafka.reading.misrouted import look_for_misrouted
 from kafka_rescale.operations.compaction import release_compaction
 from kafka_rescale.operations.persistence import OUTAGE_SECONDS, insist
 from kafka_rescale.operations.rescale import Rescale, blue, green

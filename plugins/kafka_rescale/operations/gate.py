@@ -8,9 +8,9 @@ from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.expansion.prewarming import gate_group, moved, refusals
 from kafka_rescale.core.plan.plan import Plan
-from kafka_rescale.kafka.copy_marks import Mark
-from kafka_rescale.kafka.copy_reset import restart
-from kafka_rescale.kafka.waiting import now_ms
+from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.kafka.copy.marks import Mark
+from kafka_rescale.kafka.copy.reset import restart
 from kafka_rescale.operations.rescale import Rescale, green
 
 log = logging.getLogger(__name__)

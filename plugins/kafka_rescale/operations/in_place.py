@@ -18,8 +18,8 @@ from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.errors import Outage, UnsafeState
 from kafka_rescale.core.verify.start_offsets import carried_starts, input_starts
-from kafka_rescale.kafka.copy_reset import fence
-from kafka_rescale.kafka.transactions import wait_until_complete
+from kafka_rescale.kafka.admin.transactions import wait_until_complete
+from kafka_rescale.kafka.copy.reset import fence
 from kafka_rescale.operations.copies import is_copied
 from kafka_rescale.operations.growing import assert_still_stopped, assert_untouched, grow_own_topics
 from kafka_rescale.operations.jobs_beside import OVER

@@ -8,9 +8,9 @@ from kafka_rescale.core.control.journal import PartitionOffsets
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.plan.external_topics import InputPlan
 from kafka_rescale.core.plan.plan import Plan
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.remaining import with_records
-from kafka_rescale.kafka.waiting import poll_until
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import poll_until
+from kafka_rescale.kafka.reading.remaining import with_records
 from kafka_rescale.operations.rescale import Rescale, blue
 
 COMMIT_SECONDS = 60

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from kafka_rescale.core.application.pipeline import PipelineApplication
 from kafka_rescale.core.assignment.tasks import TaskId
 from kafka_rescale.core.pipeline.named import pipeline_named
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.changelogs import known_state
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import ControlTopic
-from kafka_rescale.kafka.waiting import now_ms
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.kafka.control.control_topic import ControlTopic
+from kafka_rescale.kafka.processing.changelogs import known_state
 from kafka_rescale.spark.standby_task import works_due
 
 log = logging.getLogger(__name__)

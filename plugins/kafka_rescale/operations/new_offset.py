@@ -9,12 +9,12 @@ from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.pipeline.named import pipeline_named
 from kafka_rescale.core.processing.new_offset import kept_mark, offset_of, task_of
 from kafka_rescale.core.processing.task_start import SourceRange
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.kafka.control.control_topic import ControlTopic
+from kafka_rescale.kafka.processing.task_producer import TaskProducer
 from kafka_rescale.kafka.reading.committed import closing_consumer, read_committed
 from kafka_rescale.kafka.reading.log_range import log_range
-from kafka_rescale.kafka.task_producer import TaskProducer
-from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.spark.process_work import full_names
 from kafka_rescale.spark.task_work import transactional_id
 

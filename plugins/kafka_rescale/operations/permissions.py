@@ -19,11 +19,11 @@ from kafka_rescale.core.plan.planning import green_of
 from kafka_rescale.core.roles import Role
 from kafka_rescale.core.topology.topic_names import is_topic_name
 from kafka_rescale.core.topology.topology import Topology
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import ControlTopic
-from kafka_rescale.kafka.describe import topics_of
-from kafka_rescale.kafka.rights import RightsReader
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.admin.describe import topics_of
+from kafka_rescale.kafka.admin.rights import RightsReader
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.control.control_topic import ControlTopic
 
 Connections = Mapping[Role, KafkaConnection]
 

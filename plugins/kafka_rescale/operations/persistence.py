@@ -17,7 +17,7 @@ from typing import TypeVar
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.errors import ClusterOutage, Outage, RescaleError
 from kafka_rescale.core.expansion.pause_alert import is_down
-from kafka_rescale.kafka.waiting import now_ms, within
+from kafka_rescale.kafka.client.waiting import now_ms, within
 from kafka_rescale.lifecycle.instance import Instance, Lifecycle
 
 T = TypeVar("T")

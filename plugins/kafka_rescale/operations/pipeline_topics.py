@@ -19,8 +19,8 @@ from kafka_rescale.core.processing.lost_offsets import require_changelogs, requi
 from kafka_rescale.core.topology.partition_counts import partition_counts
 from kafka_rescale.core.topology.topic_names import LONGEST_NAME, too_long
 from kafka_rescale.core.topology.topology import REPARTITION_SUFFIX, internal_topic
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.waiting import now_ms
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.spark.process_work import full_names
 
 

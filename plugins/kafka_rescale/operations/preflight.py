@@ -17,12 +17,12 @@ from kafka_rescale.core.preflight.expected_state import ExpectedState
 from kafka_rescale.core.preflight.situation import Situation
 from kafka_rescale.core.roles import Role
 from kafka_rescale.core.topology.topology import Topology
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.bridging import ends_of_bridged
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.describe import describe
-from kafka_rescale.kafka.lease import refuse_if_held
-from kafka_rescale.kafka.sampling import Sampled, record_counts, sample
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.admin.describe import describe
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.control.lease import refuse_if_held
+from kafka_rescale.kafka.copy.bridging import ends_of_bridged
+from kafka_rescale.kafka.reading.sampling import Sampled, record_counts, sample
 from kafka_rescale.operations import producers
 from kafka_rescale.operations.deployment import deployment_of
 from kafka_rescale.operations.permissions import lacking_to_retire, permitted_state

@@ -19,10 +19,10 @@ from kafka_rescale.core.control.journal import Journal, PartitionOffsets, Phase
 from kafka_rescale.core.errors import Outage, Refused, UnsafeState
 from kafka_rescale.core.expansion.prewarming import gate_group, restoration, restored_anew, shown_inputs
 from kafka_rescale.core.plan.plan import Plan
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.copy_reset import fence
-from kafka_rescale.kafka.transactions import wait_until_complete
-from kafka_rescale.kafka.waiting import poll_until
+from kafka_rescale.kafka.admin.transactions import wait_until_complete
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import poll_until
+from kafka_rescale.kafka.copy.reset import fence
 from kafka_rescale.lifecycle.factory import gated_start
 from kafka_rescale.operations.compaction import hold_compaction
 from kafka_rescale.operations.gate import assert_nothing_committed, close_gate

@@ -23,13 +23,13 @@ from kafka_rescale.core.processing.internal_topics import levels
 from kafka_rescale.core.processing.rebalance import Rebalance
 from kafka_rescale.core.processing.request import ProcessRequest
 from kafka_rescale.core.values import Value
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.changelogs import KnownState, known_state
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import ControlTopic
-from kafka_rescale.kafka.task_producer import fence
-from kafka_rescale.kafka.task_progress import TaskProgress
-from kafka_rescale.kafka.waiting import now_ms, poll_until
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import now_ms, poll_until
+from kafka_rescale.kafka.control.control_topic import ControlTopic
+from kafka_rescale.kafka.processing.changelogs import KnownState, known_state
+from kafka_rescale.kafka.processing.task_producer import fence
+from kafka_rescale.kafka.processing.task_progress import TaskProgress
 from kafka_rescale.operations.backfills import require_live
 from kafka_rescale.operations.members import members_of
 from kafka_rescale.operations.processors import Expansions, expand_processors, hand_over, remember

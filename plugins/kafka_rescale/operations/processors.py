@@ -17,14 +17,14 @@ from kafka_rescale.core.processing.growth import grown_topics
 from kafka_rescale.core.processing.growth_checks import require_order
 from kafka_rescale.core.processing.lost_offsets import positions_of, require_offsets, with_begun
 from kafka_rescale.core.processing.processor_expansion import expanded
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import ControlTopic
-from kafka_rescale.kafka.hand_over import HandOver
-from kafka_rescale.kafka.lease import insist
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.kafka.control.control_topic import ControlTopic
+from kafka_rescale.kafka.control.lease import insist
+from kafka_rescale.kafka.processing.hand_over import HandOver
 from kafka_rescale.kafka.reading.committed import AT_ONCE, closing_consumer, read_committed
-from kafka_rescale.kafka.sampling import sample
-from kafka_rescale.kafka.waiting import now_ms
+from kafka_rescale.kafka.reading.sampling import sample
 from kafka_rescale.operations.backfills import require_interval
 from kafka_rescale.operations.pipeline_topics import PipelineTopics, external_counts
 from kafka_rescale.spark.process_work import expansion_of

@@ -12,8 +12,8 @@ from kafka_rescale.core.application.topics import Input, InputPolicy, Producers
 from kafka_rescale.core.control.journal import BLUE_STOPPED, Journal, Phase
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import InvalidInput, Outage, RescaleError, UnsafeState
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.lifecycle.factory import lifecycle_of
 from kafka_rescale.lifecycle.instance import Instance, Lifecycle
 from kafka_rescale.lifecycle.programs import run

@@ -7,8 +7,8 @@ from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.verify.misrouted import grown_by_key
 from kafka_rescale.core.verify.start_offsets import input_starts
-from kafka_rescale.kafka.range_reader import read_ranges
-from kafka_rescale.kafka.transactions import wait_until_complete
+from kafka_rescale.kafka.admin.transactions import wait_until_complete
+from kafka_rescale.kafka.reading.range_reader import read_ranges
 from kafka_rescale.operations.rescale import Rescale, blue
 
 

@@ -9,9 +9,9 @@ from kafka_rescale.core.control.journal import Captured, PartitionOffsets
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.plan.external_topics import InputPlan
 from kafka_rescale.core.plan.plan import Plan
-from kafka_rescale.kafka.remaining import with_records
-from kafka_rescale.kafka.transactions import wait_until_complete
-from kafka_rescale.kafka.waiting import wait_until, within
+from kafka_rescale.kafka.admin.transactions import wait_until_complete
+from kafka_rescale.kafka.client.waiting import wait_until, within
+from kafka_rescale.kafka.reading.remaining import with_records
 from kafka_rescale.operations.input_positions import never_read, unread_partitions
 from kafka_rescale.operations.rescale import Rescale, blue
 

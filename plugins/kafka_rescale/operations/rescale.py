@@ -13,11 +13,11 @@ from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Fenced, Outage, UnsafeState
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.values import Value
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import ControlTopic
-from kafka_rescale.kafka.lease import renewed
-from kafka_rescale.kafka.waiting import now_ms
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.kafka.control.control_topic import ControlTopic
+from kafka_rescale.kafka.control.lease import renewed
 from kafka_rescale.lifecycle.factory import lifecycle_of
 from kafka_rescale.lifecycle.instance import Instance, Lifecycle
 

@@ -11,7 +11,7 @@ from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Refused
 from kafka_rescale.core.expansion.retirement import Remains, remains
-from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.lifecycle.instance import Instance
 from kafka_rescale.operations.load import topology_of
 from kafka_rescale.operations.rescale import Rescale

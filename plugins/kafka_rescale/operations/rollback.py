@@ -12,10 +12,10 @@ from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import ClusterOutage, RescaleError
 from kafka_rescale.core.page.health import failed_jobs
-from kafka_rescale.kafka import lease
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import Change, ControlTopic
-from kafka_rescale.kafka.waiting import now_ms, wait_until
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import now_ms, wait_until
+from kafka_rescale.kafka.control import lease
+from kafka_rescale.kafka.control.control_topic import Change, ControlTopic
 from kafka_rescale.lifecycle.instance import Instance
 from kafka_rescale.operations import producers
 from kafka_rescale.operations.compaction import release_compaction

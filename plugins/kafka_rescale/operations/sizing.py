@@ -13,11 +13,11 @@ from kafka_rescale.core.plan.foreign_key_joins import partitioner_of_topic
 from kafka_rescale.core.plan.sizing import Advice, TaskLoad, recommend, weights
 from kafka_rescale.core.preflight.situation import Situation
 from kafka_rescale.core.topology.topology import Topology
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import ControlTopic
-from kafka_rescale.kafka.describe import describe
-from kafka_rescale.kafka.sampling import sample
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.admin.describe import describe
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.control.control_topic import ControlTopic
+from kafka_rescale.kafka.reading.sampling import sample
 
 
 def advise(

@@ -8,8 +8,8 @@ from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.errors import Refused
 from kafka_rescale.core.expansion.lag import NO_POSITION
 from kafka_rescale.core.plan.plan import Plan, Stage
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.operations.compaction import without_held
 from kafka_rescale.operations.rescale import Rescale
 

@@ -9,8 +9,8 @@ from kafka_rescale.core.control.journal import Journal, PartitionOffsets, Phase
 from kafka_rescale.core.errors import RescaleError
 from kafka_rescale.core.expansion.offset_metadata import start_metadata
 from kafka_rescale.core.plan.plan import Plan
-from kafka_rescale.kafka.group_members import REJOIN_SECONDS
-from kafka_rescale.kafka.waiting import now_ms
+from kafka_rescale.kafka.admin.group_members import REJOIN_SECONDS
+from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.operations import producers
 from kafka_rescale.operations.first_output import outputs_now, watch_first_output
 from kafka_rescale.operations.gate import cool_down

@@ -10,10 +10,10 @@ from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import InvalidInput, Refused, UnsafeState
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import ControlTopic
-from kafka_rescale.kafka.group_members import REJOIN_SECONDS
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.admin.group_members import REJOIN_SECONDS
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.control.control_topic import ControlTopic
 
 log = logging.getLogger(__name__)
 _POLL_SECONDS = 0.5

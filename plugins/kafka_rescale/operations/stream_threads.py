@@ -13,10 +13,10 @@ from kafka_rescale.core.control.processing import Processing
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Fenced, Outage
 from kafka_rescale.core.processing.adjustments import thread_added, thread_removed
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import ControlTopic
-from kafka_rescale.kafka.lease import insist
-from kafka_rescale.kafka.waiting import poll_until
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import poll_until
+from kafka_rescale.kafka.control.control_topic import ControlTopic
+from kafka_rescale.kafka.control.lease import insist
 
 Event = Callable[[Processing], tuple[Processing, str | None]]
 LONGEST_PAUSE_SECONDS = 2.0

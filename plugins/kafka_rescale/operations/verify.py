@@ -21,12 +21,12 @@ from kafka_rescale.core.plan.plan import Move
 from kafka_rescale.core.verify.pairs import expansion_pair
 from kafka_rescale.core.verify.report import Report, StoreReport
 from kafka_rescale.core.verify.start_offsets import check_start_offsets
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import TOPIC, ControlTopic
-from kafka_rescale.kafka.misrouted import NOTHING_ACCEPTED, look_for_misrouted
-from kafka_rescale.kafka.transactional_writer import TransactionalWriter
-from kafka_rescale.kafka.waiting import now_ms
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.kafka.control.control_topic import TOPIC, ControlTopic
+from kafka_rescale.kafka.reading.misrouted import NOTHING_ACCEPTED, look_for_misrouted
+from kafka_rescale.kafka.writing.transactional_writer import TransactionalWriter
 from kafka_rescale.spark.verify import compare_store
 
 if TYPE_CHECKING:

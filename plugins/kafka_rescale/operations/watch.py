@@ -14,10 +14,10 @@ from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.preflight.situation import Situation
 from kafka_rescale.core.topology.topology import Topology
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import ControlTopic
-from kafka_rescale.kafka.describe import describe
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.admin.describe import describe
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.control.control_topic import ControlTopic
 
 JOB = "watch"
 

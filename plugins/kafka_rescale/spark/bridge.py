@@ -9,14 +9,14 @@ from uuid import uuid4
 from kafka_rescale.core.control.bridge import Bridge, Reading
 from kafka_rescale.core.control.journal import Journal, PartitionOffsets
 from kafka_rescale.core.control.keys import Concern
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.bridging import ends_of_bridged, prepare, verdict_now
-from kafka_rescale.kafka.control_topic import Change
-from kafka_rescale.kafka.copy_progress import CopyProgress
-from kafka_rescale.kafka.copy_units import CopyUnit, divided, units_of
-from kafka_rescale.kafka.journal_follower import JournalFollower
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.kafka.control.control_topic import Change
+from kafka_rescale.kafka.control.journal_follower import JournalFollower
+from kafka_rescale.kafka.copy.bridging import ends_of_bridged, prepare, verdict_now
+from kafka_rescale.kafka.copy.progress import CopyProgress
+from kafka_rescale.kafka.copy.units import CopyUnit, divided, units_of
 from kafka_rescale.kafka.reading.progress import Snapshot
-from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.spark.bridge_tasks import CarryOn
 from kafka_rescale.spark.job import Job, say
 

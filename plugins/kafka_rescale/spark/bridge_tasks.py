@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 from kafka_rescale.core.control.added_partitions import Added, Layout, Step, layouts, steps
 from kafka_rescale.core.control.journal import Journal, Phase
-from kafka_rescale.kafka.bridging import fence_of, wait_for_positions
-from kafka_rescale.kafka.copy_loop import CopyWorker
-from kafka_rescale.kafka.copy_settings import LIVE
-from kafka_rescale.kafka.copy_units import CopyUnit
-from kafka_rescale.kafka.journal_follower import JournalFollower
-from kafka_rescale.kafka.waiting import now_ms
+from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.kafka.control.journal_follower import JournalFollower
+from kafka_rescale.kafka.copy.bridging import fence_of, wait_for_positions
+from kafka_rescale.kafka.copy.loop import CopyWorker
+from kafka_rescale.kafka.copy.settings import LIVE
+from kafka_rescale.kafka.copy.units import CopyUnit
 from kafka_rescale.spark.copy_tasks import LIVE_STEP_SECONDS, STOPPED
 from kafka_rescale.spark.journal_task import JournalTask
 

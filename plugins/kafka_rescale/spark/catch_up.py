@@ -5,15 +5,15 @@ from __future__ import annotations
 from uuid import uuid4
 
 from kafka_rescale.core.control.journal import Journal
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.copy_progress import CopyProgress
-from kafka_rescale.kafka.copy_reset import restart_stale
-from kafka_rescale.kafka.copy_units import divided, units_of
-from kafka_rescale.kafka.in_flight import prove
-from kafka_rescale.kafka.journal_follower import JournalFollower
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.admin.transactions import wait_until_complete
+from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.kafka.control.journal_follower import JournalFollower
+from kafka_rescale.kafka.copy.in_flight import prove
+from kafka_rescale.kafka.copy.progress import CopyProgress
+from kafka_rescale.kafka.copy.reset import restart_stale
+from kafka_rescale.kafka.copy.units import divided, units_of
 from kafka_rescale.kafka.reading.progress import Snapshot
-from kafka_rescale.kafka.transactions import wait_until_complete
-from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.spark.copy_tasks import FINISHED, STOPPED, Follow
 from kafka_rescale.spark.job import Job, say
 

@@ -10,16 +10,16 @@ from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.control.journal import Captured, Journal, Phase
 from kafka_rescale.core.errors import Fenced, UnsafeState
 from kafka_rescale.core.plan.plan import Plan
-from kafka_rescale.kafka import in_flight
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.copy_loop import CopyWorker
-from kafka_rescale.kafka.copy_marks import read_positions
-from kafka_rescale.kafka.copy_settings import BULK, LIVE
-from kafka_rescale.kafka.copy_units import CopyUnit
-from kafka_rescale.kafka.journal_follower import JournalFollower
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import again_after_outage, now_ms
+from kafka_rescale.kafka.control.journal_follower import JournalFollower
+from kafka_rescale.kafka.copy import in_flight
+from kafka_rescale.kafka.copy.loop import CopyWorker
+from kafka_rescale.kafka.copy.marks import read_positions
+from kafka_rescale.kafka.copy.seeding import Begun, Seeding
+from kafka_rescale.kafka.copy.settings import BULK, LIVE
+from kafka_rescale.kafka.copy.units import CopyUnit
 from kafka_rescale.kafka.reading.committed import AT_ONCE, closing_consumer
-from kafka_rescale.kafka.seeding import Begun, Seeding
-from kafka_rescale.kafka.waiting import again_after_outage, now_ms
 from kafka_rescale.spark.journal_task import JournalTask
 from kafka_rescale.spark.snapshot_seed import SnapshotSeed, seeding_of
 from kafka_rescale.spark.task_errors import as_text

@@ -13,10 +13,10 @@ from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.core.control.lag_history import LagHistory
 from kafka_rescale.core.errors import Outage, RescaleError, UnsafeState
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import Change, ControlTopic
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.kafka.control.control_topic import Change, ControlTopic
 from kafka_rescale.kafka.reading.progress import Snapshot
-from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.spark.arguments import Arguments
 from kafka_rescale.spark.session import copy_session, slots
 from kafka_rescale.spark.task_errors import from_text

@@ -10,8 +10,8 @@ import traceback
 from collections.abc import Callable, Sequence
 
 from kafka_rescale.core.errors import Fenced, Outage, RescaleError
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import ControlTopic
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.spark.arguments import parse
 from kafka_rescale.spark.exit_codes import DONE, FAILED, SUPERSEDED
 from kafka_rescale.spark.job import Job, say

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from kafka_rescale.core.plan.plan import Plan
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.copy_units import CopyUnit
-from kafka_rescale.kafka.journal_follower import JournalFollower
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.control.journal_follower import JournalFollower
+from kafka_rescale.kafka.copy.units import CopyUnit
 from kafka_rescale.spark.task_errors import as_text
 from kafka_rescale.spark.watchdog import exit_with_parent
 

@@ -11,10 +11,10 @@ from kafka_rescale.core.control.processing import Processing
 from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.pipeline.named import pipeline_named
 from kafka_rescale.core.processing.request import KeepWarmRequest
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.changelogs import known_state
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.waiting import now_ms
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.kafka.processing.changelogs import known_state
 from kafka_rescale.spark.job import Job, say
 from kafka_rescale.spark.standby_task import StandbyWork, Warmed, run_standby, works_due
 from kafka_rescale.spark.task_errors import as_text

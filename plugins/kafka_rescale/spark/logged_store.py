@@ -11,9 +11,9 @@ import pyarrow as pa
 from kafka_rescale.core.pipeline.task import Headers
 from kafka_rescale.core.processing.expiry import Expiry
 from kafka_rescale.core.processing.task_state import Changelog, SavedState, newest
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.range_reader import read_ranges
-from kafka_rescale.kafka.task_producer import TaskProducer
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.processing.task_producer import TaskProducer
+from kafka_rescale.kafka.reading.range_reader import read_ranges
 from kafka_rescale.spark.state_files import StateFiles
 from kafka_rescale.spark.state_store import TaskStore
 

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 from kafka_rescale.core.control.journal import Captured, Journal, Phase
 from kafka_rescale.core.errors import Outage, UnsafeState
 from kafka_rescale.core.plan.plan import Move, Plan
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.copy_progress import CopyProgress
-from kafka_rescale.kafka.copy_reset import fence
-from kafka_rescale.kafka.copy_units import units_of
-from kafka_rescale.kafka.in_flight import prove, starts_and_ends
-from kafka_rescale.kafka.journal_follower import JournalFollower
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.admin.transactions import wait_until_complete
+from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.kafka.control.journal_follower import JournalFollower
+from kafka_rescale.kafka.copy.in_flight import prove, starts_and_ends
+from kafka_rescale.kafka.copy.progress import CopyProgress
+from kafka_rescale.kafka.copy.reset import fence
+from kafka_rescale.kafka.copy.units import units_of
 from kafka_rescale.kafka.reading.progress import Snapshot
-from kafka_rescale.kafka.transactions import wait_until_complete
-from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.spark.copy_tasks import CopyToEnds
 from kafka_rescale.spark.job import SIGN_SECONDS, Job, say
 

@@ -14,9 +14,9 @@ from kafka_rescale.core.pipeline.named import pipeline_named
 from kafka_rescale.core.processing.internal_topics import levels
 from kafka_rescale.core.processing.request import ProcessRequest
 from kafka_rescale.core.topology.topology import internal_topic
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.task_progress import TaskProgress
-from kafka_rescale.kafka.waiting import now_ms
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.kafka.processing.task_progress import TaskProgress
 from kafka_rescale.spark.job import Job, say
 from kafka_rescale.spark.process_tasks import RunTasks
 from kafka_rescale.spark.process_work import works_of

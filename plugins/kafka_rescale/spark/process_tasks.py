@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from kafka_rescale.core.pipeline.named import pipeline_named
-from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.spark.task_errors import as_text
 from kafka_rescale.spark.task_run import run_task
 from kafka_rescale.spark.task_work import TaskDone, TaskWork

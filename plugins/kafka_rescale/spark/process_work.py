@@ -12,12 +12,12 @@ from kafka_rescale.core.processing.backfill import Backfill
 from kafka_rescale.core.processing.growth import Declared, grown_topics, initial_counts
 from kafka_rescale.core.processing.state_copies import NewTask, new_tasks
 from kafka_rescale.core.topology.topology import internal_topic
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.grown_ends import captured_ends
-from kafka_rescale.kafka.hand_over import Sources
-from kafka_rescale.kafka.replay_offsets import replay_offsets
-from kafka_rescale.kafka.transactions import wait_until_complete
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.admin.transactions import wait_until_complete
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.processing.grown_ends import captured_ends
+from kafka_rescale.kafka.processing.hand_over import Sources
+from kafka_rescale.kafka.processing.replay_offsets import replay_offsets
 from kafka_rescale.spark.task_work import TaskWork
 
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from kafka_rescale.core.processing.expiry import Expiry
 from kafka_rescale.core.processing.state_copies import NewTask
-from kafka_rescale.kafka.changelogs import whole_changelogs
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.state_copy import StateCopy
-from kafka_rescale.kafka.waiting import now_ms
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.kafka.processing.changelogs import whole_changelogs
+from kafka_rescale.kafka.processing.state_copy import StateCopy
 from kafka_rescale.spark.logged_store import LoggedStore
 from kafka_rescale.spark.state_files import StateFiles
 

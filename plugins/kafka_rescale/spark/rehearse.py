@@ -14,11 +14,11 @@ from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.formats.record_limits import RecordLimits
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.copy_units import CopyUnit, units_of
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.copy.rehearsal import record_limits, rehearse_unit
+from kafka_rescale.kafka.copy.units import CopyUnit, units_of
 from kafka_rescale.kafka.reading.progress import Snapshot
-from kafka_rescale.kafka.rehearsal import record_limits, rehearse_unit
 from kafka_rescale.spark.job import Job, say
 from kafka_rescale.spark.task_errors import as_text
 from kafka_rescale.spark.watchdog import exit_with_parent

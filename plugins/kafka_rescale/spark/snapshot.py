@@ -11,7 +11,7 @@ import time
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.snapshots.request import SnapshotRequest
 from kafka_rescale.core.snapshots.source import source_at
-from kafka_rescale.kafka.waiting import now_ms
+from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.spark.job import Job, say
 from kafka_rescale.spark.snapshot_build import SnapshotBuild
 from kafka_rescale.spark.snapshot_refusals import not_over

@@ -16,8 +16,8 @@ from kafka_rescale.core.snapshots.manifest import Manifest, base_for
 from kafka_rescale.core.snapshots.request import SnapshotRequest, StoreRequest
 from kafka_rescale.core.snapshots.rows import SnapshotRule, rule_of
 from kafka_rescale.core.snapshots.source import SnapshotSource
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.processed import await_processed, left_over
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.reading.processed import await_processed, left_over
 from kafka_rescale.spark.job import Job, say
 from kafka_rescale.spark.snapshot_files import StoreDirectory
 from kafka_rescale.spark.snapshot_partition import PartitionResult, StoreWork, Unit

@@ -11,11 +11,11 @@ from kafka_rescale.core.snapshots.exactness import Coverage, coverage_of, exact_
 from kafka_rescale.core.snapshots.manifest import Manifest, PartitionSnapshot
 from kafka_rescale.core.snapshots.request import StoreRequest
 from kafka_rescale.core.snapshots.rows import Entry, SnapshotRule, Tail
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.log_batches import END_OF_LOG, log_batches
-from kafka_rescale.kafka.range_reader import read_ranges
-from kafka_rescale.kafka.waiting import now_ms
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.kafka.reading.log_batches import END_OF_LOG, log_batches
+from kafka_rescale.kafka.reading.range_reader import read_ranges
 from kafka_rescale.spark.snapshot_columns import decoded, state_after
 from kafka_rescale.spark.snapshot_files import StoreDirectory
 

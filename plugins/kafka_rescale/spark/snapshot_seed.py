@@ -13,11 +13,11 @@ from kafka_rescale.core.formats.changelog_formats import Content, format_of
 from kafka_rescale.core.plan.plan import Move
 from kafka_rescale.core.snapshots.exactness import coverage_of
 from kafka_rescale.core.snapshots.manifest import FORMAT, Manifest
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.log_batches import log_batches
-from kafka_rescale.kafka.seeding import Seed, Seeding, SeedRow
-from kafka_rescale.kafka.waiting import now_ms
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.kafka.copy.seeding import Seed, Seeding, SeedRow
+from kafka_rescale.kafka.reading.log_batches import log_batches
 from kafka_rescale.spark.snapshot_files import StoreDirectory
 
 BATCH_ROWS = 2_000

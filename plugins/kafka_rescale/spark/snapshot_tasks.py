@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.spark.snapshot_partition import PartitionBuild, PartitionResult, StoreWork, Unit
 from kafka_rescale.spark.task_errors import as_text
 from kafka_rescale.spark.watchdog import exit_with_parent

@@ -9,12 +9,12 @@ from typing import TypeVar
 from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.errors import Fenced
 from kafka_rescale.core.plan.plan import Plan
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.copy_progress import CopyProgress
-from kafka_rescale.kafka.copy_reset import restart_stale
-from kafka_rescale.kafka.copy_units import CopyUnit, units_of
-from kafka_rescale.kafka.journal_follower import JournalFollower
-from kafka_rescale.kafka.waiting import again_after_outage, now_ms
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import again_after_outage, now_ms
+from kafka_rescale.kafka.control.journal_follower import JournalFollower
+from kafka_rescale.kafka.copy.progress import CopyProgress
+from kafka_rescale.kafka.copy.reset import restart_stale
+from kafka_rescale.kafka.copy.units import CopyUnit, units_of
 from kafka_rescale.spark.copy_tasks import CopyToEnds
 from kafka_rescale.spark.job import Job, say
 from kafka_rescale.spark.snapshot_seed import candidates_for

@@ -14,7 +14,7 @@ from kafka_rescale.core.assignment.tasks import TaskId
 from kafka_rescale.core.pipeline.task import SubTopology
 from kafka_rescale.core.processing.expiry import Expiry
 from kafka_rescale.core.processing.replicas import StoreLogs, is_due
-from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.spark.logged_store import LoggedStore
 from kafka_rescale.spark.state_files import StateFiles
 

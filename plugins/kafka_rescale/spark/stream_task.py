@@ -20,11 +20,11 @@ from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.pipeline.task import StoreView, SubTopology, TaskProcessor
 from kafka_rescale.core.processing.expiry import Expiry
 from kafka_rescale.core.processing.task_state import TaskMark
-from kafka_rescale.kafka.batches import BatchSize, batch_of
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.grown_ends import holds
-from kafka_rescale.kafka.task_input import TaskInput
-from kafka_rescale.kafka.task_producer import TaskProducer
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.processing.batches import BatchSize, batch_of
+from kafka_rescale.kafka.processing.grown_ends import holds
+from kafka_rescale.kafka.processing.task_input import TaskInput
+from kafka_rescale.kafka.processing.task_producer import TaskProducer
 from kafka_rescale.spark.logged_store import LoggedStore, Restored
 from kafka_rescale.spark.moved_keys import has_to_let_go, moved_keys
 from kafka_rescale.spark.state_files import StateFiles

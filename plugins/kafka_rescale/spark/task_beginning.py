@@ -12,8 +12,8 @@ from kafka_rescale.core.errors import Fenced
 from kafka_rescale.core.pipeline.task import SubTopology
 from kafka_rescale.core.processing.task_start import SourceRange, task_start
 from kafka_rescale.core.processing.task_state import Changelog, TaskMark
-from kafka_rescale.kafka.changelogs import whole_changelogs
-from kafka_rescale.kafka.connection import KafkaConnection
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.processing.changelogs import whole_changelogs
 from kafka_rescale.kafka.reading.committed import read_committed
 from kafka_rescale.kafka.reading.log_range import log_range
 from kafka_rescale.spark.task_work import TaskWork

@@ -16,7 +16,7 @@ from kafka_rescale.core.pipeline.failure import culprit
 from kafka_rescale.core.pipeline.task import Emitted, Record, TaskProcessor
 from kafka_rescale.core.processing.backfill import Backfill
 from kafka_rescale.core.topology.topology import is_internal
-from kafka_rescale.kafka.task_producer import ANY_PARTITION, TaskProducer
+from kafka_rescale.kafka.processing.task_producer import ANY_PARTITION, TaskProducer
 from kafka_rescale.spark.task_work import TaskWork
 
 PARTITIONER = partitioner_named("murmur2")

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from kafka_rescale.core.errors import Outage
 from kafka_rescale.core.pipeline.failure import culprit
 from kafka_rescale.core.pipeline.task import SubTopology
-from kafka_rescale.kafka.bounded_call import StuckCall
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.failures import Rewound
+from kafka_rescale.kafka.client.bounded_call import StuckCall
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.failures import Rewound
+from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.kafka.processing.task_producer import TaskProducer
 from kafka_rescale.kafka.reading.committed import copy_consumer
-from kafka_rescale.kafka.task_producer import TaskProducer
-from kafka_rescale.kafka.waiting import now_ms
 from kafka_rescale.spark.stream_task import StreamTask
 from kafka_rescale.spark.task_work import TaskDone, TaskWork
 

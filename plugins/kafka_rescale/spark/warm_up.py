@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from kafka_rescale.core.errors import Outage
-from kafka_rescale.kafka.copy_units import divided
+from kafka_rescale.kafka.copy.units import divided
 from kafka_rescale.kafka.reading.progress import Snapshot
 from kafka_rescale.spark.job import Job, say
 from kafka_rescale.spark.stage_copy import StageCopy

@@ -15,8 +15,8 @@ from kafka_rescale.core.processing.internal_topics import levels
 from kafka_rescale.core.processing.request import WarmUpRequest
 from kafka_rescale.core.processing.run_end import RunEnd, jobs_of
 from kafka_rescale.core.processing.state_copies import NewTask
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.waiting import now_ms
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.spark.job import Job, say
 from kafka_rescale.spark.process import assigned
 from kafka_rescale.spark.process_work import expansion_of

@@ -18,12 +18,12 @@ from kafka_rescale.core.page.page import ApplicationPage, application_page
 from kafka_rescale.core.page.summary import Summary, unknown
 from kafka_rescale.core.roles import Role
 from kafka_rescale.core.topology.topology import Topology
-from kafka_rescale.kafka.admin import ClusterAdmin
-from kafka_rescale.kafka.bridging import with_live_bridge
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.control_topic import ControlTopic
-from kafka_rescale.kafka.describe import describe
-from kafka_rescale.kafka.waiting import now_ms
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.admin.describe import describe
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.kafka.control.control_topic import ControlTopic
+from kafka_rescale.kafka.copy.bridging import with_live_bridge
 from kafka_rescale.operations.load import (
     application_files,
     files_by_name,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from kafka_rescale.airflow.page_path import PREFIX, ROUTE, base_path
 
 if TYPE_CHECKING:
-    from kafka_rescale.kafka.connection import KafkaConnection
+    from kafka_rescale.kafka.client.connection import KafkaConnection
 
 Message = MutableMapping[str, Any]
 NAME = "Rescale"

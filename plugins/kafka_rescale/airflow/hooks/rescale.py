@@ -13,7 +13,7 @@ from airflow.sdk.log import mask_secret
 from kafka_rescale.core.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from kafka_rescale.kafka.connection import KafkaConnection
+    from kafka_rescale.kafka.client.connection import KafkaConnection
 
 SECRET_WORDS = ("password", "secret", "token", "sasl.jaas.config", "key.pem", "oauthbearer.config")
 
@@ -54,7 +54,7 @@ def kafka_connection(extra: Mapping[str, Any], conn_id: str) -> KafkaConnection:
     :raises InvalidInput: no ``bootstrap.servers``, a callback, which a Spark job could not receive, or a file that
         can't be read.
     """
-    from kafka_rescale.kafka.connection import KafkaConnection
+    from kafka_rescale.kafka.client.connection import KafkaConnection
 
     logging.getLogger("kafka").setLevel(logging.WARNING)  # kafka-python tells of every connection at INFO
     for key, value in extra.items():

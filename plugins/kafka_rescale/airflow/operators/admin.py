@@ -48,7 +48,7 @@ class PreflightOperator(RescaleOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """Return ``plan`` (or None), ``noop`` and ``messages``."""
         from kafka_rescale.core.acls.needed import needed_acls
-        from kafka_rescale.kafka.waiting import now_ms
+        from kafka_rescale.kafka.client.waiting import now_ms
         from kafka_rescale.operations.load import topology_of
         from kafka_rescale.operations.overreach import overreach
         from kafka_rescale.operations.preflight import preflight
@@ -111,7 +111,7 @@ class PlanOperator(RescaleOperator, SkipMixin):
         return None
 
     def _begin(self, plan: Plan, context: Context) -> None:
-        from kafka_rescale.kafka.waiting import now_ms
+        from kafka_rescale.kafka.client.waiting import now_ms
         from kafka_rescale.operations.begin import begin
 
         application = self.application()

@@ -15,7 +15,7 @@ from kafka_rescale.core.roles import Role
 if TYPE_CHECKING:
     from kafka_rescale.core.application.pipeline import PipelineApplication
     from kafka_rescale.core.application.streams import Application
-    from kafka_rescale.kafka.connection import KafkaConnection
+    from kafka_rescale.kafka.client.connection import KafkaConnection
 
 
 class RescaleOperator(BaseOperator):

@@ -17,8 +17,8 @@ class BridgeDueOperator(RescaleOperator, SkipMixin):
 
     def execute(self, context: Context) -> str:
         """Return why the bridge has to run."""
-        from kafka_rescale.kafka.bridging import verdict_now
-        from kafka_rescale.kafka.control_topic import ControlTopic
+        from kafka_rescale.kafka.control.control_topic import ControlTopic
+        from kafka_rescale.kafka.copy.bridging import verdict_now
 
         application = self.application()
         connection = self.connection(application)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kafka_rescale.core.application.pipeline import PipelineApplication
     from kafka_rescale.core.control.processing import Processing
     from kafka_rescale.core.processing.request import ProcessRequest
-    from kafka_rescale.kafka.connection import KafkaConnection
+    from kafka_rescale.kafka.client.connection import KafkaConnection
     from kafka_rescale.operations.dead_threads import Attempt
 
 

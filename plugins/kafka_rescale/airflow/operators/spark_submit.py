@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from kafka_rescale.core.application.clients import DeclaredClient
-    from kafka_rescale.kafka.connection import KafkaConnection
+    from kafka_rescale.kafka.client.connection import KafkaConnection
 
 
 OVER = {

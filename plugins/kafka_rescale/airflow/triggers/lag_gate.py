@@ -16,8 +16,8 @@ from kafka_rescale.airflow.metrics import report_lag
 from kafka_rescale.core.errors import Outage, RescaleError
 
 if TYPE_CHECKING:
-    from kafka_rescale.kafka.connection import KafkaConnection
-    from kafka_rescale.kafka.gate_record import GateRecord
+    from kafka_rescale.kafka.client.connection import KafkaConnection
+    from kafka_rescale.kafka.control.lag_gate_record import GateRecord
 
 log = logging.getLogger(__name__)
 
@@ -73,7 +73,7 @@ class LagGateTrigger(BaseTrigger):
         yield TriggerEvent(reading.event())
 
     def _look_and_keep(self, connection: KafkaConnection) -> Reading:
-        from kafka_rescale.kafka.gate_record import GateRecord
+        from kafka_rescale.kafka.control.lag_gate_record import GateRecord
 
         reading = look(connection, self.gate)
         if reading.progress:

@@ -16,7 +16,7 @@ from kafka_rescale.core.errors import InvalidInput, Refused
 from kafka_rescale.core.expansion.pause_alert import PauseReading, PauseState, read_pause
 
 if TYPE_CHECKING:
-    from kafka_rescale.kafka.connection import KafkaConnection
+    from kafka_rescale.kafka.client.connection import KafkaConnection
 
 log = logging.getLogger(__name__)
 
@@ -97,7 +97,7 @@ class PauseAlertTrigger(BaseTrigger):
         return PauseReading(PauseState.LOST) if is_hopeless else reading
 
     def _by_the_clock(self) -> PauseReading:
-        from kafka_rescale.kafka.waiting import now_ms
+        from kafka_rescale.kafka.client.waiting import now_ms
 
         if self._known is None:
             return PauseReading(PauseState.WAITING)
@@ -105,6 +105,6 @@ class PauseAlertTrigger(BaseTrigger):
 
 
 def _read(connection: KafkaConnection, application: str) -> ControlState:
-    from kafka_rescale.kafka.control_topic import ControlTopic
+    from kafka_rescale.kafka.control.control_topic import ControlTopic
 
     return ControlTopic(connection, application).read()

@@ -10,9 +10,9 @@ from confluent_kafka import TopicPartition as KafkaPartition
 
 from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.errors import Outage, RescaleError
-from kafka_rescale.kafka.connection import KafkaConnection
-from kafka_rescale.kafka.failures import to_error
-from kafka_rescale.kafka.waiting import poll_until
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.failures import to_error
+from kafka_rescale.kafka.client.waiting import poll_until
 
 AT_ONCE = {"isolation.level": "read_uncommitted"}
 """Whoever only looks does not wait for the transaction of a run that was killed: it counts for nothing."""

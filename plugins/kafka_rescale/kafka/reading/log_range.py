@@ -8,7 +8,7 @@ from confluent_kafka import Consumer, KafkaException
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from kafka_rescale.core.cluster import TopicPartition
-from kafka_rescale.kafka.failures import to_error
+from kafka_rescale.kafka.client.failures import to_error
 
 QUERY_SECONDS = 15.0
 

@@ -1,0 +1,1 @@
+"""What does a cluster have, and how is it changed: topics, groups, offsets, transactions?"""

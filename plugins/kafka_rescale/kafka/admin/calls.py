@@ -1,0 +1,182 @@
+"""Bounded calls of confluent-kafka's AdminClient; every answer is a value or a typed error."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import Future, wait
+from concurrent.futures import TimeoutError as FutureTimeout
+from typing import Any, TypeVar
+
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from kafka_rescale.core.errors import ClusterOutage
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.error_class import ErrorClass
+from kafka_rescale.kafka.client.error_classes import class_of, is_outage
+from kafka_rescale.kafka.client.failures import ConnectionTrouble, to_error
+from kafka_rescale.kafka.client.waiting import poll_until
+
+FIRST_SECONDS, REQUEST_SECONDS = 2.0, 15.0
+"""How long a client has for an answer before another one is asked; twice as long each time, up to the second."""
+
+SETTLE_SECONDS = 30.0
+"""How long metadata may be stale and coordinators may be moving, and brokers be away."""
+
+CHANGE_SECONDS = 60.0
+"""How long a change of topics is asked for. Brokers forward it to the active controller. If that one is frozen,
+they wait for it for 30 s (``controller.socket.timeout.ms``), although another one leads the quorum by then."""
+
+ATTEMPTS = 3
+
+K = TypeVar("K")
+V = TypeVar("V")
+Ask = Callable[[AdminClient, float], Mapping[K, Future[V]]]
+"""Sends a request by a client; the number is how many seconds it may take."""
+
+
+class AdminCalls:
+    """What the parts of ``ClusterAdmin`` share.
+
+    librdkafka sends most requests to the controller that it was once told of, which under KRaft is any broker.
+    If that broker dies or freezes, the client waits for it ("waiting for controller"), however many others live.
+    A new client asks all bootstrap servers anew. So a client that has no answer in time is replaced.
+
+    :param connection: how to reach the cluster; the client is started at the first call.
+    """
+
+    def __init__(self, connection: KafkaConnection) -> None:
+        self.connection = connection
+        self._trouble = ConnectionTrouble(connection.servers)
+        self._started: AdminClient | None = None
+        self._patience = FIRST_SECONDS
+
+    @property
+    def _client(self) -> AdminClient:
+        if self._started is None:
+            try:
+                self._started = AdminClient(self.connection.client(error_cb=self._trouble))
+            except (KafkaException, TypeError, ValueError) as error:
+                raise self._trouble.unusable(error) from None
+        return self._started
+
+    def _once(self, ask: Ask[K, V], limit: float = REQUEST_SECONDS) -> dict[K, V | KafkaError]:
+        """Return every answer; one that doesn't come in time is a ``KafkaError`` of unknown outcome.
+
+        :param limit: seconds to wait at most; less while clients are given little time, see ``FIRST_SECONDS``.
+        """
+        self._trouble.forget()
+        # Held to the end: the futures of a client that is garbage-collected never finish.
+        client, seconds = self._client, min(self._patience, max(limit, FIRST_SECONDS))
+        began = time.monotonic()
+        futures = ask(client, seconds)
+        # In slices, to hear in time that the credentials are refused: the call itself would only time out.
+        while wait(futures.values(), timeout=0.2).not_done and time.monotonic() < began + seconds + 1:
+            client.poll(0)
+            self._trouble.raise_if_refused()
+        client.poll(0)
+        self._trouble.raise_if_refused()
+        answers = {key: _answer(future) for key, future in futures.items()}
+        if any(map(_is_silence, answers.values())):
+            self._replace(client)
+        else:
+            # What takes long by nature, as for thousands of partitions, is given the time from the start.
+            self._patience = min(REQUEST_SECONDS, max(FIRST_SECONDS, 2 * (time.monotonic() - began)))
+        return answers
+
+    def _ask_another(self) -> None:
+        """Let the next request use a new client: this one's answers are of no use."""
+        self._started = None
+
+    def _replace(self, client: AdminClient) -> None:
+        """Let the next request use a new client, and give it more time."""
+        self._patience = min(REQUEST_SECONDS, 2 * self._patience)
+        if self._started is client:
+            self._started = None
+
+    def _settled(
+        self, ask: Ask[K, V], what: str, again: Collection[int] = (), seconds: float = SETTLE_SECONDS
+    ) -> dict[K, V | KafkaError]:
+        """Ask, for idempotent requests, until no answer says to ask again.
+
+        :param again: codes that are transient here, because the thing is known to exist.
+        :param seconds: how long to ask.
+        :raises ClusterOutage: an answer still says so.
+        """
+        last: dict[K, V | KafkaError] = {}
+        deadline = time.monotonic() + seconds
+
+        def passes(answer: object) -> bool:
+            return is_unknown(answer) or has_code(answer, *again)
+
+        def settled() -> bool:
+            last.clear()
+            last.update(self._once(ask, deadline - time.monotonic()))
+            return not any(map(passes, last.values()))
+
+        def outage() -> ClusterOutage:
+            error = next(answer for answer in last.values() if passes(answer))
+            return ClusterOutage(what, found=str(error), expected="an answer in time", remedy="Run again.")
+
+        poll_until(settled, seconds=seconds, otherwise=outage)
+        return dict(last)
+
+    def _read(
+        self, ask: Ask[K, V], what: str, again: Collection[int] = (), seconds: float = SETTLE_SECONDS
+    ) -> dict[K, V]:
+        """Like ``_settled``, where every error is one to raise."""
+        return {
+            key: value_of(answer, f"{what} {_name(key)}".rstrip())
+            for key, answer in self._settled(ask, what, again, seconds).items()
+        }
+
+
+def value_of(answer: V | KafkaError, what: str) -> V:
+    """Return the answer.
+
+    :raises RescaleError: the answer is an error.
+    """
+    if isinstance(answer, KafkaError):
+        raise to_error(answer, what)
+    return answer
+
+
+def is_unknown(answer: object) -> bool:
+    """Whether a request may or may not have been carried out."""
+    return isinstance(answer, KafkaError) and is_outage(answer)
+
+
+def has_code(answer: object, *codes: int) -> bool:
+    """Whether the answer is an error with one of these codes."""
+    return isinstance(answer, KafkaError) and answer.code() in codes
+
+
+def _is_silence(answer: object) -> bool:
+    """Whether it is the client that has no answer; brokers that have one need no other client."""
+    return isinstance(answer, KafkaError) and answer.code() < 0 and class_of(answer) is ErrorClass.NO_ANSWER
+
+
+def finished(call: Callable[[], V]) -> Future[V]:
+    """Return the outcome of a call that waits for its answer itself, as one of a request."""
+    future: Future[V] = Future()
+    try:
+        future.set_result(call())
+    except KafkaException as error:
+        future.set_exception(error)
+    return future
+
+
+def _name(key: object) -> str:
+    if isinstance(key, TopicPartition):
+        return f"{key.topic}-{key.partition}"
+    return repr(getattr(key, "name", key))
+
+
+def _answer(future: Future[Any]) -> Any:
+    try:
+        return future.result(timeout=0)
+    except KafkaException as error:
+        return error.args[0]
+    except FutureTimeout:
+        return KafkaError(KafkaError._TIMED_OUT)

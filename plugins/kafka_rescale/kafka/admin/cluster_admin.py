@@ -1,0 +1,62 @@
+"""Everything that is asked of a cluster's brokers, in one place for the operations."""
+
+from __future__ import annotations
+
+from confluent_kafka import ConsumerGroupState
+
+from kafka_rescale.core.cluster import GroupDescription
+from kafka_rescale.kafka.admin.group_members import describe_unseen, leave_group
+from kafka_rescale.kafka.admin.offsets import OffsetAdmin
+from kafka_rescale.kafka.admin.topics import TopicAdmin
+
+_STATES = {
+    ConsumerGroupState.UNKNOWN: "Unknown",
+    ConsumerGroupState.PREPARING_REBALANCING: "PreparingRebalance",
+    ConsumerGroupState.COMPLETING_REBALANCING: "CompletingRebalance",
+    ConsumerGroupState.STABLE: "Stable",
+    ConsumerGroupState.DEAD: "Dead",
+    ConsumerGroupState.EMPTY: "Empty",
+}
+
+
+class ClusterAdmin(TopicAdmin, OffsetAdmin):
+    """Bounded, idempotent administration; errors are those of ``core.errors``.
+
+    :param connection: how to reach the cluster.
+    """
+
+    def cluster_id(self) -> str:
+        """Return the id of the cluster."""
+        return str(self._metadata("cluster").cluster_id)
+
+    def broker_count(self) -> int:
+        """Return the number of brokers that are up."""
+        return len(self._metadata("cluster").brokers)
+
+    def describe_group(self, group: str) -> GroupDescription:
+        """Return state and members of a group, of the classic, the consumer or the streams protocol.
+
+        :returns: state ``Dead`` and no members for a group that doesn't exist.
+        :raises UnsafeState: a group of another kind, whose members can't be seen here.
+        """
+        found = self._read(
+            lambda client, seconds: client.describe_consumer_groups([group], request_timeout=seconds), "group"
+        )[group]
+        if found.state is ConsumerGroupState.DEAD:
+            return describe_unseen(self.connection, group)
+        members = tuple(sorted(member.member_id for member in found.members))
+        state = _STATES.get(found.state, found.state.name.capitalize())
+        return GroupDescription(group_id=group, state=state, members=members)
+
+    def remove_members(self, group: str) -> tuple[str, ...]:
+        """Remove all members of a group, for instances that are known to be stopped.
+
+        A member that still lives comes back by itself. Measured: brokers of Kafka 4.3 remove members of the
+        consumer and the streams protocol, too; older ones may not.
+
+        :returns: the members that are left.
+        :raises Outage: the coordinator doesn't answer.
+        """
+        found = self.describe_group(group)
+        leave_group(self.connection, group, found.members, found.protocol)
+        return self.describe_group(group).members

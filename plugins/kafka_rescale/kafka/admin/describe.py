@@ -1,0 +1,56 @@
+"""What preflight and plan look at, read from the cluster in one go."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kafka_rescale.core.application.generation_names import blue_names
+from kafka_rescale.core.application.streams import Application
+from kafka_rescale.core.cluster import ClusterDescription, TopicPartition
+from kafka_rescale.core.control.generations import Generations
+from kafka_rescale.core.control.journal import PartitionOffsets
+from kafka_rescale.core.topology.topology import Topology
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+
+
+def topics_of(
+    application: Application, topology: Topology, blue: str, renamed: Mapping[str, str]
+) -> tuple[str, ...]:
+    """Return the inputs, the outputs and the internal topics of a generation, each once.
+
+    :param blue: ``application.id`` of the generation.
+    :param renamed: what it reads instead of an input that was repartitioned.
+    """
+    inputs = [*(i.topic for i in application.inputs), *topology.inputs]
+    external = [renamed.get(topic, topic) for topic in inputs]
+    external += [*(o.topic for o in application.outputs), *topology.outputs]
+    # A table whose source topic is said to be its changelog must have no other.
+    names = blue_names(application, blue)
+    tables = [names.changelog(t) for s in topology.subtopologies for t in s.source_tables]
+    return tuple(dict.fromkeys([*external, *names.all_of(topology), *tables]))
+
+
+def describe(
+    admin: ClusterAdmin, application: Application, topology: Topology, generations: Generations | None
+) -> ClusterDescription:
+    """Return everything that is known about the topics and the group of a generation.
+
+    :param generations: tells the running one; None is the first.
+    :raises Outage: a broker doesn't answer in time.
+    """
+    blue = generations.running if generations else application.application_id
+    names = topics_of(application, topology, blue, generations.inputs if generations else {})
+    topics = admin.describe_topics(names)
+    return ClusterDescription(
+        cluster_id=admin.cluster_id(),
+        brokers=admin.broker_count(),
+        topics=topics,
+        group=admin.describe_group(blue),
+        committed=_flat(admin.committed(blue)),
+        begins=_flat(admin.begin_offsets(topics)),
+        ends=_flat(admin.end_offsets(topics)),
+    )
+
+
+def _flat(offsets: PartitionOffsets) -> dict[TopicPartition, int]:
+    return {(topic, p): offset for topic, by_partition in offsets.items() for p, offset in by_partition.items()}

@@ -1,0 +1,169 @@
+"""Members that are gone but still counted, of every protocol that Kafka Streams can speak.
+
+A Kafka Streams instance of the classic protocol doesn't leave its group when it closes, so the next start waits
+for the session timeout (45 s by default); one of the streams protocol does, unless it was killed. confluent-kafka
+has no call to remove members, hence kafka-python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, TypeVar
+
+import confluent_kafka as librdkafka
+from kafka.admin import KafkaAdminClient, MemberToRemove
+from kafka.errors import (
+    GroupIdNotFoundError,
+    IllegalArgumentError,
+    IllegalStateError,
+    KafkaConfigurationError,
+    KafkaError,
+    UnknownMemberIdError,
+)
+
+from kafka_rescale.core.cluster import GroupDescription
+from kafka_rescale.core.errors import ClusterOutage, InvalidInput, RescaleError, UnsafeState
+from kafka_rescale.kafka.admin import streams_groups
+from kafka_rescale.kafka.admin.calls import SETTLE_SECONDS
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.error_classes import OUTAGES, class_of_code
+from kafka_rescale.kafka.client.failures import to_error
+from kafka_rescale.kafka.client.waiting import poll_until
+
+STREAMS = "streams"
+REASON = "kafka-rescale: the instance has been stopped"
+FIRST_SECONDS, REQUEST_SECONDS = 2.5, 10.0
+"""How long the first client has for an answer, and the ones after it at most."""
+
+REJOIN_SECONDS = 6.0
+"""A member that was removed comes back with its next heartbeat: of the classic protocol after 3 s, else 5 s."""
+
+T = TypeVar("T")
+
+
+def leave_group(
+    connection: KafkaConnection, group: str, members: tuple[str, ...], protocol: str = "classic"
+) -> None:
+    """Let members leave a group at once, whether or not their process still lives.
+
+    Members that the coordinator doesn't know, or can't remove, stay as they are: describe the group afterwards.
+
+    :param members: member ids; for static members (``group.instance.id``) too.
+    :param protocol: of the group.
+    :raises ClusterOutage: the coordinator doesn't answer.
+    """
+    if not members:
+        return
+
+    def remove(client: Any) -> None:
+        if protocol == STREAMS:
+            streams_groups.leave(client, group, members)
+        else:
+            leaving = [MemberToRemove(member_id=m, reason=REASON) for m in members]
+            # Gone by now: that is what was wanted.
+            with suppress(GroupIdNotFoundError, UnknownMemberIdError):
+                client.remove_group_members(group, leaving)
+
+    asked(connection, f"members of group {group!r}", remove)
+
+
+def describe_unseen(connection: KafkaConnection, group: str) -> GroupDescription:
+    """Describe a group of which confluent-kafka says that it is dead.
+
+    It says so of groups of the streams (KIP-1071) and share protocols, too, whatever lives in them.
+
+    :returns: state ``Dead`` and no members for a group that doesn't exist.
+    :raises UnsafeState: a group of another kind, whose members can't be seen here.
+    :raises ClusterOutage: the brokers don't answer.
+    """
+
+    def describe(client: Any) -> GroupDescription:
+        listed = {g["group_id"]: str(g.get("group_type") or "classic") for g in client.list_groups()}
+        protocol = listed.get(group, "classic")
+        if protocol == STREAMS:
+            return streams_groups.describe(client, group)
+        if protocol not in {"classic", "consumer"}:
+            raise UnsafeState(
+                f"group {group!r}",
+                found=f"a group of the {protocol} protocol",
+                expected="a group of the classic, the consumer or the streams protocol",
+                remedy="Choose another application.id, or delete that group.",
+            )
+        return GroupDescription(group_id=group, state="Dead")
+
+    return asked(connection, f"group {group!r}", describe)
+
+
+def admin_client(connection: KafkaConnection, seconds: float = REQUEST_SECONDS) -> Any:
+    """Return kafka-python's admin client, for what confluent-kafka can't ask.
+
+    :param seconds: how long it waits for an answer.
+    """
+    timeout_ms = round(seconds * 1000)
+    timeouts = {"request_timeout_ms": timeout_ms, "bootstrap_timeout_ms": timeout_ms}
+    settings = connection.kafka_python()
+    if (provider := settings.get("sasl_oauth_token_provider")) is not None:
+        provider.token()  # within the client a failure would only show as a timeout
+    return KafkaAdminClient(client_id="kafka-rescale", **timeouts, **settings)
+
+
+def asked(connection: KafkaConnection, what: str, ask: Callable[[Any], T]) -> T:
+    """Return the answer to requests that may be repeated; asked again while brokers are away.
+
+    Each time a new client asks, which looks for a living broker anew, and waits twice as long.
+
+    :param ask: is given kafka-python's admin client.
+    :raises InvalidInput: the brokers don't let us.
+    :raises UnsafeState: the brokers refuse it for another reason.
+    :raises ClusterOutage: they don't answer.
+    """
+    answers: list[T] = []
+    failures: list[KafkaError] = []
+
+    def answered() -> bool:
+        seconds = min(REQUEST_SECONDS, FIRST_SECONDS * 2 ** len(failures))
+        try:
+            with admin_client(connection, seconds) as client:
+                answers.append(ask(client))
+        except KafkaError as error:
+            if not _may_pass(error):
+                raise _failed(what, error) from None
+            failures.append(error)
+        return bool(answers)
+
+    poll_until(answered, seconds=SETTLE_SECONDS, otherwise=lambda: _outage(what, failures[-1]))
+    return answers[0]
+
+
+def _may_pass(error: KafkaError) -> bool:
+    """Whether the same request may succeed later; of kafka-python's own errors, all but mistakes of ours may."""
+    if _is_about_rights(error):
+        return False
+    code = getattr(error, "errno", None)
+    if code is None:
+        return not isinstance(error, IllegalArgumentError | IllegalStateError | KafkaConfigurationError)
+    return bool(error.retriable) or class_of_code(code, repeatable=False) in OUTAGES
+
+
+def _failed(what: str, error: KafkaError) -> RescaleError:
+    if _is_about_rights(error):
+        return InvalidInput(
+            what,
+            found=type(error).__name__,
+            expected="credentials and ACLs that allow it",
+            remedy="Correct the Kafka connection, or grant READ on the group.",
+        )
+    code = getattr(error, "errno", None)
+    return to_error(librdkafka.KafkaError(librdkafka.KafkaError._INVALID_ARG if code is None else code), what)
+
+
+def _is_about_rights(error: KafkaError) -> bool:
+    name = type(error).__name__
+    return "Authentication" in name or "Authorization" in name
+
+
+def _outage(what: str, error: KafkaError) -> ClusterOutage:
+    return ClusterOutage(
+        what, found=type(error).__name__, expected="an answer of the group's coordinator", remedy="Run again."
+    )

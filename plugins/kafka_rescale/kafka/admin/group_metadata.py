@@ -1,0 +1,85 @@
+"""The metadata of committed offsets, as other clients read and write it.
+
+confluent-kafka ends what it commits with a byte 0, which Kafka Streams can't decode, and takes what others have
+committed for something that ends so: what follows in memory is read as well. Hence kafka-python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kafka import TopicPartition
+from kafka.errors import KafkaError, NoError
+from kafka.structs import OffsetAndMetadata
+
+from kafka_rescale.core.control.journal import PartitionOffsets
+from kafka_rescale.core.errors import ClusterOutage, UnsafeState
+from kafka_rescale.core.expansion.offset_metadata import OffsetTexts
+from kafka_rescale.kafka.admin.group_members import asked
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.error_classes import OUTAGES, class_of_code
+
+
+def committed_metadata(connection: KafkaConnection, group: str) -> dict[str, dict[int, str]]:
+    """Return what a group has committed beside its offsets: topic → partition → text.
+
+    :raises ClusterOutage: its coordinator doesn't answer.
+    """
+
+    def read(client: Any) -> Mapping[TopicPartition, OffsetAndMetadata]:
+        return dict(client.list_group_offsets({group: None})[group])
+
+    texts: dict[str, dict[int, str]] = {}
+    for at, known in asked(connection, f"committed offsets of group {group!r}", read).items():
+        if known.metadata:
+            texts.setdefault(at.topic, {})[at.partition] = known.metadata
+    return texts
+
+
+def commit_with_metadata(
+    connection: KafkaConnection, group: str, offsets: PartitionOffsets, texts: OffsetTexts
+) -> PartitionOffsets:
+    """Set the offsets of those partitions that have metadata, and it with them; return the other ones.
+
+    :param offsets: topic → partition → next offset to read, of a group without members.
+    :raises UnsafeState: the coordinator refuses a partition.
+    :raises ClusterOutage: it doesn't answer, or doesn't know a partition, as one that has just been added.
+    """
+    what = f"offsets of group {group!r}"
+    wanted = {
+        TopicPartition(topic, p): OffsetAndMetadata(offset, text, -1)
+        for topic, of in offsets.items()
+        for p, offset in of.items()
+        if (text := texts.get(topic, {}).get(p))
+    }
+
+    waiting: list[str] = []
+
+    def write(client: Any) -> None:
+        answers = client.alter_group_offsets(group, wanted)
+        refused = {f"{at.topic}-{at.partition}": error for at, error in answers.items() if error is not NoError}
+        _raise_if_refused(refused, what)
+        waiting[:] = sorted(refused)
+        if refused:
+            raise next(iter(refused.values()))
+
+    try:
+        if wanted:
+            asked(connection, what, write)
+    except ClusterOutage as error:
+        named = f"{what} for {', '.join(waiting)}" if waiting else what
+        raise ClusterOutage(named, found=error.found, expected=error.expected, remedy=error.remedy) from None
+    return {t: {p: o for p, o in of.items() if TopicPartition(t, p) not in wanted} for t, of in offsets.items()}
+
+
+def _raise_if_refused(refused: Mapping[str, type[KafkaError]], what: str) -> None:
+    """One partition that may be asked for again hides no other one that may not."""
+    for at, error in refused.items():
+        if not error.retriable and class_of_code(error.errno, repeatable=False) not in OUTAGES:
+            raise UnsafeState(
+                f"{what} for {at}",
+                found=error.__name__,
+                expected="a group without members, whose offsets can be set",
+                remedy="Stop whoever is a member of this group, then run again.",
+            )

@@ -1,0 +1,171 @@
+"""Growing topics: ``Admin#createPartitions`` is not atomic, so that only what is left is asked for again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from confluent_kafka import KafkaError
+from confluent_kafka.admin import NewPartitions
+
+from kafka_rescale.core.errors import ClusterOutage, InvalidInput, RescaleError, UnsafeState
+from kafka_rescale.kafka.admin.calls import CHANGE_SECONDS, has_code, is_unknown, value_of
+from kafka_rescale.kafka.admin.topic_reader import TopicReader
+from kafka_rescale.kafka.client.failures import to_error
+from kafka_rescale.kafka.client.waiting import poll_until
+
+
+class GrowingTopics(TopicReader):
+    """The part of ``ClusterAdmin`` that adds partitions."""
+
+    def grow_topic(self, name: str, target: int) -> bool:
+        """Grow one topic; return whether there was anything to do.
+
+        :raises RescaleError: as ``grow_topics`` does.
+        """
+        return name in self.grow_topics({name: target})
+
+    def validate_growth(self, targets: Mapping[str, int]) -> None:
+        """Let the brokers check the growth of topics, and change nothing; one request, as a limit is on the sum.
+
+        :param targets: partitions by topic.
+        :raises RescaleError: they would refuse one, or it can't be grown to its target by anybody.
+        """
+        short = {name: targets[name] for name, count in self._counts(targets).items() if count < targets[name]}
+        answers: dict[str, Any] = {}
+
+        def answered() -> bool:
+            answers.update(self._asked(short, validate_only=True))
+            return not any(map(is_unknown, answers.values()))
+
+        def outage() -> RescaleError:
+            name = min(name for name, answer in answers.items() if is_unknown(answer))
+            return to_error(answers[name], _growth_of(name, short[name]))
+
+        if short:
+            poll_until(answered, seconds=CHANGE_SECONDS, otherwise=outage)
+        for name, answer in sorted(answers.items()):
+            value_of(answer, _growth_of(name, short[name]))
+
+    def grow_topics(self, targets: Mapping[str, int]) -> dict[str, int]:
+        """Grow topics to their targets, and wait until that shows.
+
+        One request may succeed for some topics and fail for others. So the cluster is looked at again, and only
+        the rest is asked for again, for ``CHANGE_SECONDS`` (KIP-878).
+
+        :param targets: partitions by topic.
+        :returns: the earlier count of every topic that has grown by this call.
+        :raises InvalidInput: a topic doesn't exist; nothing has been asked for.
+        :raises UnsafeState: one has more partitions than its target, and nothing has been asked for; or the
+            brokers refuse to grow one, and the others have grown.
+        :raises Outage: some have not grown in time; they are named, the others have grown.
+        """
+        before = self._counts(targets)
+        growth = _Growth(targets, before)
+
+        def done() -> bool:
+            if asked := growth.to_ask:
+                growth.take(self._asked(asked))
+            growth.look(self._counts(targets))
+            return not growth.waiting
+
+        if growth.waiting:
+            poll_until(done, seconds=CHANGE_SECONDS, otherwise=growth.not_in_time)
+        growth.raise_refused()
+        return {name: count for name, count in before.items() if count < targets[name]}
+
+    def _asked(self, targets: Mapping[str, int], *, validate_only: bool = False) -> dict[str, Any]:
+        wanted = [NewPartitions(name, target) for name, target in sorted(targets.items())]
+        return self._once(
+            lambda client, seconds: client.create_partitions(
+                wanted, request_timeout=seconds, validate_only=validate_only
+            )
+        )
+
+    def _counts(self, targets: Mapping[str, int]) -> dict[str, int]:
+        """Return the present counts.
+
+        :raises RescaleError: a topic can't be grown to its target by anybody.
+        """
+        found = self.describe_topics(targets)
+        for name, target in targets.items():
+            if name not in found:
+                raise InvalidInput(
+                    f"topic {name!r}",
+                    found="no such topic",
+                    expected="a topic to grow",
+                    remedy="Correct its name in the application file.",
+                )
+            if found[name].partitions > target:
+                raise UnsafeState(
+                    f"topic {name!r}",
+                    found=f"{found[name].partitions} partitions",
+                    expected=f"at most {target}",
+                    remedy=f"No topic can shrink: aim at {found[name].partitions} or more.",
+                )
+        return {name: topic.partitions for name, topic in found.items()}
+
+
+def _growth_of(name: str, target: int) -> str:
+    return f"growth of topic {name!r} to {target} partitions"
+
+
+class _Growth:
+    """What has become of one growth of several topics."""
+
+    def __init__(self, targets: Mapping[str, int], counts: Mapping[str, int]) -> None:
+        self._targets = targets
+        self._short = {name for name, target in targets.items() if counts[name] < target}
+        self._begun = frozenset(self._short)
+        self._accepted: set[str] = set()
+        self._refused: dict[str, KafkaError] = {}
+        self._last: dict[str, KafkaError] = {}
+
+    @property
+    def to_ask(self) -> dict[str, int]:
+        """What is short of its target and neither accepted nor refused."""
+        names = self._short - self._accepted - self._refused.keys()
+        return {name: self._targets[name] for name in names}
+
+    @property
+    def waiting(self) -> bool:
+        """Whether another look or another request may help."""
+        return bool(self._short - self._refused.keys())
+
+    def look(self, counts: Mapping[str, int]) -> None:
+        """Take note of what the brokers show."""
+        self._short = {name for name in self._short if counts[name] < self._targets[name]}
+
+    def take(self, answers: Mapping[str, Any]) -> None:
+        """Take note of the answers to a request."""
+        for name, answer in answers.items():
+            if not isinstance(answer, KafkaError):
+                self._accepted.add(name)
+            elif is_unknown(answer) or has_code(answer, KafkaError.INVALID_PARTITIONS):
+                # Carried out after all, grown by somebody else, or not now: the next look tells.
+                self._last[name] = answer
+            else:
+                self._refused[name] = answer
+
+    def not_in_time(self) -> RescaleError:
+        """Return the error for what is left when the time is over."""
+        left = sorted(self._short)
+        reasons = ", ".join(sorted({self._last[name].name() for name in left if name in self._last}))
+        return ClusterOutage(
+            f"growth of {', '.join(sorted(self._targets))}",
+            found=f"{', '.join(left)} not grown ({reasons or 'the change does not show'}){self._grown()}",
+            expected="every topic with its target",
+            remedy="Run again: what has grown is found and kept, only the rest is asked for.",
+        )
+
+    def raise_refused(self) -> None:
+        """Raise for the first topic that the brokers refuse to grow."""
+        for name, answer in sorted(self._refused.items()):
+            error = to_error(answer, f"topic {name!r}")
+            raise type(error)(
+                error.what, found=f"{error.found}{self._grown()}", expected=error.expected, remedy=error.remedy
+            )
+
+    def _grown(self) -> str:
+        grown = sorted(self._begun - self._short)
+        return f"; {', '.join(grown)} grown" if grown else ""

@@ -1,0 +1,128 @@
+"""What the principal of a connection may do, as the brokers say (KIP-430); asking changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from confluent_kafka import KafkaError, TopicCollection
+from kafka.errors import TransactionalIdAuthorizationFailedError
+from kafka.protocol.producer.transaction import EndTxnRequest
+
+from kafka_rescale.core.acls.acls import IMPLYING, Operation, Resource
+from kafka_rescale.core.acls.missing import Right
+from kafka_rescale.core.roles import Role
+from kafka_rescale.kafka.admin.absent_topics import NOBODY, AbsentTopics, send
+from kafka_rescale.kafka.admin.calls import has_code, value_of
+from kafka_rescale.kafka.admin.group_members import asked
+from kafka_rescale.kafka.admin.topic_reader import ABSENT
+
+Operations = frozenset[Operation]
+
+_OPERATIONS = {operation.value.replace("Configs", "_Configs").upper(): operation for operation in Operation}
+_FORBIDDEN = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED)
+_WRITE = frozenset({Operation.WRITE, Operation.DESCRIBE})
+NOTHING: Operations = frozenset()
+DESCRIBING = IMPLYING[Operation.DESCRIBE] | {Operation.DESCRIBE}
+
+
+class RightsReader(AbsentTopics):
+    """Asks for the rights of one principal."""
+
+    def read(self, role: Role, names: Mapping[Resource, Iterable[str]]) -> list[Right]:
+        """Return the rights on resources, existing or not; nothing where brokers can't tell.
+
+        :raises Outage: nobody answers.
+        """
+        topics = self._topics(sorted(set(names[Resource.TOPIC])))
+        found = {Resource.TOPIC: topics, Resource.GROUP: self._groups(names[Resource.GROUP])}
+        writable = self._writable(list(names[Resource.TRANSACTIONAL_ID]))
+        found[Resource.TRANSACTIONAL_ID] = {**writable}
+        rights = [
+            # Whoever may not even describe it may do nothing that would allow to describe it.
+            Right(role, resource, name, NOTHING, DESCRIBING)
+            if allowed is None
+            else Right(role, resource, name, allowed)
+            for resource, told in found.items()
+            for name, allowed in told.items()
+        ]
+        untold = [name for name in names[Resource.TOPIC] if topics.get(name) is None]
+        absent = [name for name in untold if name not in topics]
+        usable = [name for name, allowed in writable.items() if allowed]
+        return [*rights, *self._untold(role, untold), *self._absent(role, absent, usable)]
+
+    def _untold(self, role: Role, names: list[str]) -> Iterator[Right]:
+        """Yield the rights on topics of which brokers don't tell by themselves."""
+        for operation, forbidden in self.denied(names).items():
+            for name in names:
+                yield _single(role, name, operation, allowed=name not in forbidden)
+
+    def _absent(self, role: Role, names: list[str], transactional_ids: list[str]) -> Iterator[Right]:
+        """Yield the rights on topics that may be described but don't exist."""
+        if not names:
+            return
+        unreadable = self.unreadable(names)
+        for name in names:
+            yield _single(role, name, Operation.READ, allowed=name not in unreadable)
+        for transactional_id in transactional_ids[:1]:
+            unwritable = self.unwritable(names, transactional_id)
+            for name in names:
+                yield _single(role, name, Operation.WRITE, allowed=name not in unwritable)
+
+    def _topics(self, names: list[str]) -> dict[str, Operations | None]:
+        if not names:
+            return {}
+        return self._allowed(
+            lambda client, seconds: client.describe_topics(
+                TopicCollection(names), include_authorized_operations=True, request_timeout=seconds
+            ),
+            "topics",
+        )
+
+    def _groups(self, names: Iterable[str]) -> dict[str, Operations | None]:
+        found: dict[str, Operations | None] = {}
+        for name in names:
+            found |= self._allowed(
+                lambda client, seconds, name=name: client.describe_consumer_groups(
+                    [name], include_authorized_operations=True, request_timeout=seconds
+                ),
+                "group",
+            )
+        return found
+
+    def _allowed(self, ask: Any, what: str) -> dict[str, Operations | None]:
+        """Return the operations by name; None where describing is not allowed, nothing for what isn't there."""
+        answers: dict[str, Any] = self._settled(ask, what)
+        found: dict[str, Operations | None] = {}
+        for name, answer in answers.items():
+            if has_code(answer, *ABSENT, KafkaError.GROUP_ID_NOT_FOUND):
+                continue
+            if has_code(answer, *_FORBIDDEN):
+                found[name] = None
+                continue
+            told = value_of(answer, f"{what} {name!r}").authorized_operations
+            if told is not None:
+                found[name] = frozenset(_OPERATIONS[o.name] for o in told if o.name in _OPERATIONS)
+        return found
+
+    def _writable(self, names: list[str]) -> dict[str, Operations]:
+        """Ask by the end of a transaction that there is not.
+
+        No request tells the rights on a transactional id, and describing one takes less than writing.
+        """
+        forbidden = TransactionalIdAuthorizationFailedError.errno
+
+        def ask(client: Any) -> dict[str, Operations]:
+            requests = [
+                EndTxnRequest(transactional_id=name, producer_id=NOBODY, producer_epoch=0, committed=False)
+                for name in names
+            ]
+            codes = [client._manager.run(send, client, request).error_code for request in requests]
+            return {n: NOTHING if c == forbidden else _WRITE for n, c in zip(names, codes, strict=True)}
+
+        return asked(self.connection, "transactional ids", ask) if names else {}
+
+
+def _single(role: Role, name: str, operation: Operation, *, allowed: bool) -> Right:
+    asked_for = frozenset({operation})
+    return Right(role, Resource.TOPIC, name, asked_for if allowed else NOTHING, asked_for)

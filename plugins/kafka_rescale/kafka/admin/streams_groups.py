@@ -1,0 +1,78 @@
+"""Groups of the streams protocol (KIP-1071), which neither confluent-kafka nor kafka-python knows.
+
+kafka-python finds coordinators, encodes and sends; the messages are described in ``messages/``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from kafka.errors import for_code
+from kafka.protocol.api_message import ApiMessage
+
+from kafka_rescale.core.cluster import GroupDescription
+
+MESSAGES = "kafka_rescale.kafka.admin.messages"
+LEAVE = -1
+"""The member epoch with which a member of the streams protocol leaves."""
+
+GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID = 69, 25
+
+
+class StreamsGroupDescribeRequest(ApiMessage, load_json=MESSAGES):  # type: ignore[call-arg]
+    """Asks for state and members."""
+
+
+class StreamsGroupDescribeResponse(ApiMessage, load_json=MESSAGES):  # type: ignore[call-arg]
+    """State and members."""
+
+
+class StreamsGroupHeartbeatRequest(ApiMessage, load_json=MESSAGES):  # type: ignore[call-arg]
+    """What a member says regularly, and when it leaves."""
+
+
+class StreamsGroupHeartbeatResponse(ApiMessage, load_json=MESSAGES):  # type: ignore[call-arg]
+    """What the coordinator answers."""
+
+
+def describe(client: Any, group: str) -> GroupDescription:
+    """Return state and members of a group of the streams protocol.
+
+    :param client: kafka-python's admin client.
+    :returns: state ``Dead`` and no members for a group that doesn't exist.
+    :raises KafkaError: what the coordinator answers.
+    """
+    request = StreamsGroupDescribeRequest(group_ids=[group], include_authorized_operations=False)
+    found = client._manager.run(_ask, client, group, request).groups[0]
+    if found.error_code == GROUP_ID_NOT_FOUND:
+        return GroupDescription(group_id=group, state="Dead")
+    _raise_unless_done(found)
+    members = tuple(sorted(member.member_id for member in found.members))
+    return GroupDescription(group_id=group, state=found.group_state, members=members, protocol="streams")
+
+
+def leave(client: Any, group: str, members: Iterable[str]) -> None:
+    """Let members leave a group of the streams protocol, whether or not their process still lives.
+
+    The protocol has no request for an administrator; this is the last heartbeat that the member itself would send.
+
+    :param client: kafka-python's admin client.
+    :param members: member ids; those that have left meanwhile are passed over.
+    :raises KafkaError: what the coordinator answers.
+    """
+    for member in members:
+        request = StreamsGroupHeartbeatRequest(group_id=group, member_id=member, member_epoch=LEAVE)
+        answer = client._manager.run(_ask, client, group, request)
+        if answer.error_code not in {GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID}:
+            _raise_unless_done(answer)
+
+
+async def _ask(client: Any, group: str, request: Any) -> Any:
+    coordinator = await client._find_coordinator_id(group)
+    return await client._manager.send(request, node_id=coordinator)
+
+
+def _raise_unless_done(answer: Any) -> None:
+    if answer.error_code:
+        raise for_code(answer.error_code)(answer.error_message)

@@ -1,0 +1,94 @@
+"""What the brokers say about topics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from confluent_kafka import KafkaError, TopicCollection
+from confluent_kafka.admin import ConfigResource, ConfigSource, ResourceType
+
+from kafka_rescale.core.cluster import TopicDescription
+from kafka_rescale.core.errors import ClusterOutage
+from kafka_rescale.core.topology.topic_names import is_topic_name
+from kafka_rescale.kafka.admin.calls import SETTLE_SECONDS, AdminCalls, Ask, finished, has_code, value_of
+from kafka_rescale.kafka.client.waiting import poll_until
+
+ABSENT = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)
+
+
+class TopicReader(AdminCalls):
+    """The part of ``ClusterAdmin`` that describes topics."""
+
+    def list_topics(self) -> set[str]:
+        """Return the names of all topics.
+
+        :raises Outage: nobody answers.
+        """
+        return set(self._metadata("list of topics").topics)
+
+    def describe_topics(self, names: Iterable[str]) -> dict[str, TopicDescription]:
+        """Return the topics by name; those that don't exist are left out, also because none can have the name.
+
+        :raises Outage: nobody answers.
+        """
+        if not (wanted := sorted(filter(is_topic_name, set(names)))):
+            return {}
+        topics = self._present(
+            lambda client, seconds: client.describe_topics(TopicCollection(wanted), request_timeout=seconds),
+            "topics",
+        )
+        resources = [ConfigResource(ResourceType.TOPIC, name) for name in topics]
+        if not resources:
+            return {}
+        configs = self._present(
+            lambda client, seconds: client.describe_configs(resources, request_timeout=seconds),
+            "configs of topics",
+        )
+        by_name = {resource.name: entries for resource, entries in configs.items()}
+        return {name: _description(topic, by_name[name]) for name, topic in topics.items() if name in by_name}
+
+    def _metadata(self, what: str) -> Any:
+        """Return what any broker knows of the cluster: no request that waits for a controller."""
+        return self._read(
+            lambda client, seconds: {"": finished(lambda: client.list_topics(timeout=seconds))}, what
+        )[""]
+
+    def _present(self, ask: Ask[Any, Any], what: str) -> dict[Any, Any]:
+        answers = self._settled(ask, what)
+        return {key: value_of(a, what) for key, a in answers.items() if not has_code(a, *ABSENT)}
+
+    def _topic(self, name: str) -> TopicDescription | None:
+        return self.describe_topics([name]).get(name)
+
+    def _wait_for(self, name: str, condition: Callable[[TopicDescription], bool], wanted: str) -> None:
+        """Wait until a change shows: brokers answer from metadata that may be a little old."""
+
+        def shows() -> bool:
+            topic = self._topic(name)
+            return topic is not None and condition(topic)
+
+        poll_until(shows, seconds=SETTLE_SECONDS, otherwise=lambda: not_seen(name, f"with {wanted}"))
+
+
+def not_seen(name: str, expected: str) -> ClusterOutage:
+    """Return the error for a change that doesn't show in time."""
+    return ClusterOutage(
+        f"topic {name!r}",
+        found="no change after the request",
+        expected=f"to see it {expected}",
+        remedy="Run again: what has been done is found and kept.",
+    )
+
+
+def _description(topic: Any, entries: Any) -> TopicDescription:
+    configs = {name: entry.value for name, entry in entries.items() if entry.value is not None}
+    dynamic = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+    return TopicDescription(
+        name=topic.name,
+        partitions=len(topic.partitions),
+        replication_factor=min((len(p.replicas) for p in topic.partitions), default=0),
+        configs=configs,
+        overrides={name: value for name, value in configs.items() if entries[name].source == dynamic},
+        topic_id=str(topic.topic_id),
+    )

@@ -1,0 +1,127 @@
+"""Topics: create, grow, configure, delete. Every change is idempotent and looked at afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from confluent_kafka import KafkaError, TopicPartition
+from confluent_kafka.admin import (
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
+
+from kafka_rescale.core.cluster import TopicDescription
+from kafka_rescale.core.control.journal import PartitionOffsets
+from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.kafka.admin.calls import CHANGE_SECONDS, has_code, is_unknown, value_of
+from kafka_rescale.kafka.admin.growing_topics import GrowingTopics
+from kafka_rescale.kafka.admin.topic_reader import ABSENT, not_seen
+from kafka_rescale.kafka.client.waiting import poll_until
+
+
+class TopicAdmin(GrowingTopics):
+    """The part of ``ClusterAdmin`` that changes topics."""
+
+    def ensure_topic(
+        self, name: str, partitions: int, replication_factor: int, configs: Mapping[str, str]
+    ) -> bool:
+        """Create a topic, or bring the configs of an existing one in line; return whether it was created.
+
+        :param configs: all overrides that the topic must have; others that it has are left alone.
+        :raises UnsafeState: it exists with another number of partitions.
+        """
+        created = False
+        topic = NewTopic(name, partitions, replication_factor, config=dict(configs))
+
+        def present() -> TopicDescription | None:
+            nonlocal created
+            if (known := self._topic(name)) is not None:
+                return known
+            answer = self._once(lambda client, seconds: client.create_topics([topic], request_timeout=seconds))[
+                name
+            ]
+            if not is_unknown(answer) and not has_code(answer, KafkaError.TOPIC_ALREADY_EXISTS):
+                value_of(answer, f"topic {name!r}")
+                self._wait_for(name, lambda topic: topic.partitions == partitions, f"{partitions} partitions")
+            # Or by a request of ours whose answer got lost.
+            created = created or not has_code(answer, KafkaError.TOPIC_ALREADY_EXISTS)
+            return self._topic(name)
+
+        found = poll_until(present, seconds=CHANGE_SECONDS, otherwise=lambda: not_seen(name, "to be created"))
+        assert found is not None, "poll_until returns what is true"
+        if found.partitions != partitions:
+            raise UnsafeState(
+                f"topic {name!r}",
+                found=f"{found.partitions} partitions",
+                expected=f"{partitions} partitions, or no such topic yet",
+                remedy="If it is left over from an abandoned rescale, delete it; otherwise choose its count.",
+            )
+        self.alter_configs(name, {k: v for k, v in configs.items() if found.overrides.get(k) != v})
+        return created
+
+    def alter_configs(self, topic: str, changes: Mapping[str, str | None]) -> None:
+        """Set overrides of a topic, and wait until they are seen.
+
+        :param changes: ``None`` deletes the override.
+        :raises UnsafeState: the brokers refuse a config.
+        """
+        if not changes:
+            return
+        entries = [
+            ConfigEntry(
+                key,
+                value,
+                incremental_operation=AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET,
+            )
+            for key, value in changes.items()
+        ]
+        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
+        self._read(
+            lambda client, seconds: client.incremental_alter_configs([resource], request_timeout=seconds),
+            "configs of",
+            seconds=CHANGE_SECONDS,
+        )
+        self._wait_for(
+            topic, lambda found: all(found.overrides.get(k) == v for k, v in changes.items()), "the new configs"
+        )
+
+    def delete_topics(self, names: Iterable[str]) -> None:
+        """Delete the topics that exist, and wait until they are gone.
+
+        :raises Outage: they are still there after a while.
+        """
+        wanted = sorted(set(names))
+        left: set[str] = set()
+
+        def gone() -> bool:
+            left.clear()
+            left.update(self.describe_topics(wanted))
+            return not left
+
+        def deleted() -> bool:
+            if gone():
+                return True
+            answers = self._once(
+                lambda client, seconds: client.delete_topics(sorted(left), request_timeout=seconds)
+            )
+            for name, answer in answers.items():
+                if not is_unknown(answer) and not has_code(answer, *ABSENT):
+                    value_of(answer, f"topic {name!r}")
+            return gone()
+
+        poll_until(deleted, seconds=CHANGE_SECONDS, otherwise=lambda: not_seen(", ".join(left), "to be deleted"))
+
+    def delete_records(self, before: PartitionOffsets) -> None:
+        """Delete the records of some partitions before an offset.
+
+        :param before: topic → partition → first offset to keep.
+        :raises UnsafeState: refused, for example for a topic that is compacted only.
+        """
+        wanted = [TopicPartition(t, p, o) for t, offsets in before.items() for p, o in offsets.items()]
+        if wanted:
+            self._read(
+                lambda client, seconds: client.delete_records(wanted, request_timeout=seconds), "records of"
+            )

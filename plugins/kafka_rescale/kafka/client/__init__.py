@@ -1,0 +1,1 @@
+"""How are brokers reached, and what does each of their errors mean?"""

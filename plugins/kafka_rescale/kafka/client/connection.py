@@ -1,0 +1,204 @@
+"""One set of librdkafka settings, in the words of every client that the project starts."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from kafka_rescale.core.application.config_files import refuse_difference
+from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.kafka.client.client_settings import OWNED_KEYS, java_settings, kafka_python_settings
+from kafka_rescale.kafka.client.failures import ConnectionTrouble
+from kafka_rescale.kafka.client.settings_files import (
+    CONFIG_FILE_VARIABLE,
+    CONFIG_VARIABLE,
+    ENVIRONMENT_REMEDY,
+    EXPECTED_VARIABLE,
+    json_settings,
+    of_word,
+    require_files,
+    settings_in,
+)
+from kafka_rescale.kafka.client.waiting import poll_until
+
+CHECK_SECONDS = 8.0
+
+_UNNAMED = "Kafka connection"
+_SHOWN = ("bootstrap.servers", "security.protocol", "sasl.mechanism", "sasl.mechanisms")
+RESILIENT: Mapping[str, str | int] = {
+    # With librdkafka 2.16's default, "rebootstrap", a producer whose only broker restarts never finds its
+    # transaction coordinator again: send_offsets_to_transaction(timeout=20) had not returned after 60 s.
+    "metadata.recovery.strategy": "none",
+    # 10 s by default: commits went on 8 to 10 s after the broker was back, and with this within 1 s (measured).
+    "reconnect.backoff.max.ms": 1_000,
+    # With sparse connections, librdkafka's default, an admin request that waits for a broker connects to it again
+    # at each change of its state, without any backoff: 8,000 attempts a second and more than one processor were
+    # seen while a broker was down, and one attempt a second without. Other clients try less often, too. It also
+    # saves the half a second that finding a coordinator takes otherwise.
+    "enable.sparse.connections": "false",
+    # 5 minutes by default: so late does a client that waits for a broker hear that it is back, or that another
+    # leads. A commit that waits for a broker that the library has dropped goes on only then (decisions/faults.md).
+    "topic.metadata.refresh.interval.ms": 3_000,
+    # 60 s by default: so long does a client wait for the answer of a frozen broker.
+    "socket.timeout.ms": 10_000,
+}
+_librdkafka_log = logging.getLogger("kafka_rescale.librdkafka")
+
+
+@dataclass(frozen=True, repr=False)
+class KafkaConnection:
+    """How to reach a cluster; can be pickled, and never shows a secret when printed.
+
+    :param config: librdkafka keys, verbatim from the extra of an Airflow ``kafka`` connection.
+    :raises InvalidInput: ``bootstrap.servers`` is missing, or a value is no plain value.
+    """
+
+    config: Mapping[str, str] = field(hash=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "config", {key: _text(key, value) for key, value in self.config.items()})
+        if not self.config.get("bootstrap.servers", "").strip():
+            raise InvalidInput(
+                _UNNAMED,
+                found="no bootstrap.servers",
+                expected='librdkafka settings such as {"bootstrap.servers": "host:9092"}',
+                remedy=f"Set them as the extra of the Airflow connection. {ENVIRONMENT_REMEDY}",
+            )
+
+    @classmethod
+    def read(cls, settings: Mapping[str, Any], origin: str) -> KafkaConnection:
+        """Return the connection that somebody has configured, provided that the files that it names are here.
+
+        :param settings: librdkafka keys.
+        :param origin: where they were found, for the messages.
+        :raises InvalidInput: they can't be used, or a file can't be read.
+        """
+        try:
+            connection = cls(settings)
+        except InvalidInput as error:
+            what = error.what.replace(_UNNAMED, origin, 1)
+            raise InvalidInput(what, found=error.found, expected=error.expected, remedy=error.remedy) from None
+        require_files(connection.config, origin)
+        return connection
+
+    @classmethod
+    def from_environment(cls) -> KafkaConnection:
+        """Return the connection that a job was started with.
+
+        Reads the JSON file named by ``KAFKA_RESCALE_KAFKA_CONFIG_FILE``, else the JSON text in
+        ``KAFKA_RESCALE_KAFKA_CONFIG``.
+
+        :raises InvalidInput: neither is set, it is not a JSON object, or the file is about another cluster or user
+            than the task that has started the job.
+        """
+        file = os.environ.get(CONFIG_FILE_VARIABLE, "")
+        if not file:
+            return cls.read(json_settings(os.environ.get(CONFIG_VARIABLE, ""), CONFIG_VARIABLE), CONFIG_VARIABLE)
+        what = f"{CONFIG_FILE_VARIABLE}={file}"
+        settings = settings_in(file, what)
+        if expected := os.environ.get(EXPECTED_VARIABLE):
+            wanted = of_word(expected)
+            refuse_difference(what, settings, wanted, "the task's Airflow connection", with_secrets=False)
+        return cls.read(settings, what)
+
+    @property
+    def servers(self) -> str:
+        """``bootstrap.servers``, for messages."""
+        return self.config["bootstrap.servers"]
+
+    @property
+    def principal(self) -> str:
+        """Who this is to the brokers, as far as the settings tell: for a person who grants ACLs."""
+        user = self.config.get("sasl.username", "")
+        if user:
+            return f"User:{user}"
+        client = self.config.get("sasl.oauthbearer.client.id", "")
+        if client:
+            return f"User:<sub of the tokens of {client}>"
+        certificate = self.config.get("ssl.certificate.location", "")
+        return f"User:{_subject(certificate)}" if certificate else "User:<principal of the connection>"
+
+    def client(self, **overrides: Any) -> dict[str, Any]:
+        """Return settings for a confluent-kafka client; librdkafka's own log goes to Python's logging.
+
+        Settings that decide what a client *means* (group, offsets, transactions) are never taken from the
+        connection, only from the caller. What lets a client survive the restart of brokers is set unless the
+        connection says otherwise.
+
+        :param overrides: settings by their librdkafka names, so mostly ``**{"group.id": ...}``.
+        """
+        shared = {key: value for key, value in self.config.items() if key not in OWNED_KEYS}
+        return {**RESILIENT, **shared, "logger": _librdkafka_log, **overrides}
+
+    def java(self) -> dict[str, str]:
+        """Return the settings for Java clients, hence Spark's connector (which wants the prefix ``kafka.``).
+
+        :raises InvalidInput: a setting has no counterpart there.
+        """
+        return java_settings(self.config)
+
+    def kafka_python(self) -> dict[str, Any]:
+        """Return the settings for kafka-python's clients.
+
+        :raises InvalidInput: a setting that matters for security has no counterpart there.
+        """
+        return kafka_python_settings(self.config)
+
+    def check(self, seconds: float = CHECK_SECONDS) -> None:
+        """Return as soon as a broker answers.
+
+        :param seconds: how long to try.
+        :raises InvalidInput: wrong credentials, security settings or a setting that some client can't use.
+        :raises Outage: nobody answers.
+        """
+        self.java()
+        self.kafka_python()
+        trouble = ConnectionTrouble(self.servers)
+        try:
+            admin = AdminClient(self.client(error_cb=trouble))
+        except (KafkaException, TypeError, ValueError) as error:
+            raise trouble.unusable(error) from None
+
+        def answers() -> bool:
+            try:
+                return bool(admin.list_topics(timeout=0.5).brokers)
+            except KafkaException:
+                admin.poll(0)
+                trouble.raise_if_refused()
+                return False
+
+        poll_until(answers, seconds=seconds, otherwise=trouble.outage)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{key}={self.config[key]!r}" for key in _SHOWN if key in self.config)
+        return f"KafkaConnection({shown}, {len(self.config)} settings)"
+
+
+def _subject(certificate: str) -> str:
+    """Return the subject of the first certificate in a file, as brokers without mapping rules write it."""
+    try:
+        from cryptography.x509 import load_pem_x509_certificates
+
+        return load_pem_x509_certificates(Path(certificate).read_bytes())[0].subject.rfc4514_string()
+    except (ImportError, OSError, ValueError):
+        return f"<subject of {certificate}>"
+
+
+def _text(key: str, value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str | int | float) and not key.endswith("_cb"):
+        return str(value)
+    raise InvalidInput(
+        f"{_UNNAMED}, setting {key!r}",
+        found=f"a {type(value).__name__}",
+        expected="a plain text or number, and no callback",
+        remedy="Remove it, or use settings that need no callback (PLAIN, SCRAM, OAUTHBEARER by OIDC, SSL).",
+    )

@@ -1,0 +1,51 @@
+"""What each error code means: final is only what brokers refuse for a reason that a person must mend."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from confluent_kafka import KafkaError
+
+from kafka_rescale.kafka.client.broker_errors import BROKER_ERRORS
+from kafka_rescale.kafka.client.error_class import ErrorClass
+from kafka_rescale.kafka.client.local_errors import LOCAL_ERRORS
+
+REASONS: Mapping[str, tuple[ErrorClass, str]] = {
+    name: (kind, reason)
+    for table in (LOCAL_ERRORS, BROKER_ERRORS)
+    for kind, reasons in table.items()
+    for name, reason in reasons.items()
+}
+"""Class and reason by the name of the code."""
+
+OUTAGES = frozenset({ErrorClass.NOT_NOW, ErrorClass.NO_ANSWER})
+
+
+def class_of(error: KafkaError) -> ErrorClass:
+    """Return the class of an error.
+
+    A transactional call may say of any error that the same call can be repeated; then it is an outage.
+    """
+    found = class_of_code(error.code(), repeatable=error.retriable())
+    doubtful = {ErrorClass.ABSENT, ErrorClass.REFUSED, ErrorClass.MISTAKE}
+    return ErrorClass.NOT_NOW if error.retriable() and found in doubtful else found
+
+
+def class_of_code(code: int, *, repeatable: bool) -> ErrorClass:
+    """Return the class of a code.
+
+    :param code: negative ones are of the client library, positive ones of the Kafka protocol.
+    :param repeatable: whether a client says that the request may be repeated; only asked for a code that is newer
+        than the table.
+    """
+    if (known := REASONS.get(KafkaError(code).name())) is not None:
+        return known[0]
+    # What a client library says of itself is nothing that brokers object to.
+    if code < 0:
+        return ErrorClass.NO_ANSWER
+    return ErrorClass.NOT_NOW if repeatable else ErrorClass.REFUSED
+
+
+def is_outage(error: KafkaError) -> bool:
+    """Return whether the same request may succeed when the brokers are well again."""
+    return class_of(error) in OUTAGES

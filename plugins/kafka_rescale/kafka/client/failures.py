@@ -1,0 +1,154 @@
+"""From librdkafka's error codes to errors that a person can act on."""
+
+from __future__ import annotations
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from kafka_rescale.core.errors import ClusterOutage, Fenced, InvalidInput, Outage, RescaleError, UnsafeState
+from kafka_rescale.kafka.client.error_class import ErrorClass
+from kafka_rescale.kafka.client.error_classes import OUTAGES, class_of
+
+LOG_TRUNCATION = "log truncation detected"
+"""Of KIP-320, in librdkafka's words: where no reset is allowed, the code only says that there was none."""
+
+
+def to_error(error: KafkaError, what: str) -> RescaleError:
+    """Return the error to raise for what a broker or librdkafka answered.
+
+    :param what: the thing concerned, for example ``topic 'orders'``.
+    """
+    kind, found = class_of(error), f"{error.name()} ({error.str()})"
+    if kind in OUTAGES:
+        return ClusterOutage(
+            what, found=found, expected="an answer of the brokers in time", remedy="Run again when they are up."
+        )
+    if kind is ErrorClass.FORBIDDEN:
+        return InvalidInput(
+            what,
+            found=found,
+            expected="permission for the user of the Kafka connection",
+            remedy="Grant the ACLs that the documentation lists, then run again.",
+        )
+    if kind is ErrorClass.CREDENTIALS:
+        return _not_let_in(what, found)
+    if kind is ErrorClass.FENCED:
+        return Fenced(
+            what,
+            found=found,
+            expected="to be the newest attempt",
+            remedy="Nothing to do here: the newer attempt goes on.",
+        )
+    if kind is ErrorClass.GROUP_IN_USE:
+        return UnsafeState(
+            what,
+            found=f"live members ({error.name()})",
+            expected="a group without members",
+            remedy="Stop every instance that uses this group, then run again.",
+        )
+    return _refused(kind, what, found)
+
+
+def _refused(kind: ErrorClass, what: str, found: str) -> UnsafeState:
+    if kind in {ErrorClass.MISTAKE, ErrorClass.EVENT}:
+        return UnsafeState(
+            what,
+            found=found,
+            expected="a request that the client library and the brokers understand",
+            remedy="Report this: it is a mistake of Kafka Rescale, or of a setting of the connection.",
+        )
+    return UnsafeState(
+        what,
+        found=found,
+        expected="the brokers to accept the request",
+        remedy="Mend what the brokers object to, then run again.",
+    )
+
+
+def _not_let_in(what: str, found: str) -> InvalidInput:
+    return InvalidInput(
+        what,
+        found=found,
+        expected="credentials and certificates that the brokers accept",
+        remedy="Correct sasl.mechanism, sasl.username, sasl.password or ssl.* in the connection.",
+    )
+
+
+def fatal_error(producer: Producer, seconds: float) -> KafkaError | None:
+    """Return the fatal error that a transactional producer has had; without one, its transaction is aborted.
+
+    Every later call on transactions says it again. Callbacks don't hear of it: the library raises it out of
+    whichever call serves them.
+
+    :param seconds: how long aborting may take.
+    """
+    try:
+        producer.abort_transaction(seconds)
+    except KafkaException as error:
+        failure: KafkaError = error.args[0]
+        return failure
+    return None
+
+
+class Rewound(Outage):
+    """The transaction was aborted; the unit must be read again from its committed position.
+
+    :param reason: why it was aborted, to raise if it happens again and again.
+    """
+
+    def __init__(self, reason: RescaleError) -> None:
+        super().__init__(reason.what, found=reason.found, expected=reason.expected, remedy=reason.remedy)
+        self.reason = reason
+
+
+class ConnectionTrouble:
+    """An ``error_cb`` that remembers why no connection came about.
+
+    librdkafka retries wrong credentials for ever, and the call itself only reports a timeout.
+
+    :param servers: ``bootstrap.servers``, for the messages.
+    """
+
+    def __init__(self, servers: str) -> None:
+        self._servers = servers
+        self._refusal: KafkaError | None = None
+        self._last: KafkaError | None = None
+
+    def __call__(self, error: KafkaError) -> None:
+        """Take note of an error; called by librdkafka from within ``poll``."""
+        if class_of(error) is ErrorClass.CREDENTIALS:
+            self._refusal = error
+        elif error.code() != KafkaError._ALL_BROKERS_DOWN:
+            self._last = error
+
+    def forget(self) -> None:
+        """Start anew: what went wrong before the last success is no reason any more."""
+        self._refusal = self._last = None
+
+    def raise_if_refused(self) -> None:
+        """Raise if a broker answered, but didn't let us in.
+
+        :raises InvalidInput: naming the broker's reason.
+        """
+        if self._refusal is not None:
+            raise _not_let_in(f"Kafka connection to {self._servers}", self._refusal.str())
+
+    def outage(self) -> ClusterOutage:
+        """Return the error for a cluster that doesn't answer."""
+        return ClusterOutage(
+            f"Kafka connection to {self._servers}",
+            found=self._last.str() if self._last else "no answer",
+            expected="a broker that answers",
+            remedy="Check bootstrap.servers and security.protocol of the connection, the network and the brokers.",
+        )
+
+    def unusable(self, error: Exception) -> InvalidInput:
+        """Return the error for settings that librdkafka itself refuses."""
+        reason = (
+            error.args[0].str() if error.args and isinstance(error.args[0], KafkaError) else type(error).__name__
+        )
+        return InvalidInput(
+            f"Kafka connection to {self._servers}",
+            found=reason,
+            expected="settings that librdkafka knows",
+            remedy="Correct the setting in the connection.",
+        )

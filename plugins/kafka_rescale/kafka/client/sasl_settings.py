@@ -1,0 +1,90 @@
+"""How to log in, in the words of Java clients and of kafka-python."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.kafka.client.oauth_token import OAUTHBEARER, ClientCredentials
+
+_SECURITY = "org.apache.kafka.common.security"
+_LOGIN_MODULES = {
+    "PLAIN": f"{_SECURITY}.plain.PlainLoginModule",
+    "SCRAM-SHA-256": f"{_SECURITY}.scram.ScramLoginModule",
+    "SCRAM-SHA-512": f"{_SECURITY}.scram.ScramLoginModule",
+    OAUTHBEARER: f"{_SECURITY}.oauthbearer.OAuthBearerLoginModule",
+}
+
+
+def java_sasl(config: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of a Java client that logs in.
+
+    :param config: librdkafka settings.
+    :raises InvalidInput: a mechanism that is not known here, or one that lacks something.
+    """
+    mechanism = mechanism_of(config)
+    java = {"sasl.mechanism": mechanism}
+    if mechanism == OAUTHBEARER:
+        credentials = ClientCredentials.of(config)
+        options = {"clientId": credentials.client_id, "clientSecret": credentials.client_secret}
+        options |= {"scope": credentials.scope} if credentials.scope else {}
+        options |= {f"extension_{name}": value for name, value in credentials.extensions().items()}
+        if credentials.authority:
+            options |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": credentials.authority}
+        # Kafka 3.4 and later; before that the class was in a package of its own.
+        java["sasl.login.callback.handler.class"] = f"{_SECURITY}.oauthbearer.OAuthBearerLoginCallbackHandler"
+        java["sasl.oauthbearer.token.endpoint.url"] = credentials.endpoint
+    else:
+        options = {"username": config.get("sasl.username", ""), "password": config.get("sasl.password", "")}
+    written = " ".join(f"{name}={jaas_quoted(value)}" for name, value in options.items())
+    return {**java, "sasl.jaas.config": f"{_LOGIN_MODULES[mechanism]} required {written};"}
+
+
+def kafka_python_sasl(config: Mapping[str, str]) -> dict[str, Any]:
+    """Return the settings of a kafka-python client that logs in.
+
+    :param config: librdkafka settings.
+    :raises InvalidInput: a mechanism that is not known here, or one that lacks something.
+    """
+    mechanism = mechanism_of(config)
+    if mechanism == OAUTHBEARER:
+        return {"sasl_mechanism": mechanism, "sasl_oauth_token_provider": ClientCredentials.of(config)}
+    return {
+        "sasl_mechanism": mechanism,
+        "sasl_plain_username": config.get("sasl.username", ""),
+        "sasl_plain_password": config.get("sasl.password", ""),
+    }
+
+
+def mechanism_of(config: Mapping[str, str]) -> str:
+    """Return the mechanism by which to log in.
+
+    :raises InvalidInput: it is not known here.
+    """
+    if refused := wrong_mechanism(config):
+        raise refused
+    return _mechanism(config)
+
+
+def wrong_mechanism(config: Mapping[str, str]) -> InvalidInput | None:
+    """Return the error about a mechanism that is not known here."""
+    if (mechanism := _mechanism(config)) in _LOGIN_MODULES:
+        return None
+    return InvalidInput(
+        "Kafka connection, sasl.mechanism",
+        found=repr(mechanism),
+        expected=f"one of {', '.join(_LOGIN_MODULES)}",
+        remedy="Use a user with a password, or a client of a token issuer; others are not supported.",
+    )
+
+
+def _mechanism(config: Mapping[str, str]) -> str:
+    # librdkafka's default is GSSAPI, which can't be carried over here: it must be said.
+    return config.get("sasl.mechanism", config.get("sasl.mechanisms", "GSSAPI"))
+
+
+def jaas_quoted(text: str) -> str:
+    """Return a text as the value of an option of a JAAS line."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

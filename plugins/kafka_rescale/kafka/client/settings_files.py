@@ -1,0 +1,95 @@
+"""Files with librdkafka settings, and files that settings name."""
+
+from __future__ import annotations
+
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.kafka.client.client_settings import CONNECTION_KEYS, refuse_names_of_others
+
+CONFIG_FILE_VARIABLE = "KAFKA_RESCALE_KAFKA_CONFIG_FILE"
+CONFIG_VARIABLE = "KAFKA_RESCALE_KAFKA_CONFIG"
+EXPECTED_VARIABLE = "KAFKA_RESCALE_KAFKA_EXPECTED"
+"""What the file has to agree with; there are no secrets in it."""
+ENVIRONMENT_REMEDY = (
+    f"Set {CONFIG_FILE_VARIABLE} to a JSON file of librdkafka settings, or {CONFIG_VARIABLE} to such JSON."
+)
+
+
+def settings_in(file: str, what: str) -> dict[str, Any]:
+    """Return the settings in a JSON file.
+
+    :param what: the file, for the message.
+    :raises InvalidInput: it can't be read, or is no JSON object; nothing of it is quoted.
+    """
+    try:
+        text = Path(file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise _unusable(what, reason_of(error)) from None
+    return json_settings(text, what)
+
+
+def json_settings(text: str, what: str) -> dict[str, Any]:
+    """Return the settings in a JSON text.
+
+    :param what: where it is from, for the message.
+    :raises InvalidInput: it is no JSON object; nothing of it is quoted.
+    """
+    try:
+        settings = json.loads(text)
+    except ValueError as error:
+        # The error's own text may quote the settings, hence only its type.
+        raise _unusable(what, f"{type(error).__name__} when reading it" if text else "nothing") from None
+    if not isinstance(settings, dict):
+        raise _unusable(what, f"JSON of type {type(settings).__name__}")
+    return settings
+
+
+def as_word(settings: Mapping[str, str]) -> str:
+    """Return settings as one word: YARN hands environments on through a shell, and JSON loses its quotes there."""
+    return urlsafe_b64encode(json.dumps(dict(settings)).encode()).decode()
+
+
+def of_word(word: str) -> dict[str, Any]:
+    """Return the settings of ``as_word``."""
+    return dict(json.loads(urlsafe_b64decode(word)))
+
+
+def require_files(config: Mapping[str, str], origin: str) -> None:
+    """Refuse settings that name files which can't be read here: clients would tell of them late, or not at all.
+
+    Those of other clients are refused before, and those that are of no use here when a client is made: a file that
+    is of no use needs not be mounted.
+
+    :param config: librdkafka settings, of which ``*.location`` are paths.
+    :param origin: where they were found, for the message.
+    :raises InvalidInput: one can't be read, or there are settings of other clients.
+    """
+    refuse_names_of_others(config, origin)
+    for key, path in config.items():
+        if key not in CONNECTION_KEYS or not key.endswith(".location") or not path:
+            continue
+        try:
+            with Path(path).open("rb"):
+                pass
+        except OSError as error:
+            raise InvalidInput(
+                f"{origin}, {key}",
+                found=f"{path}: {reason_of(error)}",
+                expected="a file that can be read here",
+                remedy="Mount it at this path wherever tasks and Spark's drivers run, or correct the path.",
+            ) from None
+
+
+def reason_of(error: Exception) -> str:
+    """Return why a file can't be read, in words that quote nothing of it."""
+    told = error.strerror if isinstance(error, OSError) else None
+    return told or f"{type(error).__name__} when reading it"
+
+
+def _unusable(what: str, found: str) -> InvalidInput:
+    return InvalidInput(what, found=found, expected="a JSON object", remedy=ENVIRONMENT_REMEDY)

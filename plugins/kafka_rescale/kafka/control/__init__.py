@@ -1,0 +1,1 @@
+"""How are journal, lease and job results read and written?"""

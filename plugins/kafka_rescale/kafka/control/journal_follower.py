@@ -1,0 +1,142 @@
+"""Following the control topic at little cost, for what waits for a change of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from types import TracebackType
+from typing import Self
+
+from confluent_kafka import Consumer, KafkaError, TopicPartition
+
+from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control.journal import BLUE_STOPPED, Journal
+from kafka_rescale.core.control.keys import CONTROL_TOPIC, Concern
+from kafka_rescale.core.control.lease import Lease
+from kafka_rescale.core.errors import ClusterOutage
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.error_classes import is_outage
+from kafka_rescale.kafka.client.failures import to_error
+from kafka_rescale.kafka.client.waiting import poll_until
+from kafka_rescale.kafka.reading.log_reader import SETTINGS
+
+FIRST_SECONDS = 60.0
+
+
+class ControlFollower:
+    """Keeps one consumer at the end of the control topic; what is new shows within a few ms, and is read once.
+
+    :param application: base name of the application.
+    :ivar received: how many records have been read, of whatever application.
+    """
+
+    def __init__(self, connection: KafkaConnection, application: str) -> None:
+        self.received = 0
+        self._prefix = f"{application}/".encode()
+        self._values: dict[str, bytes | None] = {}
+        self._parsed: dict[str, tuple[int, JobResult | None]] = {}
+        self._arrived: Counter[str] = Counter()
+        self._at_end = False
+        self._consumer = Consumer(connection.client(**SETTINGS))
+        self._consumer.assign([TopicPartition(CONTROL_TOPIC, 0, 0)])
+
+    def to_end(self) -> None:
+        """Read all that was in the topic when this was called first.
+
+        :raises ClusterOutage: the end is not reached in time.
+        """
+
+        def read() -> bool:
+            self.follow()
+            return self._at_end
+
+        poll_until(
+            read,
+            seconds=FIRST_SECONDS,
+            otherwise=lambda: ClusterOutage(
+                f"topic {CONTROL_TOPIC!r}", found="no end", expected="to read up to the end", remedy="Run again."
+            ),
+        )
+
+    def follow(self) -> None:
+        """Take in what has arrived, without waiting."""
+        while message := self._consumer.poll(0):
+            error = message.error()
+            if error is None:
+                self.received += 1
+                key = message.key() or b""
+                self._take(key if isinstance(key, bytes) else key.encode(), message.value())
+            elif error.code() == KafkaError._PARTITION_EOF:
+                self._at_end = True
+            elif not is_outage(error):
+                raise to_error(error, f"topic {CONTROL_TOPIC!r}")
+
+    def heard(self, job: str) -> tuple[int, JobResult | None]:
+        """Return how many records of a job and of its parts have arrived, and its own newest, without waiting."""
+        self.follow()
+        key = f"{Concern.RESULT}/{job}"
+        own = self._arrived[key]
+        if self._parsed.get(job, (0, None))[0] != own:
+            value = self._values[key]
+            self._parsed[job] = own, None if value is None else JobResult.model_validate_json(value)
+        parts = sum(count for name, count in self._arrived.items() if name.startswith(f"{key}/"))
+        return own + parts, self._parsed.get(job, (0, None))[1]
+
+    def close(self) -> None:
+        """End the consumer."""
+        self._consumer.close()
+
+    def _take(self, key: bytes, value: bytes | None) -> None:
+        if not key.startswith(self._prefix):
+            return
+        name = key.removeprefix(self._prefix).decode()
+        self._arrived[name] += 1
+        self._values[name] = value
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class JournalFollower(ControlFollower):
+    """Follows the journal and the lease, and keeps nothing else.
+
+    :param application: base name of the application.
+    """
+
+    def __init__(self, connection: KafkaConnection, application: str) -> None:
+        super().__init__(connection, application)
+        self._journal: Journal | None = None
+        self._lease: Lease | None = None
+
+    def first(self) -> Journal | None:
+        """Return the journal as it is now, having read all of the topic.
+
+        :raises ClusterOutage: the end is not reached in time.
+        """
+        self.to_end()
+        return self._journal
+
+    def latest(self) -> Journal | None:
+        """Return the newest journal that has arrived, without waiting."""
+        self.follow()
+        return self._journal
+
+    def is_paused(self) -> bool:
+        """Return whether a cutover has begun and has not been promoted, without waiting."""
+        journal = self.latest()
+        return journal is not None and journal.phase in BLUE_STOPPED
+
+    def holder(self) -> str:
+        """Return who holds the lease, from what has arrived, without waiting; empty if nobody does."""
+        self.follow()
+        return self._lease.holder if self._lease else ""
+
+    def _take(self, key: bytes, value: bytes | None) -> None:
+        if key == self._prefix + Concern.JOURNAL.encode():
+            self._journal = None if value is None else Journal.model_validate_json(value)
+        elif key == self._prefix + Concern.LEASE.encode():
+            self._lease = None if value is None else Lease.model_validate_json(value)

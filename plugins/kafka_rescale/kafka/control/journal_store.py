@@ -1,0 +1,125 @@
+"""The journal in the control topic: begun once per plan, advanced step by step."""
+
+from __future__ import annotations
+
+from kafka_rescale.core.control.generations import Generations
+from kafka_rescale.core.control.journal import Journal, Phase
+from kafka_rescale.core.control.keys import Concern
+from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.errors import Fenced, Refused, UnsafeState
+from kafka_rescale.core.plan.plan import Plan
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.control.control_topic import Change, ControlTopic
+from kafka_rescale.kafka.control.lease import require_owner
+
+
+def begin(control: ControlTopic, plan: Plan, owner: str, now_ms: int) -> Journal:
+    """Begin an expansion, or go on with the one in progress.
+
+    A plan that was rolled back begins anew as the next attempt. Results of jobs that belong to another plan are
+    deleted, so that none of them can be taken for one of this expansion.
+
+    :param owner: must hold the lease, if anybody does.
+    :raises Refused: an expansion by another plan is in progress, or has been promoted since this one was made.
+    :raises Fenced: somebody else holds the lease.
+    """
+
+    def change(state: ControlState) -> Change:
+        if state.lease is not None:
+            require_owner(state, control.application, owner)
+        journal = _begun(state.journal, plan, owner, now_ms)
+        if journal.phase is Phase.WARMING:
+            _assert_next(state.generations, plan)
+        other_plan = state.journal is None or state.journal.plan.fingerprint != plan.fingerprint
+        stale = [f"{Concern.RESULT}/{job}" for job in state.results] if other_plan else []
+        return {Concern.JOURNAL: journal, **dict.fromkeys(stale)}
+
+    return _journal(control.update(change), control.application)
+
+
+def advance(
+    control: ControlTopic, phase: Phase, now_ms: int, *, holder: str | None = None, **changes: object
+) -> Journal:
+    """Write that the expansion has come to a phase; the same phase again is allowed.
+
+    :param holder: the owner in whose name this is done; checked against the lease if given.
+    :param changes: other fields of the journal to set.
+    :raises UnsafeState: there is no expansion, or the phase isn't one that follows.
+    :raises Fenced: somebody else holds the lease.
+    """
+
+    def change(state: ControlState) -> Change:
+        if holder is not None:
+            require_owner(state, control.application, holder)
+        journal = _journal(state, control.application).advanced(phase, now_ms=now_ms, **changes)
+        return {Concern.JOURNAL: journal}
+
+    return _journal(control.update(change), control.application)
+
+
+def assert_current(connection: KafkaConnection, plan: Plan, attempt: int) -> None:
+    """Make sure that what an attempt has copied may be emptied: it is still the one at work, and not done.
+
+    :param attempt: the journal's, when the job began.
+    :raises Fenced: another attempt or expansion has begun, or the copies are whole, and green may run on them.
+    """
+    journal = ControlTopic(connection, plan.application).read().journal
+    if journal is None:
+        return
+    ours = journal.attempt == attempt and journal.plan.fingerprint == plan.fingerprint
+    if not ours or journal.phase is Phase.CAUGHT_UP or journal.is_promoted:
+        raise Fenced(
+            f"copies of {plan.green}",
+            found=f"attempt {journal.attempt} of the expansion to {journal.plan.partitions} partitions, "
+            f"phase {journal.phase}",
+            expected=f"attempt {attempt} of this expansion, before its copies are whole",
+            remedy="Nothing to do here: nothing was emptied, and what is in the journal goes on.",
+        )
+
+
+def _begun(known: Journal | None, plan: Plan, owner: str, now_ms: int) -> Journal:
+    if known is None:
+        return Journal(plan=plan, owner=owner, changed_at_ms=now_ms)
+    same_plan = known.plan.fingerprint == plan.fingerprint
+    if known.phase is Phase.ROLLED_BACK:
+        # Counted on even if the plan is another one, because its generation may have the same topics; and nothing
+        # that an earlier attempt captured is kept. Local state on disk is not undone by a rollback.
+        was_warm = known.was_warm if known.was_warm == plan.green else ""
+        attempt = known.attempt + 1
+        return Journal(plan=plan, attempt=attempt, owner=owner, changed_at_ms=now_ms, was_warm=was_warm)
+    if same_plan:
+        return known.model_copy(update={"owner": owner})
+    if known.phase is Phase.COMPLETE:
+        return Journal(plan=plan, owner=owner, changed_at_ms=now_ms)
+    raise Refused(
+        f"expansion of {plan.application}",
+        found=f"another one in progress, to {known.plan.partitions} partitions (phase {known.phase})",
+        expected="the same plan, or none in progress",
+        remedy=known.way_on,
+    )
+
+
+def _assert_next(known: Generations | None, plan: Plan) -> None:
+    """Refuse to build what runs by now: its topics would be emptied for a copy of what the old one has left.
+
+    Preflight planned from what ran then; the task that begins may have been queued since, or cleared days later.
+    """
+    if known is not None and plan.generation <= known.generation:
+        raise Refused(
+            f"expansion of {plan.application}",
+            found=f"a plan for generation {plan.generation} that was made while {plan.blue} ran, while "
+            f"{known.running} is generation {known.generation} by now",
+            expected="a plan for the generation after the running one",
+            remedy="Nothing has been touched. Trigger the expansion again: its preflight plans anew.",
+        )
+
+
+def _journal(state: ControlState, application: str) -> Journal:
+    if state.journal is None:
+        raise UnsafeState(
+            f"expansion of {application}",
+            found="no journal",
+            expected="an expansion that has begun",
+            remedy="Begin with preflight and plan.",
+        )
+    return state.journal

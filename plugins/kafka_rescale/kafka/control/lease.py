@@ -1,0 +1,157 @@
+"""Who may change an application: ``max_active_runs`` doesn't exclude backfills and shells, a lease does."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+
+from kafka_rescale.core.control.keys import Concern
+from kafka_rescale.core.control.lease import Lease
+from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.errors import Fenced, LeaseHeld, Outage, Refused, RescaleError
+from kafka_rescale.kafka.control.control_topic import Change, ControlTopic
+
+ATTEMPTS = 8
+FIRST_PAUSE_SECONDS = 0.1
+"""Doubled with each lost race, and a random part of it waited: who races at once shall not do so again."""
+
+
+def acquire(
+    control: ControlTopic,
+    owner: str,
+    target: int,
+    now_ms: int,
+    ttl_ms: int,
+    owner_is_finished: Callable[[Lease], bool | None],
+    airflow: str = "",
+) -> ControlState:
+    """Take the lease, or keep it: the same owner may come back as often as it likes.
+
+    :param owner: ``<dag_id>/<run_id>``, or ``shell/<host>/<pid>``.
+    :param target: the partition count aimed at.
+    :param ttl_ms: nobody waits for an owner that can't be asked longer than this after its last renewal.
+    :param owner_is_finished: whether the run that holds the lease has ended; None if nobody can tell.
+    :param airflow: which Airflow the owner is a run of.
+    :raises LeaseHeld: another owner holds it.
+    :raises Refused: an expansion with another target is in progress.
+    :raises Fenced: other controllers kept coming in between.
+    """
+
+    def change(state: ControlState) -> Change:
+        held = state.lease
+        refuse_if_held(control.application, held, owner, now_ms, owner_is_finished)
+        _refuse_other_target(state, target)
+        return {Concern.LEASE: granted(held, owner, target, now_ms + ttl_ms, airflow)}
+
+    return insist(control, change)
+
+
+def granted(held: Lease | None, owner: str, target: int, expires_at_ms: int, airflow: str) -> Lease:
+    """Return the lease as its owner gets it, who may have it already.
+
+    :param held: the present one.
+    :param airflow: which Airflow the owner is a run of.
+    """
+    again = held is not None and held.holder == owner
+    epoch = (held.epoch if held else 0) + (0 if again else 1)
+    return Lease(owner=owner, epoch=epoch, target=target, expires_at_ms=expires_at_ms, airflow=airflow)
+
+
+def insist(
+    control: ControlTopic,
+    change: Callable[[ControlState], Change],
+    lost: tuple[type[RescaleError], ...] = (Fenced, Outage),
+) -> ControlState:
+    """Write what ``change`` returns, also when other controllers come in between.
+
+    :param change: decides anew in every try; what it raises is passed on, and nothing written.
+    :param lost: what is tried again. After ``Fenced`` nothing was written, after ``Outage`` perhaps; a change that
+        must not be made twice, and does not see that it was made, is tried again after ``Fenced`` alone.
+    :returns: the state as written, or the one in which nothing is to be changed.
+    :raises Fenced: other controllers kept coming in between.
+    """
+    for attempt in range(ATTEMPTS):
+        try:
+            return control.update(change)
+        except lost:
+            # Lost a race. If the winner has written by now, this tells; without fencing anybody.
+            time.sleep(random.uniform(0, FIRST_PAUSE_SECONDS * 2**attempt))
+            state = control.read()
+            if not change(state):
+                return state
+    return control.update(change)
+
+
+def renewed(held: Lease, now_ms: int, ttl_ms: int) -> Lease:
+    """Return the lease with another ``ttl_ms``; every change of the journal writes it."""
+    return held.model_copy(update={"expires_at_ms": now_ms + ttl_ms})
+
+
+def release(control: ControlTopic, owner: str) -> ControlState:
+    """Give the lease back; nothing happens if somebody else has it by now.
+
+    :raises Fenced: another controller came in between.
+    """
+
+    def change(state: ControlState) -> Change:
+        held = state.lease
+        if held is None or held.owner != owner or held.released:
+            return {}
+        return {Concern.LEASE: held.model_copy(update={"released": True})}
+
+    return control.update(change)
+
+
+def require_owner(state: ControlState, application: str, owner: str) -> Lease:
+    """Return the lease of ``owner``.
+
+    :raises Fenced: it isn't theirs, or not any more.
+    """
+    held = state.lease
+    if held is None or held.holder != owner:
+        raise Fenced(
+            f"lease of {application}",
+            found=f"{(held and held.holder) or 'nobody'} holding it",
+            expected=f"{owner} holding it",
+            remedy="Stop here: take the lease again before changing anything.",
+        )
+    return held
+
+
+def refuse_if_held(
+    application: str,
+    held: Lease | None,
+    owner: str,
+    now_ms: int,
+    owner_is_finished: Callable[[Lease], bool | None],
+) -> None:
+    """Tell early what acquiring the lease would refuse; only acquiring it decides.
+
+    A run that is known to go on keeps it for as long as it does: copying terabytes, or an approval, may take days.
+
+    :raises LeaseHeld: another owner, whose run has not ended, holds it.
+    """
+    if held is None or held.released or held.owner == owner:
+        return
+    finished = owner_is_finished(held)
+    if finished or (finished is None and held.expires_at_ms <= now_ms):
+        return
+    raise LeaseHeld(
+        f"application {application!r}",
+        found=f"a rescale to {held.target} partitions by {held.owner} that has not ended",
+        expected="no other rescale of it",
+        remedy=f"Wait for {held.owner}, or stop it; `python -m kafka_rescale status FILE` shows what it does.",
+    )
+
+
+def _refuse_other_target(state: ControlState, target: int) -> None:
+    journal = state.journal
+    if journal is None or not journal.in_progress or journal.plan.partitions == target:
+        return
+    raise Refused(
+        f"expansion of {journal.plan.application}",
+        found=f"one to {journal.plan.partitions} partitions in progress (phase {journal.told})",
+        expected=f"that target, not {target}",
+        remedy=journal.way_on,
+    )

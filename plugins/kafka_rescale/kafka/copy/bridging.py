@@ -1,0 +1,141 @@
+"""The positions of a bridge: made before the promotion, set to blue's stop offsets, never lost unseen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+from kafka_rescale.core.cluster import TopicPartition
+from kafka_rescale.core.control.added_partitions import Added
+from kafka_rescale.core.control.bridge import Bridge, Verdict, unfinished, verdict
+from kafka_rescale.core.control.journal import Journal, PartitionOffsets, Phase
+from kafka_rescale.core.control.progress import PartitionProgress
+from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.errors import PreflightRefused, UnsafeState
+from kafka_rescale.core.expansion.bridge_progress import with_progress
+from kafka_rescale.core.expansion.lag import NO_POSITION
+from kafka_rescale.core.plan.plan import Plan
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import now_ms, wait_until
+from kafka_rescale.kafka.copy.marks import EMPTIED, Mark, Position, read_positions
+from kafka_rescale.kafka.copy.reset import FENCING_THREADS, fence
+from kafka_rescale.kafka.copy.units import units_of
+from kafka_rescale.kafka.copy.writer import UnitWriter
+from kafka_rescale.kafka.reading.committed import AT_ONCE, closing_consumer
+
+OLD_PARTITIONS_SECONDS = 24 * 3600.0
+
+
+def verdict_now(connection: KafkaConnection, state: ControlState) -> Verdict:
+    """Return whether a bridge of this application has anything to do."""
+    last = ends_of_bridged(connection, state.journal)
+    return verdict(state.journal, state.bridge, last=last, topics=ClusterAdmin(connection).list_topics())
+
+
+def ends_of_bridged(connection: KafkaConnection, journal: Journal | None) -> PartitionOffsets:
+    """Return the ends of the old topics of an expansion's bridges, open transactions included."""
+    sources = [m.source for m in journal.plan.bridges] if journal else []
+    return ClusterAdmin(connection).end_offsets(sources, read_committed=False)
+
+
+def with_live_bridge(connection: KafkaConnection, control: ControlState) -> ControlState:
+    """Return what is known of an application, with the progress of its bridge as it is now.
+
+    Whoever moves a producer goes by this: positions against the ends, open transactions included, of every
+    partition that the old topics have now. One that nobody has begun to carry on has no position.
+    """
+    journal = control.journal
+    if journal is None or not journal.is_promoted or not journal.plan.bridges:
+        return control
+    ends = ends_of_bridged(connection, journal)
+    sources = [(topic, partition) for topic, of in ends.items() for partition in of]
+    with closing_consumer(connection, journal.plan.bridge_group, **AT_ONCE) as consumer:
+        found = read_positions(consumer, sources)
+    known = Bridge.of(journal.plan, control.bridge)
+    # The group of one that has ended may be gone; how far it had come is in its proof.
+    proven = known.ends if known.ended_at_ms else {}
+    positions = {s: proven.get(s[0], {}).get(s[1], NO_POSITION) for s in sources}
+    positions |= {source: position.offset for source, position in found.items() if not position.mark.state}
+    progress = [
+        PartitionProgress(topic=t, partition=p, position=positions[t, p], end=ends[t][p]) for t, p in sources
+    ]
+    return with_progress(control, progress, now_ms())
+
+
+def assert_ended(connection: KafkaConnection, state: ControlState, plan: Plan) -> None:
+    """Refuse to let another expansion follow one whose bridges have something left to carry on.
+
+    Preflight has looked at the same, hours ago maybe: an approval is waited for in between.
+
+    :param plan: of the expansion that is to begin.
+    :raises PreflightRefused: records have come into an old topic since, or its bridge has not ended.
+    """
+    journal = state.journal
+    if journal is None or journal.phase is not Phase.COMPLETE or journal.plan.fingerprint == plan.fingerprint:
+        return
+    if found := list(unfinished(journal, state.bridge, last=ends_of_bridged(connection, journal))):
+        raise PreflightRefused(found)
+
+
+def prepare(connection: KafkaConnection, plan: Plan, known: Bridge) -> None:
+    """Give every old partition a position that waits for the fence, unless it has one.
+
+    :param known: says of which partitions a position that is missing has been lost.
+    :raises UnsafeState: a position has been lost.
+    :raises Fenced: a newer attempt has taken over.
+    """
+    with closing_consumer(connection, plan.bridge_group) as consumer:
+        moves = known.widened(plan.bridges)
+        units = units_of(moves)
+        fence(connection, plan, moves)
+        found = read_positions(consumer, [unit.source for unit in units])
+        missing = [unit for unit in units if unit.source not in found]
+        if lost := known.lost(plan.bridges, found):
+            raise UnsafeState(
+                f"group {plan.bridge_group!r}",
+                found=f"no position of {', '.join(f'{topic}-{p}' for topic, p in lost)}",
+                expected="the positions of a bridge that has begun",
+                remedy="Somebody deleted the group, or it stood still for longer than offsets.retention.minutes. "
+                "Find in the new topic what was carried on last, and commit the offsets after it to this group.",
+            )
+        waiting = Position(0, Mark(state=EMPTIED))
+        with ThreadPoolExecutor(max_workers=max(1, min(FENCING_THREADS, len(missing)))) as pool:
+            # Their transactional ids are taken first: an older attempt can't commit in between.
+            writers = list(pool.map(lambda unit: UnitWriter(connection, unit, plan.green), missing))
+            taken = read_positions(consumer, [w.unit.source for w in writers])
+            left = [w for w in writers if w.unit.source not in taken]
+            list(pool.map(lambda w: w.commit_at(consumer, waiting), left))
+
+
+def fence_of(journal: Journal, added: Iterable[Added]) -> dict[TopicPartition, int]:
+    """Return the first offset to carry on: where blue stopped, and 0 of partitions that blue has never known.
+
+    :param journal: of an expansion that has been promoted.
+    """
+    assert journal.captured is not None
+    committed = journal.captured.committed
+    fence = {u.source: committed[u.move.source][u.partition] for u in units_of(journal.plan.bridges)}
+    return fence | {(a.topic, p): 0 for a in added for p in range(len(a.ends), a.count)}
+
+
+def wait_for_positions(connection: KafkaConnection, plan: Plan, ends: Mapping[TopicPartition, int]) -> None:
+    """Wait until some old partitions are carried on so far, whoever does it.
+
+    :param ends: exclusive.
+    :raises Outage: another worker does not get there.
+    """
+    with closing_consumer(connection, plan.bridge_group) as consumer:
+
+        def done() -> bool:
+            found = read_positions(consumer, ends)
+            return all(
+                s in found and not found[s].mark.state and found[s].offset >= end for s, end in ends.items()
+            )
+
+        wait_until(
+            done,
+            seconds=OLD_PARTITIONS_SECONDS,
+            what="the backlog of every old partition to be carried on",
+            remedy="Look at the other tasks of the bridge; run it again.",
+        )

@@ -1,0 +1,142 @@
+"""The clients of a copy worker: they are opened, replaced and closed together."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from threading import Thread
+
+from confluent_kafka import KafkaException
+
+from kafka_rescale.core.cluster import TopicPartition
+from kafka_rescale.core.errors import ClusterOutage, Fenced, Outage
+from kafka_rescale.core.plan.plan import Plan
+from kafka_rescale.kafka.client.bounded_call import StuckCall, bounded
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import poll_until
+from kafka_rescale.kafka.copy.commits import Commits
+from kafka_rescale.kafka.copy.marks import EMPTIED, read_positions
+from kafka_rescale.kafka.copy.settings import CopySettings
+from kafka_rescale.kafka.copy.units import CopyUnit
+from kafka_rescale.kafka.copy.writer import UnitWriter
+from kafka_rescale.kafka.reading.committed import AT_ONCE, closing_consumer, copy_consumer
+from kafka_rescale.kafka.reading.log_range import QUERY_SECONDS, log_range
+
+COMMIT_THREADS = 8
+CLOSE_SECONDS = 10.0
+ANSWER_SECONDS = 2.0
+
+
+class CopyClients:
+    """One consumer, and a producer per unit that has fenced every older one.
+
+    :param group: keeps the positions.
+    :param batch_bytes: per target topic, the largest batch that it accepts.
+    :raises Outage: the transaction coordinator does not answer.
+    """
+
+    def __init__(
+        self,
+        connection: KafkaConnection,
+        plan: Plan,
+        units: Sequence[CopyUnit],
+        settings: CopySettings,
+        group: str,
+        batch_bytes: Mapping[str, int],
+    ) -> None:
+        self._connection, self._group, self._settings = connection, group, settings
+        self._is_abandoned = False
+        self.consumer = copy_consumer(connection, group, **settings.consumer())
+        # Commits wait for the brokers: those of several units wait together.
+        self.pool = ThreadPoolExecutor(max_workers=max(1, min(COMMIT_THREADS, len(units))))
+        opened = self.pool.map(
+            lambda unit: UnitWriter(
+                connection, unit, plan.green, batch_bytes[unit.move.target], settings.still_seconds
+            ),
+            units,
+        )
+        self.writers: dict[TopicPartition, UnitWriter] = {w.unit.source: w for w in opened}
+        self.commits = Commits(self.consumer, settings, self.pool)
+
+    def committed(self) -> dict[TopicPartition, int]:
+        """Return the next offset to read of every unit, as this worker has committed it."""
+        return {source: writer.restart.offset for source, writer in self.writers.items()}
+
+    def await_answer(self, stuck: ClusterOutage) -> None:
+        """Wait until a broker answers a new client: where none does, new clients don't help.
+
+        :param stuck: to raise if none does for ``stall_seconds``.
+        """
+
+        def answers() -> bool:
+            with closing_consumer(self._connection, self._group) as consumer:
+                try:
+                    return bool(consumer.list_topics(timeout=ANSWER_SECONDS).brokers)
+                except KafkaException:
+                    return False
+
+        poll_until(answers, seconds=self._settings.stall_seconds, otherwise=lambda: stuck)
+
+    def with_records(self, sources: Sequence[TopicPartition]) -> list[TopicPartition]:
+        """Return those of some sources of which a new client can read records that this worker has not committed.
+
+        Those of an open transaction can't be read yet, nor those of a partition without a leader.
+        """
+        found, committed, began = [], self.committed(), time.monotonic()
+        with closing_consumer(self._connection, self._group) as consumer:
+            for source in sources:
+                if time.monotonic() - began > QUERY_SECONDS:
+                    break  # Brokers are away; the rest is asked about the next time.
+                with suppress(Outage):
+                    if log_range(consumer, source).end > committed[source]:
+                        found.append(source)
+        return found
+
+    def assert_newest(self, session: str) -> None:
+        """Refuse to fence a newer worker, which has committed what this one has not.
+
+        :param session: that this worker has left in its marks; empty if it has left none.
+        :raises Fenced: there is one.
+        """
+        with closing_consumer(self._connection, self._group, **AT_ONCE) as consumer:
+            found = read_positions(consumer, self.writers)
+        for source, position in found.items():
+            writer = self.writers[source]
+            is_beyond = writer.has_begun and position.offset > max(writer.position, writer.restart.offset)
+            other = bool(session) and position.mark.session not in {"", session}
+            if (position.mark.state != EMPTIED and is_beyond) or other:
+                raise Fenced(
+                    f"copy of {writer.unit}",
+                    found=f"position {position.offset} of another worker",
+                    expected="to be the newest attempt",
+                    remedy="Nothing to do here: the newer attempt goes on.",
+                )
+
+    def go_on_from(self, before: CopyClients) -> None:
+        """Let every unit go on from what is committed, or from where the clients before have begun."""
+        found = read_positions(self.consumer, self.writers)
+        for source, writer in self.writers.items():
+            known, position = before.writers[source], found.get(source)
+            if not known.has_begun:
+                continue
+            is_known = position is not None and position.mark.state != EMPTIED
+            writer.begin(position if position and is_known else known.restart, committed=is_known)
+
+    def abandon(self) -> None:
+        """Leave these clients behind without waiting for anything."""
+        self._is_abandoned = True
+        for writer in self.writers.values():
+            writer.abandon()
+        self.pool.shutdown(wait=False, cancel_futures=True)
+        Thread(target=self.consumer.close, name="close consumer", daemon=True).start()
+
+    def close(self) -> None:
+        """Give up what is not committed and close all clients."""
+        if self._is_abandoned:
+            return
+        list(self.pool.map(UnitWriter.abort, self.writers.values()))
+        self.pool.shutdown()
+        with suppress(StuckCall):
+            bounded(self.consumer.close, CLOSE_SECONDS, self._group, "close")

@@ -1,0 +1,91 @@
+"""When the units of a worker are committed, and what happens when a transaction is aborted instead."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Executor, wait
+
+from confluent_kafka import Consumer, Message
+
+from kafka_rescale.core.cluster import TopicPartition
+from kafka_rescale.core.errors import Fenced, Outage
+from kafka_rescale.kafka.client.failures import Rewound
+from kafka_rescale.kafka.copy.settings import CopySettings
+from kafka_rescale.kafka.copy.writer import UnitWriter
+
+REWINDS = 5
+"""So often in a row may a unit go back to its last commit before that is a failure."""
+
+
+class Commits:
+    """The transactions of a worker's units.
+
+    :param consumer: of the group that keeps the positions.
+    :param pool: commits wait for the brokers, those of several units together.
+
+    ``has_rewound`` tells whether a transaction was aborted: who reads uncommitted finds what it has written.
+    """
+
+    def __init__(self, consumer: Consumer, settings: CopySettings, pool: Executor) -> None:
+        self._consumer, self._settings, self._pool = consumer, settings, pool
+        self._rewound: dict[TopicPartition, int] = {}
+        self._committed = time.monotonic()
+        self.has_rewound = False
+
+    def due(self, writers: Collection[UnitWriter]) -> list[UnitWriter]:
+        """Return the units whose transactions are large or old enough to be committed now."""
+        settings, now = self._settings, time.monotonic()
+        if now - self._committed >= settings.commit_seconds:
+            self._committed = now
+            refresh_ms = settings.refresh_seconds * 1000
+            return [w for w in writers if w.is_dirty or w.unrecorded_ms > refresh_ms]
+        return [
+            w
+            for w in writers
+            if w.pending_records >= settings.commit_records or w.pending_bytes >= settings.commit_bytes
+        ]
+
+    def wrote(self, writer: UnitWriter, batch: Sequence[Message]) -> bool:
+        """Write to a unit's transaction; False if it was aborted and the unit is back at its last commit.
+
+        :raises RescaleError: why it was aborted, if that is no outage or has happened too often.
+        """
+        try:
+            writer.write(batch)
+        except Rewound as rewound:
+            self._rewind(writer, rewound)
+            return False
+        return True
+
+    def commit(self, writers: Sequence[UnitWriter]) -> bool:
+        """Commit some units; False if a transaction was aborted and its unit is back at its last commit.
+
+        :raises RescaleError: as ``wrote`` does.
+        :raises StuckCall: a commit has not returned.
+        """
+        running = [self._pool.submit(self._committed_or_rewound, writer) for writer in writers]
+        wait(running, return_when=FIRST_EXCEPTION)
+        begun = [each for each in running if not each.cancel()]
+        wait(begun)
+        # A worker that is fenced must not start anew, whatever has become of its other commits.
+        for error in (each.exception() for each in begun):
+            if isinstance(error, Fenced):
+                raise error
+        return all([each.result() for each in begun])
+
+    def _committed_or_rewound(self, writer: UnitWriter) -> bool:
+        try:
+            writer.commit(self._consumer)
+        except Rewound as rewound:
+            self._rewind(writer, rewound)
+            return False
+        self._rewound.pop(writer.unit.source, None)
+        return True
+
+    def _rewind(self, writer: UnitWriter, rewound: Rewound) -> None:
+        self.has_rewound = True
+        times = self._rewound[writer.unit.source] = self._rewound.get(writer.unit.source, 0) + 1
+        if times > REWINDS or not isinstance(rewound.reason, Outage):
+            raise rewound.reason from None
+        writer.rewind()

@@ -1,0 +1,286 @@
+"""The copy loop: reads source partitions in offset order and writes them re-partitioned, exactly once.
+
+1. Fence: one transactional producer per source partition, ``init_transactions``.
+2. Position: the copy group's committed offset, else the log start; refused if the source has been truncated, or if
+   the copy paused for longer than tombstones live.
+3. Steps: read what there is, route it, write it; commit records and position in one transaction.
+4. Watch: where a commit does not return, or records that are there don't come, all clients are replaced. Where
+   that does not help either, it is an outage.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from confluent_kafka import Consumer, KafkaError, Message
+from confluent_kafka import TopicPartition as KafkaPartition
+
+from kafka_rescale.core.cluster import TopicPartition
+from kafka_rescale.core.errors import ClusterOutage, Outage
+from kafka_rescale.core.plan.plan import Plan
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.bounded_call import StuckCall
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.error_classes import is_outage
+from kafka_rescale.kafka.client.failures import LOG_TRUNCATION, to_error
+from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.kafka.copy.batches import Batches
+from kafka_rescale.kafka.copy.clients import CopyClients
+from kafka_rescale.kafka.copy.commits import Commits
+from kafka_rescale.kafka.copy.freshness import Freshness
+from kafka_rescale.kafka.copy.marks import EMPTIED, Mark, Position, read_positions
+from kafka_rescale.kafka.copy.seeding import Seeding, seed_with
+from kafka_rescale.kafka.copy.settings import BULK, CopySettings, rules_of
+from kafka_rescale.kafka.copy.silence import Silence
+from kafka_rescale.kafka.copy.start import checked_offset, start_of, truncated
+from kafka_rescale.kafka.copy.units import CopyUnit
+from kafka_rescale.kafka.copy.watch import Watch
+from kafka_rescale.kafka.copy.writer import UnitWriter
+from kafka_rescale.kafka.reading.log_range import log_range
+
+log = logging.getLogger(__name__)
+
+STEP_SECONDS = 0.1
+
+
+class CopyWorker:
+    """Copies some units round-robin in one process.
+
+    :param units: any number; each is owned by one worker at a time, the newest.
+    :param clock: wall clock in ms.
+    :param group: keeps the positions; by default the plan's copy group.
+    :raises RescaleError: see ``UnitWriter``; every older attempt at these units has been fenced on return.
+    """
+
+    def __init__(
+        self,
+        connection: KafkaConnection,
+        plan: Plan,
+        units: Sequence[CopyUnit],
+        settings: CopySettings = BULK,
+        clock: Callable[[], int] = now_ms,
+        group: str | None = None,
+    ) -> None:
+        self._settings, self._clock = settings, clock
+        rules = rules_of(ClusterAdmin(connection), [unit.move for unit in units])
+        self._rules = rules.sources
+        self._freshness = Freshness(self._rules, clock)
+        self._opened = partial(
+            CopyClients, connection, plan, units, settings, group or plan.copy_group, rules.batch_bytes
+        )
+        self._clients = self._opened()
+        self._session = ""
+        self._limits: Mapping[TopicPartition, int] = {}
+        self._silence = Silence(self.writers, settings.stall_seconds)
+        self._watch = Watch(settings.still_seconds)
+        self._looked = time.monotonic()
+
+    @property
+    def writers(self) -> Mapping[TopicPartition, UnitWriter]:
+        """The writers of the units, which are replaced with the other clients."""
+        return self._clients.writers
+
+    @property
+    def commits(self) -> Commits:
+        """The transactions of the units."""
+        return self._clients.commits
+
+    @property
+    def _consumer(self) -> Consumer:
+        return self._clients.consumer
+
+    def begin(
+        self, starts: Mapping[TopicPartition, int] | None = None, seeding: Seeding | None = None
+    ) -> dict[TopicPartition, int]:
+        """Find the positions and start to read; return how many rows of a snapshot each seeded unit began with.
+
+        :param starts: where records in flight begin: of units whose target has just been emptied for this attempt,
+            or that are moved in place and have no position yet.
+        :param seeding: snapshots that copies which have not begun may begin with.
+        :raises UnsafeState: a source has been truncated or recreated.
+        :raises StaleCopy: tombstones may have been missed.
+        """
+        committed = read_positions(self._consumer, self.writers)
+        seeded: dict[TopicPartition, int] = {}
+        for source, writer in self.writers.items():
+            found, log = committed.get(source), log_range(self._consumer, source)
+            if seeding is not None and seeding.fits(source, found, log):
+                seeded[source] = seed_with(writer, self._consumer, seeding, self._settings)
+                continue
+            if found is None and writer.unit.move.is_in_place and source in (starts or {}):
+                found = Position((starts or {})[source], Mark())
+            elif found is not None and found.mark.state == EMPTIED:
+                found = Position((starts or {})[source], found.mark)
+            rules = self._rules[source[0]]
+            start = start_of(writer.unit, found, log, rules, self._clock())
+            writer.begin(start, committed=start == committed.get(source))
+        self._read_from_positions()
+        return seeded
+
+    def announce(self, session: str) -> None:
+        """Leave word, where the positions are, that this worker is up and follows its units.
+
+        :param session: a name that no other process uses.
+        """
+        try:
+            self._announce(session)
+        except StuckCall as stuck:
+            self._renew(stuck, self.writers)
+            self._announce(session)
+        self._session = session
+
+    def step(self, seconds: float = STEP_SECONDS) -> int:
+        """Copy what can be read now; return how many records that were.
+
+        :param seconds: how long to wait for more records, at most.
+        :raises Fenced: a newer attempt has taken over; the whole attempt must stop.
+        :raises ClusterOutage: the copy stood still, and does so with new clients as well.
+        :raises Outage: nothing was heard of a partition for ``stall_seconds``.
+        """
+        began = time.monotonic()
+        messages = self._consumer.consume(self._settings.poll_records, seconds)
+        try:
+            count = self._take(messages, time.monotonic() - began)
+        except StuckCall as stuck:
+            self._renew(stuck, self.writers)
+            return 0
+        self._look()
+        self._silence.check()
+        self._freshness.check(self.writers)
+        self._commit(self.commits.due(self.writers.values()))
+        if len(messages) < self._settings.poll_records:
+            self._watch.passed(time.monotonic() - began)
+        self._look_for_stalls()
+        return count
+
+    def run_to(self, ends: Mapping[TopicPartition, int], asked_ms: int, *, exactly: bool = False) -> None:
+        """Copy until every unit has reached its end, and commit.
+
+        :param ends: exclusive; what lies behind may be copied as well.
+        :param asked_ms: wall clock before the ends were captured.
+        :param exactly: copy nothing behind the ends; the worker can't go on to others afterwards.
+        """
+        self._limits = ends if exactly else {}
+        self._freshness.aim(ends, asked_ms)
+        self._silence.heard()
+        while True:
+            while any(self.writers[source].position < end for source, end in ends.items()):
+                self.step()
+            self._freshness.check(self.writers)
+            self._commit([w for w in self.writers.values() if w.is_dirty or w.unrecorded_ms])
+            if not any(self.writers[source].position < end for source, end in ends.items()):
+                return
+
+    def close(self) -> None:
+        """Give up what is not committed and close all clients."""
+        self._clients.close()
+
+    def _announce(self, session: str) -> None:
+        found = read_positions(self._consumer, self.writers)
+
+        def leave(source: TopicPartition) -> None:
+            writer = self.writers[source]
+            position = found.get(source) or Position(writer.position, writer.mark)
+            writer.commit_at(self._consumer, replace(position, mark=replace(position.mark, session=session)))
+
+        list(self._clients.pool.map(leave, self.writers))
+
+    def _take(self, messages: Iterable[Message], listened: float) -> int:
+        batches = Batches.of(messages, self._limits)
+        self._silence.listened(listened, batches.heard)
+        wrote = self.commits.wrote
+        lost = {s for s, batch in batches.records.items() if batch and not wrote(self.writers[s], batch)}
+        for source in batches.ends.keys() - lost:
+            self.writers[source].reached(batches.ends[source])
+        if lost:
+            self._read_from_positions()
+        # Last: who reads on elsewhere reads all units on from where they are, with what this poll has brought.
+        for source, error in batches.errors.items():
+            self._read_error(source, error)
+        return sum(map(len, batches.records.values()))
+
+    def _commit(self, writers: Sequence[UnitWriter]) -> None:
+        try:
+            is_done = self.commits.commit(writers)
+        except StuckCall as stuck:
+            self._renew(stuck, [writer.unit.source for writer in writers])
+            return
+        if is_done:
+            self._watch.moved(writer.unit.source for writer in writers)
+        else:
+            self._read_from_positions()
+
+    def _look_for_stalls(self) -> None:
+        still = self._watch.still(self._clients.committed(), self._freshness.ends)
+        if not still:
+            return
+        # An end that was asked of others may lie behind an open transaction: then there is nothing to read.
+        stalled = self._clients.with_records(still)
+        self._watch.heard(set(still) - set(stalled))
+        if stalled:
+            self._renew(self._stall(stalled), stalled)
+
+    def _stall(self, sources: Sequence[TopicPartition]) -> ClusterOutage:
+        ends, seconds = self._freshness.ends, self._settings.still_seconds
+        at = [f"{t}-{p} at {self.writers[t, p].restart.offset} of {ends[t, p]}" for t, p in sources]
+        return ClusterOutage(
+            f"copy of {', '.join(at)}",
+            found=f"nothing committed for {seconds:.0f} s, although another client finds records there",
+            expected="a copy that goes on",
+            remedy="Run again. If it comes again, look at the brokers that lead these partitions.",
+        )
+
+    def _renew(self, reason: ClusterOutage, sources: Collection[TopicPartition]) -> None:
+        """Go on from the last commits with new clients, which abort what the ones before have left open.
+
+        :param reason: to raise if that was done before and has not helped.
+        """
+        before = self._clients
+        if not self._watch.tell(sources):
+            raise reason
+        log.warning("%s The clients are replaced, and go on from the last commit.", reason)
+        before.await_answer(reason)
+        before.assert_newest(self._session)
+        before.abandon()
+        self._clients = self._opened()
+        self.commits.has_rewound = True
+        self._clients.go_on_from(before)
+        self._silence.heard()
+        self._read_from_positions()
+        log.warning("The clients are replaced: the copy goes on.")
+
+    def _read_from_positions(self) -> None:
+        begun = {source: writer for source, writer in self.writers.items() if writer.has_begun}
+        self._consumer.assign([KafkaPartition(*source, w.position) for source, w in begun.items()])
+
+    def _read_error(self, source: TopicPartition, error: KafkaError) -> None:
+        if LOG_TRUNCATION in error.str():
+            # Nobody is asked for the end: it may be past the position again, and the log is another one below.
+            raise truncated(self.writers[source].unit, self.writers[source].position)
+        if error.code() in {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}:
+            writer = self.writers[source]
+            log = log_range(self._consumer, source)
+            writer.reached(checked_offset(writer.unit, writer.position, log, self._rules[source[0]]))
+            self._read_from_positions()
+        elif not is_outage(error):
+            raise to_error(error, f"topic {source[0]} partition {source[1]}")
+
+    def _look(self) -> None:
+        """Ask for the ends now and then: a unit that reaches them is known to be as fresh as the question.
+
+        One that has still to reach an end is not asked about: an answer is no sign that its records come.
+        """
+        if time.monotonic() - self._looked < self._settings.look_seconds:
+            return
+        self._looked = time.monotonic()
+        asked_ms = self._clock()
+        for source in self._freshness.without_goal(self.writers):
+            try:
+                self._freshness.aim({source: log_range(self._consumer, source).end}, asked_ms)
+            except Outage:
+                return  # a broker restarts; `stall_seconds` bounds how long that may take
+            self._silence.heard([source])

@@ -1,0 +1,69 @@
+"""Could the records of a partition be moved? Each is routed as a move would route it, and none is written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any
+
+from confluent_kafka import Message
+
+from kafka_rescale.core.control.progress import PartitionProgress
+from kafka_rescale.core.formats.record_batches import size_of
+from kafka_rescale.core.formats.record_limits import RecordLimits
+from kafka_rescale.core.plan.plan import Move
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.kafka.copy.router import NOWHERE, Router
+from kafka_rescale.kafka.copy.units import CopyUnit
+from kafka_rescale.kafka.copy.writer import latest_timestamp, place_of, wrong_timestamp
+from kafka_rescale.kafka.reading.range_reader import read_ranges
+
+BATCH_RECORDS = 2_000
+
+
+def record_limits(admin: ClusterAdmin, moves: Sequence[Move], within_ms: int) -> dict[str, RecordLimits]:
+    """Return what the brokers accept of records that are written soon to the targets of some moves, by topic.
+
+    :param within_ms: by when they are written at the latest.
+    """
+    found = admin.describe_topics(move.target for move in moves)
+    return {name: RecordLimits.of(topic, now_ms(), within_ms) for name, topic in found.items()}
+
+
+def rehearse_unit(
+    connection: KafkaConnection, unit: CopyUnit, start: int, end: int, limits: RecordLimits
+) -> PartitionProgress:
+    """Route the records of a range, and return how many would be written.
+
+    A changelog's records that stay are looked at, too: what Spark can't read would hinder their proof.
+
+    :param start: inclusive; what is deleted before it is read need not be moved either.
+    :param end: exclusive.
+    :param limits: of the topic that they would be written to.
+    :raises UnsafeState: a record that could not be moved.
+    """
+    router, (topic, partition), moving, size = Router(unit.move), unit.source, 0, 0
+    latest = latest_timestamp(unit)
+    records = read_ranges(connection, topic, {partition: (start, end)}, may_be_deleted=True)
+    while batch := list(islice(records, BATCH_RECORDS)):
+        targets = router.targets([message.key() for message in batch], partition)
+        if (late := next((m for m in batch if m.timestamp()[1] > latest), None)) is not None:
+            raise wrong_timestamp(unit, late)
+        written = [message for message, target in zip(batch, targets, strict=True) if target != NOWHERE]
+        for message in written:
+            _assert_accepted(unit, message, limits)
+        moving += len(written)
+        size += sum(len(message) + len(message.key() or b"") for message in written)
+    return PartitionProgress(topic=topic, partition=partition, position=end, end=end, records=moving, bytes=size)
+
+
+def _assert_accepted(unit: CopyUnit, message: Message, limits: RecordLimits) -> None:
+    timestamp = message.timestamp()[1]
+    if timestamp <= 0:
+        raise wrong_timestamp(unit, message)
+    key: Any = message.key()
+    value: Any = message.value()
+    headers: Any = message.headers()
+    limits.check(place_of(unit, message), timestamp, size_of(key, value, headers or ()))

@@ -1,0 +1,71 @@
+"""Where the copy of a unit goes on, or why it can't."""
+
+from __future__ import annotations
+
+from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.kafka.copy.marks import RESETTING, SEEDING, Mark, Position
+from kafka_rescale.kafka.copy.settings import StaleCopy
+from kafka_rescale.kafka.copy.units import CopyUnit
+from kafka_rescale.kafka.reading.log_range import LogRange
+from kafka_rescale.kafka.reading.source_rules import SourceRules
+
+
+def start_of(
+    unit: CopyUnit, committed: Position | None, log: LogRange, rules: SourceRules, now_ms: int
+) -> Position:
+    """Return where to go on.
+
+    :param committed: what the copy group has; None begins at the log start.
+    :raises UnsafeState: the source has been truncated, recreated, or cut where nothing may expire.
+    :raises StaleCopy: tombstones may have been missed, or the target was being emptied or seeded.
+    """
+    if committed is None and not unit.is_changelog:
+        raise UnsafeState(
+            f"copy of {unit}",
+            found="no position",
+            expected="the offset that blue has processed: records before it are no longer in flight",
+            remedy="Start the catch_up job again: it prepares the move of records in flight.",
+        )
+    if committed is None:
+        return Position(log.begin, Mark(as_of_ms=now_ms))
+    offset = checked_offset(unit, committed.offset, log, rules)
+    if committed.mark.state in {RESETTING, SEEDING}:
+        raise StaleCopy(f"copy of {unit}", state=committed.mark.state)
+    age, allowed = now_ms - committed.mark.as_of_ms, rules.tombstone_ms
+    if allowed is not None and age > allowed:
+        raise StaleCopy(f"copy of {unit}", age, allowed)
+    return Position(offset, committed.mark)
+
+
+def checked_offset(unit: CopyUnit, offset: int, log: LogRange, rules: SourceRules) -> int:
+    """Return the offset to read from, which is the log start if what lay before it has expired.
+
+    :raises UnsafeState: the log can't be the one that was read before.
+    """
+    if offset > log.end:
+        raise truncated(unit, offset, log.end)
+    if offset >= log.begin:
+        return offset
+    if rules.expires and unit.is_changelog:
+        return log.begin
+    raise UnsafeState(
+        f"topic {unit.move.source} partition {unit.partition}",
+        found=f"log start {log.begin}, beyond the position {offset} of its copy",
+        expected="every record until it has been copied",
+        remedy="Somebody has deleted records. Find out who, and whether the state is whole, before running again.",
+    )
+
+
+def truncated(unit: CopyUnit, offset: int, end: int | None = None) -> UnsafeState:
+    """Return the error about a log that has lost what was read of it: green has records that blue hasn't.
+
+    :param end: None if only a broker says so: by its epochs, of a log that may have grown past the position again.
+    """
+    found = f"a log that was cut below the position {offset} of its copy"
+    return UnsafeState(
+        f"topic {unit.move.source} partition {unit.partition}",
+        found=found if end is None else f"end {end}, below the position {offset} of its copy",
+        expected="a log that only grows",
+        remedy="It was truncated or recreated. Delete the green topics and the consumer group of the copy, "
+        "make sure that the state is whole, then run again.",
+    )

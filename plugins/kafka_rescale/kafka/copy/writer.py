@@ -1,0 +1,191 @@
+"""The writing half of a unit: records and progress in one transaction, under the unit's own transactional id."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from confluent_kafka import Consumer, Message
+from confluent_kafka import TopicPartition as KafkaPartition
+
+from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.formats.record_limits import LATEST_MS, UNLIMITED
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.copy.marks import Mark, Position
+from kafka_rescale.kafka.copy.router import NOWHERE, Router, kept_headers, to_bury
+from kafka_rescale.kafka.copy.units import CopyUnit
+from kafka_rescale.kafka.writing.producer import STUCK_SECONDS, UnitProducer
+from kafka_rescale.kafka.writing.settings import BATCH_BYTES
+
+
+class UnitWriter:
+    """Writes one unit; construction fences every older attempt at the same unit.
+
+    :param batch_bytes: largest batch that the target accepts.
+    :param call_seconds: after so long a commit is given up; see ``UnitProducer``.
+    :raises Outage: the transaction coordinator does not answer.
+    """
+
+    def __init__(
+        self,
+        connection: KafkaConnection,
+        unit: CopyUnit,
+        green: str,
+        batch_bytes: int = BATCH_BYTES,
+        call_seconds: float = STUCK_SECONDS,
+    ) -> None:
+        self.unit = unit
+        self.position = 0
+        self.mark = Mark()
+        self.restart = Position(0, Mark())
+        self.has_begun = self._is_committed = False
+        self.pending_records = 0
+        self.pending_bytes = 0
+        self._router = Router(unit.move, unit.earlier)
+        self._producer = UnitProducer(
+            connection, f"copy of {unit}", unit.transactional_id(green), batch_bytes, call_seconds
+        )
+
+    @property
+    def is_dirty(self) -> bool:
+        """Whether there is a position to commit."""
+        return not self._is_committed or self.position != self.restart.offset
+
+    @property
+    def unrecorded_ms(self) -> int:
+        """By how many ms the mark is fresher than the committed one."""
+        return self.mark.as_of_ms - self.restart.mark.as_of_ms
+
+    def begin(self, position: Position, *, committed: bool) -> None:
+        """Set where the copy goes on.
+
+        :param committed: whether the group already has exactly this position.
+        """
+        self.restart, self._is_committed, self.has_begun = position, committed, True
+        self.rewind()
+
+    def rewind(self) -> None:
+        """Go back to the last commit, after an abort."""
+        self.position, self.mark = self.restart.offset, self.restart.mark
+        self.pending_records = self.pending_bytes = 0
+
+    def write(self, messages: Sequence[Message]) -> None:
+        """Write records in the order of their offsets; nothing of them is visible before ``commit``.
+
+        In place, only what moves, and a tombstone where it was: in one transaction, so that a key is never live in
+        two partitions, nor in none.
+
+        :raises Fenced: a newer attempt has taken over.
+        :raises Rewound: the transaction was aborted.
+        :raises UnsafeState: a record that can't be copied as it is.
+        """
+        keys: list[Any] = [message.key() for message in messages]
+        values: list[Any] = [message.value() for message in messages]
+        targets = self._router.targets(keys, self.unit.partition)
+        wanted = self._router.values(values, self.unit.partition)
+        end = int(messages[-1].offset() or 0) + 1
+        if NOWHERE in targets:
+            at = [i for i, target in enumerate(targets) if target != NOWHERE]
+            messages, keys, wanted = ([each[i] for i in at] for each in (messages, keys, wanted))
+            targets = [targets[i] for i in at]
+        if messages:
+            self._write_all(messages, keys, wanted, targets)
+        self.position = end
+        self.pending_records += len(messages)
+
+    def _write_all(
+        self, messages: Sequence[Message], keys: Sequence[Any], values: Sequence[Any], targets: Sequence[int]
+    ) -> None:
+        with self._producer.transaction():
+            self.pending_bytes += self._produce_all(messages, keys, values, targets)
+            if self.unit.move.is_in_place and self.unit.is_changelog:
+                self._bury([messages[i] for i in to_bury(keys, values)])
+
+    def reached(self, offset: int) -> None:
+        """Note that there are only markers and aborted records between the position and this offset."""
+        self.position = max(self.position, offset)
+
+    def commit(self, consumer: Consumer) -> None:
+        """Make the records visible and the position durable, both or none.
+
+        :raises Fenced: a newer attempt has taken over; nothing was written.
+        :raises Rewound: the transaction was aborted.
+        """
+        mark = replace(
+            self.mark,
+            records=self.mark.records + self.pending_records,
+            bytes=self.mark.bytes + self.pending_bytes,
+            state="",
+        )
+        self.commit_at(consumer, Position(self.position, mark))
+
+    def commit_at(self, consumer: Consumer, position: Position) -> None:
+        """Commit a position and mark, together with what has been written in this transaction.
+
+        Every mark says by which move its records were written: each is committed here, whoever sets it.
+        """
+        topic, partition = self.unit.source
+        position = replace(position, mark=replace(position.mark, fingerprint=self.unit.move.fingerprint))
+        offset = KafkaPartition(topic, partition, position.offset, metadata=position.mark.to_metadata())
+        self._producer.commit([offset], consumer)
+        self.begin(position, committed=True)
+
+    def abandon(self) -> None:
+        """Leave the producer behind as it is; see ``UnitProducer``."""
+        self._producer.abandon()
+
+    def abort(self) -> None:
+        """Give up what has been written since the last commit; errors don't matter any more."""
+        self._producer.abort()
+
+    def _produce_all(
+        self, messages: Sequence[Message], keys: Sequence[Any], values: Sequence[Any], targets: Sequence[int]
+    ) -> int:
+        """Hand all records to the client and return their size; the one loop whose every instruction counts."""
+        topic, clean, produce = self.unit.move.target, self.unit.is_changelog, self._producer.produce
+        size, latest = 0, latest_timestamp(self.unit)
+        for message, key, value, target in zip(messages, keys, values, targets, strict=True):
+            headers: Any = message.headers()
+            timestamp = message.timestamp()[1]
+            if headers and clean:
+                headers = kept_headers(headers)
+            if not 0 < timestamp <= latest:
+                raise wrong_timestamp(self.unit, message)
+            size += len(message) + (len(key) if key else 0)
+            produce(topic, value, key, target, timestamp=timestamp, headers=headers)
+        return size
+
+    def _bury(self, messages: Sequence[Message]) -> None:
+        """Delete keys where they were, as of the time of their last record: retention treats both alike."""
+        topic, partition = self.unit.source
+        for message in messages:
+            self._producer.produce(topic, None, message.key(), partition, timestamp=message.timestamp()[1])
+
+
+def latest_timestamp(unit: CopyUnit) -> int:
+    """Return the latest timestamp that a record may have, in ms: state is read by Spark, in flight nothing is."""
+    return LATEST_MS if unit.is_changelog else UNLIMITED
+
+
+def place_of(unit: CopyUnit, message: Message) -> str:
+    """Return where a record lies, for errors."""
+    return f"topic {unit.move.source} partition {unit.partition} offset {message.offset()}"
+
+
+def wrong_timestamp(unit: CopyUnit, message: Message) -> UnsafeState:
+    """Return the error about a record that can't be written, or not be proven, with the timestamp that it has."""
+    timestamp = message.timestamp()[1]
+    if timestamp > 0:
+        found = f"timestamp {timestamp}, which is no time in ms: Spark could not read the topic to compare it"
+    elif timestamp == 0:
+        found = "timestamp 0 (1970-01-01), which the client library would replace by the present time"
+    else:
+        found = f"no timestamp ({timestamp}), for which the client library would write the present time"
+    return UnsafeState(
+        place_of(unit, message),
+        found=found,
+        expected=f"a timestamp of at least 1 ms and at most {latest_timestamp(unit)} ms",
+        remedy="Delete or update this entry in the application, so that it gets a real timestamp. When compaction "
+        "has removed this record, trigger again.",
+    )

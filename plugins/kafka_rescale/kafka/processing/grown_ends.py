@@ -1,0 +1,93 @@
+"""Reading a topic that has grown: ends in the order that keeps keys in order, and what has to wait for what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from kafka_rescale.core.cluster import TopicPartition
+from kafka_rescale.core.control.journal import PartitionOffsets
+from kafka_rescale.core.errors import Outage
+from kafka_rescale.core.processing.grown_topic import GrownTopic
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import poll_until
+from kafka_rescale.kafka.reading.range_reader import read_ranges
+
+OPEN_SECONDS = 75.0
+"""The brokers abort a transaction after 60 s unless its producer asks for more."""
+
+Holds = Mapping[TopicPartition, Mapping[TopicPartition, int]]
+"""By partition, those of which everything below an offset has to be read before it."""
+
+
+def captured_ends(admin: ClusterAdmin, topics: set[str], grown: Mapping[str, GrownTopic]) -> PartitionOffsets:
+    """Return the ends of topics, for a ``read_committed`` reader.
+
+    Of a topic that has grown, the latest partitions are asked first and those they were split from last: what a
+    producer wrote to an old partition before it wrote to a new one is then below both ends.
+
+    :raises Outage: a transaction on an old partition stays open.
+    """
+    ends = admin.end_offsets(topics)
+    for topic in sorted(topics & grown.keys()):
+        depths = {p: len(grown[topic].ancestors(p)) for p in ends[topic]}
+        for depth in range(max(depths.values()) - 1, -1, -1):
+            later = _complete_ends(admin, topic)
+            ends[topic] |= {p: later[p] for p, its in depths.items() if its == depth}
+    return ends
+
+
+def holds(
+    connection: KafkaConnection,
+    grown: Mapping[str, GrownTopic],
+    positions: Mapping[TopicPartition, int],
+    ends: Mapping[TopicPartition, int],
+) -> Holds:
+    """Return which partitions must wait, as long as there may be records whose keys have moved on.
+
+    :param positions: where reading begins; with ``ends``, of the partitions of one task.
+    :raises Outage: nothing is heard of the brokers.
+    """
+    waiting = {source for source, end in ends.items() if source[0] in grown and positions[source] < end}
+    parents = {s: {(s[0], p) for p in grown[s[0]].ancestors(s[1])} & ends.keys() for s in waiting}
+    fences = {
+        parent: _fence(connection, grown[parent[0]], parent[1], positions[parent], ends[parent])
+        for parent in set().union(*parents.values())
+    }
+    found = {s: {p: fences[p] for p in its if fences[p] > positions[p]} for s, its in parents.items()}
+    return {source: its for source, its in found.items() if its}
+
+
+def _fence(connection: KafkaConnection, topic: GrownTopic, partition: int, begin: int, end: int) -> int:
+    ranges = {partition: (begin, topic.until(partition, end))}
+    return topic.fence(partition, _keys(connection, topic.topic, ranges))
+
+
+def _keys(
+    connection: KafkaConnection, topic: str, ranges: Mapping[int, tuple[int, int]]
+) -> Iterator[tuple[int, bytes | None]]:
+    for message in read_ranges(connection, topic, ranges, may_be_deleted=True):
+        key = message.key()
+        yield message.offset() or 0, key.encode() if isinstance(key, str) else key
+
+
+def _complete_ends(admin: ClusterAdmin, topic: str) -> dict[int, int]:
+    """Return ends below which no transaction is open, of at least what is in the log now."""
+    written = admin.end_offsets([topic], read_committed=False)[topic]
+    found: dict[int, int] = {}
+
+    def complete() -> bool:
+        found.update(admin.end_offsets([topic])[topic])
+        return all(found[p] >= end for p, end in written.items())
+
+    def outage() -> Outage:
+        late = sorted(p for p, end in written.items() if found[p] < end)
+        return Outage(
+            f"topic {topic!r} partitions {', '.join(map(str, late))}",
+            found=f"a transaction that has been open for {OPEN_SECONDS:.0f} s",
+            expected="none: keys of this topic have moved, and have to be read in order",
+            remedy="Find its producer (`kafka-transactions.sh find-hanging`) and end it; then run again.",
+        )
+
+    poll_until(complete, seconds=OPEN_SECONDS, otherwise=outage, longest_pause=0.1)
+    return found

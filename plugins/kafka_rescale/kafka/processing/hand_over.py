@@ -1,0 +1,159 @@
+"""Partitions change hands from existing processors to new ones (KIP-287), so that no old run can undo it.
+
+1. The existing processor is fenced: its changelogs end at T1, and what it has committed is where its inputs go on.
+2. Each new processor is fenced likewise, and what is left between T2 and T1 is copied.
+3. The offsets of S1 are committed, **by the existing processor's transactional id**, with the new number of
+   processors as their mark. An old run that has come in since 1. has made this fail; a later one finds the mark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from confluent_kafka import TopicPartition as KafkaPartition
+
+from kafka_rescale.core.cluster import TopicPartition
+from kafka_rescale.core.partitioning.processors import NewProcessor
+from kafka_rescale.core.processing.state_copies import NewTask, Restored, is_almost_caught_up
+from kafka_rescale.core.processing.task_state import TaskMark
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.kafka.processing.state_copy import StateCopy, positions
+from kafka_rescale.kafka.processing.task_producer import TaskProducer
+from kafka_rescale.kafka.reading.committed import AT_ONCE, closing_consumer, read_committed
+from kafka_rescale.kafka.reading.log_range import log_range
+
+
+@dataclass(frozen=True)
+class Sources:
+    """What a sub-topology reads.
+
+    :param partitions: by full names of topics.
+    :param settled: of those that have grown, the offsets by partition that have to be processed first; None where
+        it is not known yet that all producers use all partitions.
+    """
+
+    partitions: Mapping[str, int]
+    settled: Mapping[str, Mapping[int, int] | None]
+
+    def of(self, task: NewTask) -> list[TopicPartition]:
+        """Return S1: what a new processor will consume."""
+        return [(topic, p) for topic, new in self._new(task) for p in new.consumes]
+
+    def read_before(self, task: NewTask) -> list[TopicPartition]:
+        """Return S2: where keys of S1 may have been."""
+        return [(topic, p) for topic, new in self._new(task) for p in new.reads]
+
+    def _new(self, task: NewTask) -> Iterator[tuple[str, NewProcessor]]:
+        for topic, count in self.partitions.items():
+            yield from ((topic, new) for new in task.counts.new(count) if new.number == task.task.partition)
+
+
+class HandOver:
+    """The hand-over of a sub-topology's partitions to its new processors.
+
+    :param tasks: the new ones.
+    """
+
+    def __init__(self, connection: KafkaConnection, tasks: Sequence[NewTask], sources: Sources) -> None:
+        self._connection, self._tasks, self._sources = connection, tasks, sources
+        self._application_id = tasks[0].application_id
+
+    def is_done(self, task: NewTask) -> bool:
+        """Whether a new processor has its partitions; if it has only just been given them, it may not show yet."""
+        with closing_consumer(self._connection, self._application_id, **AT_ONCE) as consumer:
+            sources = self._sources.of(task)
+            known = read_committed(consumer, sources)
+        return len(known) == len(sources) and all(
+            TaskMark.of(text).processors >= task.counts.largest for _, text in known.values()
+        )
+
+    def waits_for(self, acceptable_lag: int) -> str:
+        """Return why partitions can't change hands yet; nothing if they can, or some of them have already."""
+        if any(self.is_done(task) for task in self._tasks):
+            return ""
+        return next((reason for task in self._tasks for reason in self._reasons(task, acceptable_lag)), "")
+
+    def perform(self) -> None:
+        """Let the partitions change hands; what was done by an earlier call is left.
+
+        :raises Fenced: somebody else does the same, or an old run has come in between; run again.
+        :raises Outage: the brokers don't answer.
+        """
+        left = [task for task in self._tasks if not self.is_done(task)]
+        for parent in sorted({task.parent for task in left}):
+            split = [task for task in left if task.parent == parent]
+            producer = TaskProducer(self._connection, split[0].transactional_id(parent))
+            try:
+                for task in split:
+                    self._finish(task)
+                self._commit(producer, split)
+            finally:
+                producer.abort()
+
+    def copied(self) -> int:
+        """Return how many records the new processors were given."""
+        return sum(found.mark.copied for task in self._tasks for found in _positions(self._connection, task))
+
+    def _finish(self, task: NewTask) -> None:
+        copy = StateCopy(self._connection, task)
+        try:
+            copy.to_the_end(is_final=True, seconds=0)
+        finally:
+            copy.close()
+
+    def _commit(self, producer: TaskProducer, tasks: Sequence[NewTask]) -> None:
+        with closing_consumer(self._connection, self._application_id) as consumer:
+            parent = tasks[0].parent
+            kept = [(t, p) for t, n in self._sources.partitions.items() for p in tasks[0].counts.of(parent[1], n)]
+            known = read_committed(consumer, kept)
+            mark = _latest(text for _, text in known.values())
+            mark = mark.model_copy(update={"at_ms": now_ms(), "processors": tasks[0].counts.largest})
+            offsets = [
+                KafkaPartition(
+                    *source,
+                    known[source][0] if source in known else log_range(consumer, source).begin,
+                    metadata=mark.model_dump_json(),
+                )
+                for task in tasks
+                for source in self._sources.of(task)
+            ]
+            producer.commit(offsets, consumer)
+
+    def _reasons(self, task: NewTask, acceptable_lag: int) -> Iterator[str]:
+        with closing_consumer(self._connection, self._application_id, **AT_ONCE) as consumer:
+            read = self._sources.read_before(task)
+            known = read_committed(consumer, read)
+        yield from self._unsettled(read, known)
+        marks = [TaskMark.of(text).processors or task.counts.initial for _, text in known.values()]
+        if any(mark < task.counts.count for mark in marks):
+            yield f"task {task.parent} has not let go of what moved in the last expansion"
+        restored = _positions(self._connection, task, **AT_ONCE)
+        if any(found.mark.is_final for found in restored):
+            return  # It has begun: what is left is read however much it is.
+        for found in restored:
+            if found.objection:
+                yield f"task {task.task} has to be warmed up again: {found.objection}"
+        if not is_almost_caught_up(restored, acceptable_lag):
+            yield f"task {task.task} has {sum(found.lag for found in restored):,} offsets to restore"
+
+    def _unsettled(
+        self, read: Sequence[TopicPartition], known: Mapping[TopicPartition, tuple[int, str | None]]
+    ) -> Iterator[str]:
+        for topic, partition in read:
+            settled = self._sources.settled.get(topic, {})
+            if settled is None:
+                yield f"producers of {topic} may not know all its partitions yet"
+            elif known.get((topic, partition), (0, None))[0] < settled.get(partition, 0):
+                end = settled[partition]
+                yield f"{topic}-{partition} is not processed up to {end} yet, where all producers knew"
+
+
+def _positions(connection: KafkaConnection, task: NewTask, **tuning: object) -> list[Restored]:
+    with closing_consumer(connection, task.group, **tuning) as consumer:
+        return list(positions(consumer, task, now_ms()).values())
+
+
+def _latest(metadata: Iterable[str | None]) -> TaskMark:
+    return max(map(TaskMark.of, metadata), key=lambda mark: mark.at_ms, default=TaskMark())

@@ -1,0 +1,71 @@
+"""How far the tasks of a job are, seen from outside: committed offsets against the captured ends."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from kafka_rescale.core.cluster import TopicPartition
+from kafka_rescale.core.control.progress import PartitionProgress
+from kafka_rescale.core.processing.task_state import TaskMark
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.reading.committed import copy_consumer, read_committed
+from kafka_rescale.kafka.reading.progress import Snapshot
+
+
+class TaskProgress:
+    """Reads how far a group is; the first reading is the baseline.
+
+    :param ends: captured ends (exclusive).
+    :param as_of_ms: wall clock before they were captured.
+    """
+
+    def __init__(
+        self, connection: KafkaConnection, group: str, ends: Mapping[TopicPartition, int], as_of_ms: int
+    ) -> None:
+        # A reader that waits for open transactions would wait for those of the tasks that it watches.
+        self._consumer = copy_consumer(connection, group, **{"isolation.level": "read_uncommitted"})
+        self._ends, self._as_of_ms = ends, as_of_ms
+        self._began = time.monotonic()
+        self._baseline: dict[TopicPartition, int] | None = None
+
+    def read(self) -> Snapshot:
+        """Return where the tasks are; offsets, as nobody counts the records before they are read.
+
+        :raises Outage: nobody answers.
+        """
+        positions = {source: at for source, (at, _) in read_committed(self._consumer, self._ends).items()}
+        self._baseline = self._baseline or positions
+        partitions = tuple(
+            PartitionProgress(
+                topic=source[0],
+                partition=source[1],
+                position=positions.get(source, 0),
+                end=end,
+                records=max(0, positions.get(source, 0) - self._baseline.get(source, 0)),
+            )
+            for source, end in sorted(self._ends.items())
+        )
+        return Snapshot(partitions, self._as_of_ms, time.monotonic() - self._began)
+
+    def is_idle(self, since_ms: int, processors: Mapping[TopicPartition, int]) -> bool:
+        """Whether everything has been processed, and was committed after a moment.
+
+        An offset beyond the end is no such thing: the topic has lost its end, which stops the task that reads it.
+
+        :param since_ms: wall clock.
+        :param processors: as of how many the state has to be, by partitions of which that is not the beginning.
+        """
+        found = read_committed(self._consumer, self._ends)
+        marks = {source: TaskMark.of(text) for source, (_, text) in found.items()}
+        return all(
+            source in found
+            and found[source][0] == end
+            and marks[source].at_ms >= since_ms
+            and marks[source].processors >= processors.get(source, 0)
+            for source, end in self._ends.items()
+        )
+
+    def close(self) -> None:
+        """Close the client."""
+        self._consumer.close()

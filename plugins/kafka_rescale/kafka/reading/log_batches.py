@@ -1,0 +1,95 @@
+"""The headers of a log's record batches, as brokers send them.
+
+Clients show committed records only; what is missing between these may be markers, aborted records, or what log
+cleaning has removed. Only the batches tell which. kafka-python encodes and sends the request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from kafka.errors import KafkaError, OffsetOutOfRangeError, for_code
+from kafka.protocol.consumer import FetchRequest
+from kafka.structs import TopicPartition
+
+from kafka_rescale.core.errors import InvalidInput, Outage
+from kafka_rescale.core.formats.record_batches import Batch, batches_of, ends_within_batch
+from kafka_rescale.kafka.admin.group_members import admin_client
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import poll_until
+
+BYTES = 8 * 1024 * 1024
+WAIT_MS = 500
+SECONDS = 60.0
+END_OF_LOG = 2**63 - 1
+"""Wherever it is by the time everything before it has been seen."""
+_LAST_VERSION_WITH_NAMES = 12
+
+
+def log_batches(connection: KafkaConnection, topic: str, partition: int, start: int, end: int) -> Iterator[Batch]:
+    """Yield the batches of a partition that have an offset within a range, in their order.
+
+    :param start: first offset; where log cleaning has removed it, the next one that is left comes first, and where
+        the log begins behind it, there is nothing.
+    :param end: exclusive; not behind the high watermark, or ``END_OF_LOG``.
+    :raises Outage: the leader doesn't answer.
+    :raises InvalidInput: reading is not allowed.
+    """
+    at = TopicPartition(topic, partition)
+    is_cut = False
+    with admin_client(connection) as client:
+        while start < end:
+            data = _answered(client, at, start)
+            found = [b for b in batches_of(data) if b.last >= start]
+            if not found:
+                return
+            found[0] = replace(found[0], opens_segment=not is_cut)
+            yield from (b for b in found if b.first < end)
+            start, is_cut = found[-1].last + 1, ends_within_batch(data)
+
+
+def _answered(client: Any, at: TopicPartition, offset: int) -> bytes:
+    """Ask until there is an answer: leaders move."""
+    answers: list[bytes] = []
+    failures: list[KafkaError] = []
+
+    def answered() -> bool:
+        try:
+            answers.append(client._manager.run(_fetch, client, at, offset))
+        except OffsetOutOfRangeError:
+            answers.append(b"")
+        except KafkaError as error:
+            failures.append(error)
+            if not error.retriable:
+                raise failed() from None
+        return bool(answers)
+
+    def failed() -> InvalidInput | Outage:
+        what, found = f"topic {at.topic!r} partition {at.partition}", type(failures[-1]).__name__
+        if "Authentication" in found or "Authorization" in found:
+            remedy = "Correct the Kafka connection, or grant READ on the topic."
+            return InvalidInput(what, found=found, expected="credentials and ACLs that allow it", remedy=remedy)
+        return Outage(what, found=found, expected="an answer of its leader", remedy="Run again.")
+
+    poll_until(answered, seconds=SECONDS, otherwise=failed)
+    return answers[0]
+
+
+async def _fetch(client: Any, at: TopicPartition, offset: int) -> bytes:
+    leaders = await client._async_get_leader_for_partitions([at])
+    topic = FetchRequest.FetchTopic
+    wanted = topic.FetchPartition(partition=at.partition, fetch_offset=offset, partition_max_bytes=BYTES)
+    request = FetchRequest(
+        max_wait_ms=WAIT_MS,
+        min_bytes=1,
+        max_bytes=BYTES,
+        topics=[topic(topic=at.topic, partitions=[wanted])],
+        max_version=_LAST_VERSION_WITH_NAMES,
+    )
+    answer = await client._manager.send(request, node_id=next(iter(leaders)))
+    found = answer.responses[0].partitions[0]
+    if found.error_code:
+        raise for_code(found.error_code)(f"{at.topic}-{at.partition} at offset {offset}")
+    return bytes(found.records or b"")

@@ -1,0 +1,60 @@
+"""Looking for misrouted records on the brokers: everything of the grown inputs from the fence to now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kafka_rescale.core.control.acceptances import Acceptances, OffsetRange
+from kafka_rescale.core.control.journal import Journal
+from kafka_rescale.core.verify.misrouted import InputReport, Place, grown_by_key, misrouted
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.reading.range_reader import read_ranges
+
+NOTHING_ACCEPTED = Acceptances()
+
+
+def look_for_misrouted(
+    connection: KafkaConnection, journal: Journal, acceptances: Acceptances = NOTHING_ACCEPTED
+) -> tuple[InputReport, ...]:
+    """Read what has come into the inputs that were grown by key since the promotion; one report for each.
+
+    :raises Outage: nothing is heard of the brokers.
+    """
+    admin, plan = ClusterAdmin(connection), journal.plan
+    return tuple(
+        misrouted(
+            grown,
+            _places(connection, grown.topic, _since_the_fence(admin, grown.topic, journal)),
+            acceptances.ranges(plan.fingerprint, grown.topic),
+        )
+        for grown in grown_by_key(plan)
+    )
+
+
+def look_at_range(connection: KafkaConnection, journal: Journal, finding: OffsetRange) -> InputReport | None:
+    """Read the offsets of a finding again; None if its input wasn't grown by key.
+
+    :raises Outage: nothing is heard of the brokers.
+    """
+    topic, partition, first, last = finding
+    for grown in grown_by_key(journal.plan):
+        if grown.topic == topic:
+            since = _since_the_fence(ClusterAdmin(connection), topic, journal)
+            begin, end = since.get(partition, (0, 0))
+            begin, end = max(first, begin), min(last + 1, end)
+            return misrouted(grown, _places(connection, topic, {partition: (begin, end)} if begin < end else {}))
+    return None
+
+
+def _since_the_fence(admin: ClusterAdmin, topic: str, journal: Journal) -> dict[int, tuple[int, int]]:
+    begins, ends = admin.begin_offsets([topic])[topic], admin.end_offsets([topic])[topic]
+    fence = journal.green_start.get(topic, {})
+    return {p: (max(fence.get(p, 0), begins[p]), end) for p, end in ends.items()}
+
+
+def _places(connection: KafkaConnection, topic: str, ranges: dict[int, tuple[int, int]]) -> Iterator[Place]:
+    # What retention deletes meanwhile nobody can look at any more, this time or the next.
+    for message in read_ranges(connection, topic, ranges, may_be_deleted=True):
+        key = message.key()
+        yield Place(message.partition() or 0, message.offset() or 0, key.encode() if isinstance(key, str) else key)

@@ -1,0 +1,76 @@
+"""Reading fixed ranges of a topic."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+
+from kafka_rescale.core.errors import ClusterOutage
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.error_classes import is_outage
+from kafka_rescale.kafka.client.failures import to_error
+
+STALL_SECONDS = 60.0
+_SETTINGS = {
+    # Nothing is committed: no group of this name ever comes to be.
+    "group.id": "kafka-rescale-read",
+    "enable.auto.commit": False,
+    "enable.partition.eof": True,
+    "isolation.level": "read_committed",
+    "auto.offset.reset": "error",
+    "fetch.wait.max.ms": 20,
+    # Each replica is cleaned by itself, and what a log still has is asked of its leader.
+    "client.rack": "",
+}
+
+
+def read_ranges(
+    connection: KafkaConnection,
+    topic: str,
+    ranges: Mapping[int, tuple[int, int]],
+    *,
+    may_be_deleted: bool = False,
+    committed: bool = True,
+) -> Iterator[Message]:
+    """Yield the records of some partitions, each partition in the order of its offsets.
+
+    :param ranges: per partition, first offset and end (exclusive).
+    :param may_be_deleted: records at the beginning may go meanwhile; else that is an error.
+    :param committed: False also yields what aborted transactions have left, as to a ``read_uncommitted`` reader.
+    :raises ClusterOutage: nothing is heard of the brokers.
+    """
+    left = {p: end for p, (start, end) in ranges.items() if start < end}
+    if not left:
+        return
+    reset = {"auto.offset.reset": "earliest"} if may_be_deleted else {}
+    isolation = {} if committed else {"isolation.level": "read_uncommitted"}
+    consumer = Consumer(connection.client(**{**_SETTINGS, **reset, **isolation}))
+    try:
+        consumer.assign([TopicPartition(topic, p, ranges[p][0]) for p in left])
+        heard = time.monotonic()
+        while left:
+            messages = consumer.consume(5_000, 0.05)
+            for message in messages:
+                yield from _within(message, topic, left)
+            heard = time.monotonic() if messages else heard
+            if time.monotonic() - heard > STALL_SECONDS:
+                raise ClusterOutage(f"topic {topic!r}", found="nothing", expected="records", remedy="Run again.")
+    finally:
+        consumer.close()
+
+
+def _within(message: Message, topic: str, left: dict[int, int]) -> Iterator[Message]:
+    partition, offset, error = message.partition() or 0, message.offset() or 0, message.error()
+    if error is not None and error.code() != KafkaError._PARTITION_EOF:
+        if not is_outage(error):
+            raise to_error(error, f"topic {topic!r} partition {partition}")
+        return
+    end = left.get(partition)
+    if end is None:
+        return
+    if error is None and offset < end:
+        yield message
+    if offset + (0 if error else 1) >= end:
+        del left[partition]

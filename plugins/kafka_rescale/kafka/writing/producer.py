@@ -1,0 +1,232 @@
+"""The transactional producer of a unit: its settings, its transactions, and what their errors mean."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+
+from kafka_rescale.core.errors import Fenced, Outage, RescaleError
+from kafka_rescale.kafka.client.bounded_call import StuckCall, bounded
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.error_class import ErrorClass
+from kafka_rescale.kafka.client.error_classes import class_of
+from kafka_rescale.kafka.client.failures import ConnectionTrouble, Rewound, fatal_error, to_error
+from kafka_rescale.kafka.client.waiting import poll_until
+from kafka_rescale.kafka.writing.settings import TRANSACTION_SECONDS, producer_settings
+
+T = TypeVar("T")
+
+CALL_SECONDS = 60.0
+STUCK_SECONDS = 30.0
+"""After so long a commit is given up: the library itself might wait for ever."""
+ABORT_SECONDS = 10.0
+QUEUE_FULL_SECONDS = 0.1
+PARTITION_SECONDS = 30.0
+"""How long brokers may take to show a partition that has been added; within ``TRANSACTION_SECONDS``."""
+
+
+class UnitProducer:
+    """A producer that has fenced every older one of its transactional id.
+
+    :param what: what it is used for, for errors.
+    :param batch_bytes: largest batch that the target accepts.
+    :param call_seconds: after so long a commit is given up, and the producer with it.
+    :param settings: in place of those that a copy needs.
+    :raises Outage: the transaction coordinator does not answer.
+    """
+
+    def __init__(
+        self,
+        connection: KafkaConnection,
+        what: str,
+        transactional_id: str,
+        batch_bytes: int,
+        call_seconds: float = STUCK_SECONDS,
+        **settings: Any,
+    ) -> None:
+        self._what, self._call_seconds = what, call_seconds
+        self._open = self._is_abandoned = False
+        self._wrote_at: float | None = None
+        self._refused: KafkaError | None = None
+        self._trouble = ConnectionTrouble(connection.servers)
+        try:
+            self._producer = Producer(
+                connection.client(
+                    **{**producer_settings(transactional_id, batch_bytes), **settings},
+                    error_cb=self._trouble,
+                    on_delivery=self._delivered,
+                )
+            )
+            # An open transaction of an older attempt is aborted here, hence before its position is read.
+            self._producer.init_transactions(CALL_SECONDS)
+        except KafkaException as error:
+            self._trouble.raise_if_refused()
+            raise to_error(error.args[0], what) from None
+
+    @property
+    def open_seconds(self) -> float:
+        """How long the open transaction has been one for the brokers, which is since its first record."""
+        return 0.0 if self._wrote_at is None or not self._open else time.monotonic() - self._wrote_at
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Go on with the open transaction, or begin one; it stays open after the block.
+
+        :raises Fenced: a newer attempt has taken over.
+        :raises Rewound: the transaction was aborted.
+        :raises StuckCall: an earlier call has not returned.
+        """
+        if self._is_abandoned:
+            raise StuckCall(self._what, "a call of this producer", self._call_seconds)
+        try:
+            if not self._open:
+                self._producer.begin_transaction()
+                self._open, self._wrote_at = True, None
+            yield
+            self._producer.poll(0)
+        except KafkaException as error:
+            raise self._failure(error.args[0]) from None
+        except SystemError:
+            raise self._lost() from None
+
+    def produce(
+        self, topic: str, value: Any, key: Any, partition: int, *, timestamp: int, headers: Any = None
+    ) -> None:
+        """Hand a record to the client; waits while its queue is full, or the partition doesn't show yet."""
+        self._wrote_at = self._wrote_at or time.monotonic()
+        left = self._call_seconds
+        while True:
+            try:
+                self._producer.produce(topic, value, key, partition, timestamp=timestamp, headers=headers)
+                return
+            except BufferError:
+                if left <= 0:
+                    self.abandon()
+                    raise StuckCall(self._what, "a full queue of records", self._call_seconds) from None
+                self._producer.poll(QUEUE_FULL_SECONDS)
+                left -= QUEUE_FULL_SECONDS
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError._UNKNOWN_PARTITION:
+                    raise
+                self._await_partition(topic, partition)
+
+    def commit(self, offsets: Sequence[TopicPartition], consumer: Consumer) -> None:
+        """Make what was written visible and offsets of the consumer's group durable, all or none.
+
+        :raises Fenced: a newer attempt has taken over; nothing was written.
+        :raises Rewound: the transaction was aborted.
+        :raises StuckCall: the call did not return; whether it will have an effect shows when another producer has
+            taken the id.
+        """
+        with self.transaction():
+            # Asked of the consumer's own thread, without any timeout.
+            metadata = self._bounded(consumer.consumer_group_metadata, "consumer_group_metadata")
+            self._bounded(
+                lambda: self._producer.send_offsets_to_transaction(list(offsets), metadata, CALL_SECONDS),
+                "send_offsets_to_transaction",
+            )
+            self._bounded(lambda: self._producer.commit_transaction(CALL_SECONDS), "commit_transaction")
+            self._open = False
+
+    def abort(self) -> None:
+        """Give up what has been written since the last commit; errors don't matter any more."""
+        if self._open:
+            self._open = False
+            try:
+                self._producer.abort_transaction(ABORT_SECONDS)
+            except KafkaException:
+                return
+
+    def abandon(self) -> None:
+        """Leave the producer behind as it is: another one of its id aborts what it has open."""
+        self._open, self._is_abandoned = False, True
+
+    def _bounded(self, action: Callable[[], T], call: str) -> T:
+        try:
+            return bounded(action, self._call_seconds, self._what, call)
+        except StuckCall:
+            self.abandon()
+            raise
+
+    def _await_partition(self, topic: str, partition: int) -> None:
+        """Ask for the topic until the partition shows: by itself the client would only look minutes later."""
+        poll_until(
+            lambda: partition in self._producer.list_topics(topic, CALL_SECONDS).topics[topic].partitions,
+            seconds=PARTITION_SECONDS,
+            otherwise=lambda: Outage(
+                self._what,
+                found=f"no partition {partition} of {topic!r} after {PARTITION_SECONDS:.0f} s",
+                expected="every broker to show it: the topic has grown",
+                remedy="Look at the brokers, whose metadata lag behind; then run again.",
+            ),
+        )
+
+    def _delivered(self, error: KafkaError | None, _: Message) -> None:
+        if error is not None and error.code() not in {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}:
+            self._refused = self._refused or error
+
+    def _failure(self, error: KafkaError) -> RescaleError | Rewound:
+        """Return what to raise; an abortable transaction has been aborted then."""
+        if error.code() == KafkaError._FATAL:
+            # produce() only says that there was a fatal error.
+            error = fatal_error(self._producer, ABORT_SECONDS) or error
+        self._trouble.raise_if_refused()
+        if class_of(error) is ErrorClass.FENCED or (error.fatal() and "fenced" in error.str()):
+            return self._overtaken(error)
+        # produce() says _STATE once a delivery has failed: the transaction can only be aborted.
+        abortable = error.txn_requires_abort() or error.code() == KafkaError._STATE
+        refused, self._refused = self._refused or error, None
+        reason = (
+            self._overtaken(refused) if class_of(refused) is ErrorClass.FENCED else to_error(refused, self._what)
+        )
+        if not abortable or error.fatal():
+            return reason
+        try:
+            self._bounded(lambda: self._producer.abort_transaction(CALL_SECONDS), "abort_transaction")
+        except StuckCall as stuck:
+            return stuck
+        except KafkaException as failed:
+            failure: KafkaError = failed.args[0]
+            return self._overtaken(failure) if failure.fatal() else to_error(failure, self._what)
+        self._open = False
+        return reason if isinstance(reason, Fenced) else Rewound(reason)
+
+    def _lost(self) -> RescaleError:
+        """Return what to raise for a fatal error that confluent-kafka has lost among delivery reports.
+
+        Its call then returns "NULL without setting an exception".
+        """
+        if (error := fatal_error(self._producer, ABORT_SECONDS)) is not None:
+            return self._failure(error)
+        self._open = False
+        return Rewound(
+            Outage(
+                self._what,
+                found="an error that the client library has lost",
+                expected="a transaction to go on",
+                remedy="The transaction was aborted, and its records are written again.",
+            )
+        )
+
+    def _overtaken(self, error: KafkaError) -> RescaleError:
+        """Return what to raise where the brokers don't let this producer go on: fenced, or too slow."""
+        seconds = self.open_seconds
+        self._open = False
+        if seconds >= TRANSACTION_SECONDS:
+            return Outage(
+                self._what,
+                found=f"a transaction that was open for {seconds:.0f} s, and was aborted ({error.name()})",
+                expected=f"less than transaction.timeout.ms, {TRANSACTION_SECONDS:.0f} s",
+                remedy="Nothing of it counts; run again to go on from the last commit. If it comes again, find "
+                "out what takes so long: a function of the pipeline, the machine, or brokers that don't answer.",
+            )
+        return Fenced(
+            self._what,
+            found=f"{error.name()} ({error.str()})",
+            expected="to be the newest attempt",
+            remedy="Nothing to do here: the newer attempt goes on, and nothing was written since it began.",
+        )

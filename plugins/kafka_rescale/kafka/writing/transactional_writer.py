@@ -1,0 +1,114 @@
+"""Small transactions on one partition by one transactional id, of which only the newest holder gets through."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from kafka_rescale.core.errors import ClusterOutage, Fenced, RescaleError
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.failures import ConnectionTrouble, fatal_error, to_error
+
+CALL_SECONDS = 20.0
+FIRST_SECONDS = 3.0
+"""How long a producer has to find its coordinator before a new one looks for it."""
+
+SILENCE_SECONDS = 4.0
+"""How long a request waits for a broker that is frozen; then the coordinator is looked for anew."""
+
+TRANSACTION_TIMEOUT_MS = 10_000
+"""A writer that dies within a transaction holds up every reader for that long."""
+
+MESSAGE_MAX_BYTES = 10 * 1024 * 1024
+
+
+class TransactionalWriter:
+    """A producer that has fenced every earlier holder of its transactional id.
+
+    :param transactional_id: whoever was given it last may write.
+    :raises ClusterOutage: the transaction coordinator doesn't answer.
+    """
+
+    def __init__(self, connection: KafkaConnection, transactional_id: str) -> None:
+        self._what = f"transactional.id {transactional_id!r}"
+        self._trouble = ConnectionTrouble(connection.servers)
+        self._fenced: Fenced | None = None
+        self._undecided = False
+        settings = {
+            "transactional.id": transactional_id,
+            "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
+            "message.max.bytes": MESSAGE_MAX_BYTES,
+            "compression.type": "gzip",
+            "linger.ms": 0,
+            "socket.timeout.ms": round(SILENCE_SECONDS * 1000),
+        }
+        self._producer = self._begun(connection.client(**settings, error_cb=self._trouble))
+
+    def _begun(self, settings: Mapping[str, Any]) -> Producer:
+        """Return a producer that has fenced all others.
+
+        One that waits for a coordinator which is down may miss that another broker has taken over. A new one asks
+        for the coordinator anew.
+        """
+        deadline, seconds = time.monotonic() + CALL_SECONDS, FIRST_SECONDS
+        while True:
+            producer = Producer(settings)
+            try:
+                producer.init_transactions(seconds)
+            except KafkaException as error:
+                reason = self._error(producer, error)
+                if not isinstance(reason, ClusterOutage) or time.monotonic() > deadline:
+                    raise reason from None
+                seconds = max(FIRST_SECONDS, min(2 * seconds, deadline - time.monotonic()))
+            else:
+                return producer
+
+    def write(self, topic: str, records: Mapping[str, bytes | None]) -> None:
+        """Write all records to partition 0, or none.
+
+        :param records: value per key; ``None`` deletes the key.
+        :raises Fenced: somebody else has taken the transactional id.
+        :raises Outage: the outcome is unknown: read before writing again. (Brokers of Kafka 4.3 also answer so,
+            with UNKNOWN_SERVER_ERROR, when another producer takes the id during the commit.)
+        """
+        if self._fenced is not None:
+            raise self._fenced
+        refused: list[KafkaError] = []
+        try:
+            if self._undecided:
+                # A commit that was given up may still come, and has to before anything else.
+                self._producer.commit_transaction(CALL_SECONDS)
+            self._producer.begin_transaction()
+            for key, value in records.items():
+                self._producer.produce(
+                    topic, value, key, 0, on_delivery=lambda error, _: refused.append(error) if error else None
+                )
+            self._undecided = True
+            self._producer.commit_transaction(CALL_SECONDS)
+            self._undecided = False
+        except KafkaException as error:
+            reason = self._error(self._producer, error)
+            if isinstance(reason, Fenced):
+                # The producer is dead; librdkafka answers later calls with errors that hide why.
+                self._fenced = reason
+                raise reason from None
+            # Fails if there is no transaction any more; the first error is the one that tells.
+            with contextlib.suppress(KafkaException):
+                self._producer.abort_transaction(CALL_SECONDS)
+                self._undecided = False
+            raise (to_error(refused[0], self._what) if refused else reason) from None
+
+    def _error(self, producer: Producer, error: KafkaException) -> RescaleError:
+        # Serves the error callback; raises the fatal error again if there was one.
+        with contextlib.suppress(KafkaException):
+            producer.poll(0)
+        self._trouble.raise_if_refused()
+        reason: KafkaError = error.args[0]
+        if reason.code() == KafkaError._FATAL:
+            # produce() only says that there was a fatal error.
+            reason = fatal_error(producer, CALL_SECONDS) or reason
+        return to_error(reason, self._what)
