@@ -1,11 +1,11 @@
 """Move what moves in an expansion in place, by ``spark-submit``.
 
 The connection comes from the environment, the plan from the journal; the exit codes are explained in
-``kafka_rescale/spark/exit_codes.py``.
+``kafka_rescale/spark/jobs/exit_codes.py``.
 """
 
-from kafka_rescale.spark.job_run import end, run
-from kafka_rescale.spark.move import move
+from kafka_rescale.spark.copy.move import move
+from kafka_rescale.spark.jobs.run import end, run
 
 if __name__ == "__main__":
     end(run("move", move))

@@ -1,11 +1,11 @@
 """Look whether everything could be moved in place, and change nothing, by ``spark-submit``.
 
 The connection comes from the environment, the plan from the journal; the exit codes are explained in
-``kafka_rescale/spark/exit_codes.py``.
+``kafka_rescale/spark/jobs/exit_codes.py``.
 """
 
-from kafka_rescale.spark.job_run import end, run
-from kafka_rescale.spark.rehearse import rehearse
+from kafka_rescale.spark.copy.rehearse import rehearse
+from kafka_rescale.spark.jobs.run import end, run
 
 if __name__ == "__main__":
     end(run("rehearse", rehearse))

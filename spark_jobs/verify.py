@@ -37,8 +37,8 @@ def verified(application: str, run: str, attempt: int) -> int:
     from kafka_rescale.core.verify.report_text import render
     from kafka_rescale.kafka.client.connection import KafkaConnection
     from kafka_rescale.operations.verify import verify
-    from kafka_rescale.spark.exit_codes import SUPERSEDED
-    from kafka_rescale.spark.watchdog import exit_with_parent
+    from kafka_rescale.spark.jobs.exit_codes import SUPERSEDED
+    from kafka_rescale.spark.jobs.watchdog import exit_with_parent
     from pyspark.sql import SparkSession
 
     exit_with_parent()

@@ -13,8 +13,8 @@ from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.copy.progress import CopyProgress
 from kafka_rescale.kafka.copy.reset import restart_stale
 from kafka_rescale.kafka.copy.units import units_of
-from kafka_rescale.spark.copy_tasks import CopyToEnds
-from kafka_rescale.spark.snapshot_seed import Candidates, candidates_for
+from kafka_rescale.spark.copy.tasks import CopyToEnds
+from kafka_rescale.spark.snapshots.seed import Candidates, candidates_for
 
 from tests.integration.copy_helpers import Record, changelog, expected_partition, per_key, plan_of, read
 from tests.support.snapshot_world import PARTITIONS, STORE, SnapshotWorld

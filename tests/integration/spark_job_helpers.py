@@ -18,7 +18,7 @@ from kafka_rescale.embedded.jars import ensure_jars
 from kafka_rescale.embedded.processes import is_running, kill_process, wait_until
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import ControlTopic
-from kafka_rescale.spark.package_zip import build
+from kafka_rescale.spark.jobs.package_zip import build
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN = "shell/test/1"

@@ -43,8 +43,8 @@ from kafka_rescale.operations.preflight import preflight
 from kafka_rescale.operations.quiesce import prove_gone
 from kafka_rescale.operations.rescale import Rescale
 from kafka_rescale.operations.stages import expand_stage, lags
-from kafka_rescale.spark.arguments import Arguments
-from kafka_rescale.spark.job import Job
+from kafka_rescale.spark.jobs.arguments import Arguments
+from kafka_rescale.spark.jobs.job import Job
 
 from tests.support.secured import AFTER, BEFORE, CHANGELOG, REPARTITION, SHOP, Secured, secured
 

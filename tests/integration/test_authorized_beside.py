@@ -23,9 +23,9 @@ from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.operations.permissions import permitted_state
 from kafka_rescale.operations.sizing import advise
 from kafka_rescale.operations.watch import watch
-from kafka_rescale.spark import snapshot_tasks
-from kafka_rescale.spark.exit_codes import DONE
-from kafka_rescale.spark.snapshot import snapshot
+from kafka_rescale.spark.jobs.exit_codes import DONE
+from kafka_rescale.spark.snapshots import tasks as snapshot_tasks
+from kafka_rescale.spark.snapshots.job import snapshot
 from kafka_rescale.web.kafka_source import KafkaSource
 
 from tests.support.inline_jobs import run_job

@@ -29,8 +29,8 @@ from kafka_rescale.operations.keep_warm import due_clients, probe
 from kafka_rescale.operations.load import load_pipeline_application
 from kafka_rescale.operations.processing import is_idle, prepare
 from kafka_rescale.operations.processors import expand_processors
-from kafka_rescale.spark.keep_warm import keep_warm
-from kafka_rescale.spark.warm_up_processors import warm_up_processors
+from kafka_rescale.spark.processing.keep_warm import keep_warm
+from kafka_rescale.spark.processing.warm_up_processors import warm_up_processors
 
 from tests.support.inline_jobs import requests, run_job
 from tests.support.secured import CANARY, Secured

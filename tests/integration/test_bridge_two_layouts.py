@@ -20,8 +20,8 @@ from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.kafka.control.journal_follower import JournalFollower
 from kafka_rescale.kafka.copy.bridging import prepare
 from kafka_rescale.kafka.copy.units import CopyUnit, units_of
-from kafka_rescale.spark.bridge_tasks import CarryOn
-from kafka_rescale.spark.copy_tasks import STOPPED
+from kafka_rescale.spark.copy.bridge_tasks import CarryOn
+from kafka_rescale.spark.copy.tasks import STOPPED
 
 from tests.integration.copy_helpers import expected_partition, per_key, read
 from tests.integration.spark_job_helpers import advance, begin

@@ -25,8 +25,8 @@ from kafka_rescale.operations import cutover, start_green
 from kafka_rescale.operations import rescale as rescale_module
 from kafka_rescale.operations.cutover import run_cutover
 from kafka_rescale.operations.rollback import roll_back
-from kafka_rescale.spark.arguments import Arguments
-from kafka_rescale.spark.job import Job
+from kafka_rescale.spark.jobs.arguments import Arguments
+from kafka_rescale.spark.jobs.job import Job
 
 from tests.support.gate_world import MOVE, PLAN
 from tests.support.small_application import application

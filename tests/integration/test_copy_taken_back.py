@@ -21,7 +21,7 @@ from kafka_rescale.kafka.copy import in_flight
 from kafka_rescale.kafka.copy.units import CopyUnit, units_of
 from kafka_rescale.kafka.writing.producer import UnitProducer
 from kafka_rescale.kafka.writing.settings import producer_settings
-from kafka_rescale.spark.copy_tasks import FINISHED, Follow
+from kafka_rescale.spark.copy.tasks import FINISHED, Follow
 
 from tests.integration.copy_helpers import create, per_key, plan_of, read, repartition, write
 from tests.integration.test_copy_in_flight import captured_of, carry, records

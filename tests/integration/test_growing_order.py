@@ -17,7 +17,7 @@ from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.processing.grown_ends import Holds
 from kafka_rescale.operations import processors
 from kafka_rescale.operations.new_offset import set_offset
-from kafka_rescale.spark import stream_task
+from kafka_rescale.spark.processing import stream_task
 
 from tests.support.growing import Growing
 from tests.support.growing_load import T0

@@ -14,10 +14,10 @@ from kafka_rescale.core.plan.plan import Plan, Stage
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import ControlTopic
-from kafka_rescale.spark import copy_tasks
-from kafka_rescale.spark.arguments import Arguments
-from kafka_rescale.spark.job import Job
-from kafka_rescale.spark.move import move
+from kafka_rescale.spark.copy import tasks as copy_tasks
+from kafka_rescale.spark.copy.move import move
+from kafka_rescale.spark.jobs.arguments import Arguments
+from kafka_rescale.spark.jobs.job import Job
 
 from tests.integration.copy_helpers import T0, Record, read
 from tests.support.in_place_logs import (

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from kafka_rescale.kafka.copy import seeding
 from kafka_rescale.kafka.copy.units import units_of
-from kafka_rescale.spark.task_errors import TaskFailure
+from kafka_rescale.spark.jobs.task_errors import TaskFailure
 
 from tests.integration.copy_helpers import read
 from tests.integration.seeded_restore import Restored, SeededRestore

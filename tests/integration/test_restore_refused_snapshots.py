@@ -10,7 +10,7 @@ import pytest
 from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.reading.log_batches import log_batches
-from kafka_rescale.spark.snapshot_seed import candidates_for
+from kafka_rescale.spark.snapshots.seed import candidates_for
 
 from tests.integration.copy_helpers import read
 from tests.integration.seeded_restore import Restored, SeededRestore

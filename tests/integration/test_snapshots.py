@@ -13,7 +13,7 @@ from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.kafka.reading.log_batches import log_batches
-from kafka_rescale.spark import snapshot_files
+from kafka_rescale.spark.snapshots import files as snapshot_files
 
 from tests.support.changelogs import Record, log_range, record_count, trim, write_log
 from tests.support.snapshot_world import FIRST, STORE, SnapshotWorld, orders_of_days

@@ -17,8 +17,8 @@ from kafka_rescale.core.processing.backfill import Backfill
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.processing.task_producer import TaskProducer
-from kafka_rescale.spark.task_run import run_task
-from kafka_rescale.spark.task_work import TaskLimits
+from kafka_rescale.spark.processing.run import run_task
+from kafka_rescale.spark.processing.task_work import TaskLimits
 
 from tests.support.counted import SMALL, T0, Counted, write
 from tests.support.counting_pipeline import CountingProcessor

@@ -8,7 +8,7 @@ import pytest
 from kafka_rescale.core.verify.oracles import Oracle
 from kafka_rescale.core.verify.pairs import LogRange
 from kafka_rescale.embedded.processes import wait_until
-from kafka_rescale.spark.verify import compare_store
+from kafka_rescale.spark.verify.compare import compare_store
 from pyspark.sql import SparkSession
 
 from tests.support.changelogs import (

@@ -10,7 +10,7 @@ from kafka_rescale.core.formats.subscription_wrapper import LeftTable
 from kafka_rescale.core.verify.oracles import Oracle
 from kafka_rescale.core.verify.pairs import LogRange, StorePair
 from kafka_rescale.core.verify.report import StoreReport
-from kafka_rescale.spark.verify import compare_store
+from kafka_rescale.spark.verify.compare import compare_store
 from pyspark.sql import SparkSession
 
 from tests.support import mutations

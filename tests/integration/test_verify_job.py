@@ -17,7 +17,7 @@ from kafka_rescale.kafka.reading.misrouted import look_for_misrouted
 from kafka_rescale.kafka.writing.transactional_writer import TransactionalWriter
 from kafka_rescale.operations import verify as operation
 from kafka_rescale.operations.accept import accept
-from kafka_rescale.spark.verify import compare_store
+from kafka_rescale.spark.verify.compare import compare_store
 from pyspark.sql import SparkSession
 
 from tests.integration.spark_job_helpers import submit_verify

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from kafka_rescale.core.verify.oracles import Oracle
 from kafka_rescale.core.verify.pairs import LogRange
-from kafka_rescale.spark.verify import compare_store
+from kafka_rescale.spark.verify.compare import compare_store
 from pyspark.sql import SparkSession
 
 from tests.support.changelogs import POSITION, Placed, Record, changelog_key, copied, history, placed, write_log

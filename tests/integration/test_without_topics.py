@@ -25,10 +25,10 @@ from kafka_rescale.operations.load import topology_of
 from kafka_rescale.operations.preflight import preflight
 from kafka_rescale.operations.stages import expand_stage
 from kafka_rescale.operations.verify import verify
-from kafka_rescale.spark import catch_up
-from kafka_rescale.spark.arguments import Arguments
-from kafka_rescale.spark.job import Job
-from kafka_rescale.spark.move import move
+from kafka_rescale.spark.copy import catch_up
+from kafka_rescale.spark.copy.move import move
+from kafka_rescale.spark.jobs.arguments import Arguments
+from kafka_rescale.spark.jobs.job import Job
 
 from tests.integration.copy_helpers import read
 from tests.integration.spark_job_helpers import RUN, advance, begin, wait_for

@@ -14,8 +14,8 @@ from kafka_rescale.core.processing.internal_topics import changelog_configs
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.reading.range_reader import read_ranges
-from kafka_rescale.spark.task_run import run_task
-from kafka_rescale.spark.task_work import TaskDone, TaskLimits, TaskWork
+from kafka_rescale.spark.processing.run import run_task
+from kafka_rescale.spark.processing.task_work import TaskDone, TaskLimits, TaskWork
 
 from tests.support.counting_pipeline import SINK, SOURCES, STORE, Counting
 

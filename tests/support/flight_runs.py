@@ -26,9 +26,9 @@ from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.kafka.reading.range_reader import read_ranges
 from kafka_rescale.operations.processing import prepare
-from kafka_rescale.spark.process_work import works_of
-from kafka_rescale.spark.task_run import run_task
-from kafka_rescale.spark.task_work import TaskDone
+from kafka_rescale.spark.processing.run import run_task
+from kafka_rescale.spark.processing.task_work import TaskDone
+from kafka_rescale.spark.processing.work import works_of
 
 from tests.support.flight_programs import INPUTS, OUTPUTS, built
 from tests.support.jvm_tests import class_path

@@ -23,10 +23,10 @@ from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.kafka.reading.range_reader import read_ranges
 from kafka_rescale.operations.processing import Prepared, prepare
 from kafka_rescale.operations.processors import is_split
-from kafka_rescale.spark.process import process
-from kafka_rescale.spark.process_work import expansion_of, works_of
-from kafka_rescale.spark.task_work import TaskWork
-from kafka_rescale.spark.warm_up_processors import warm_up_processors
+from kafka_rescale.spark.processing.job import process
+from kafka_rescale.spark.processing.task_work import TaskWork
+from kafka_rescale.spark.processing.warm_up_processors import warm_up_processors
+from kafka_rescale.spark.processing.work import expansion_of, works_of
 
 from tests.support.folding_pipeline import STORE
 from tests.support.inline_jobs import Body, Request, requests, run_job, started_job

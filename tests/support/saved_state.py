@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from kafka_rescale.core.processing.expiry import Expiry
-from kafka_rescale.spark.state_files import StateFiles
-from kafka_rescale.spark.state_store import TaskStore
+from kafka_rescale.spark.processing.state_files import StateFiles
+from kafka_rescale.spark.processing.state_store import TaskStore
 
 
 def saved_rows(

@@ -24,10 +24,10 @@ from kafka_rescale.kafka.reading.range_reader import read_ranges
 from kafka_rescale.operations.keep_warm import due_clients
 from kafka_rescale.operations.load import load_pipeline_application
 from kafka_rescale.operations.processing import Prepared, prepare
-from kafka_rescale.spark.process_work import works_of
-from kafka_rescale.spark.standby_task import Warmed, run_standby, works_due
-from kafka_rescale.spark.task_run import run_task
-from kafka_rescale.spark.task_work import TaskDone
+from kafka_rescale.spark.processing.run import run_task
+from kafka_rescale.spark.processing.standby_task import Warmed, run_standby, works_due
+from kafka_rescale.spark.processing.task_work import TaskDone
+from kafka_rescale.spark.processing.work import works_of
 
 from tests.support.saved_state import saved_rows
 from tests.support.words_pipeline import write_pipeline

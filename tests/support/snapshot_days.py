@@ -9,8 +9,8 @@ from kafka_rescale.core.snapshots.day import SnapshotDay
 from kafka_rescale.core.snapshots.manifest import Manifest, PartitionSnapshot
 from kafka_rescale.core.snapshots.request import StoreRequest
 from kafka_rescale.core.snapshots.rows import Entry
-from kafka_rescale.spark.snapshot_columns import table_of
-from kafka_rescale.spark.snapshot_files import StoreDirectory
+from kafka_rescale.spark.snapshots.columns import table_of
+from kafka_rescale.spark.snapshots.files import StoreDirectory
 
 DAY = SnapshotDay.named("2026-01-05")
 STORE = StoreRequest(name="totals", store_type="timestamped-key-value", key="string", value="long")

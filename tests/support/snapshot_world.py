@@ -18,9 +18,9 @@ from kafka_rescale.core.partitioning.partitioners import partitioner_named
 from kafka_rescale.core.snapshots.day import DAY_MS, SnapshotDay
 from kafka_rescale.core.snapshots.request import SnapshotRequest, StoreRequest
 from kafka_rescale.kafka.client.connection import KafkaConnection
-from kafka_rescale.spark.arguments import Arguments
-from kafka_rescale.spark.job import Job
-from kafka_rescale.spark.snapshot import snapshot
+from kafka_rescale.spark.jobs.arguments import Arguments
+from kafka_rescale.spark.jobs.job import Job
+from kafka_rescale.spark.snapshots.job import snapshot
 
 from tests.support.changelogs import Placed, Record, append, log_range, write_log
 

@@ -33,8 +33,8 @@ WHERE = "import kafka_rescale; print(kafka_rescale.__file__)"
 SUBMIT = """
 import subprocess, sys
 from pathlib import Path
-from kafka_rescale.airflow.spark_files import job_file, require_spark_files
-from kafka_rescale.spark.package_zip import build
+from kafka_rescale.spark.jobs.files import job_file, require_spark_files
+from kafka_rescale.spark.jobs.package_zip import build
 require_spark_files()
 program, directory, *arguments = sys.argv[1:]
 options = ["--master", "local[1]", "--conf", "spark.ui.enabled=false", "--py-files", build(Path(directory))]

@@ -14,11 +14,11 @@ import psutil
 import pytest
 from kafka_rescale.airflow.operators.spark_submit import RescaleSparkSubmitOperator
 from kafka_rescale.airflow.spark_connection import require_spark_master
-from kafka_rescale.airflow.spark_files import FETCHED, connector, require_spark_files
 from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.embedded.jars import jars_directory
 from kafka_rescale.embedded.processes import is_running, wait_until
+from kafka_rescale.spark.jobs.files import FETCHED, connector, require_spark_files
 
 PASSWORD = "not-to-be-seen"
 KAFKA = {"bootstrap.servers": "localhost:9092", "sasl.password": PASSWORD}
@@ -204,7 +204,7 @@ def test_without_jars_spark_fetches_the_connector_of_its_own_version(
     import pyspark
 
     monkeypatch.delenv("KAFKA_RESCALE_SPARK_JARS", raising=False)
-    monkeypatch.setattr("kafka_rescale.airflow.spark_files.FETCHED", tmp_path / "none")
+    monkeypatch.setattr("kafka_rescale.spark.jobs.files.FETCHED", tmp_path / "none")
     assert connector() == (None, f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}")
     (tmp_path / "b.jar").touch()
     (tmp_path / "a.jar").touch()
@@ -236,7 +236,7 @@ def test_jobs_that_are_not_there_are_refused_before_anything_is_submitted(
 def test_whoever_relies_on_maven_central_is_told_before_anything_is_submitted(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("kafka_rescale.airflow.spark_files.FETCHED", tmp_path)
+    monkeypatch.setattr("kafka_rescale.spark.jobs.files.FETCHED", tmp_path)
     monkeypatch.setenv("KAFKA_RESCALE_SPARK_JARS", "https://repository/a.jar")
     assert require_spark_files() == ""
     monkeypatch.delenv("KAFKA_RESCALE_SPARK_JARS")

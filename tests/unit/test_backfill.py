@@ -19,7 +19,7 @@ from kafka_rescale.core.processing.task_start import SourceRange, task_start
 from kafka_rescale.core.snapshots.exactness import Coverage, coverage_of
 from kafka_rescale.operations.backfills import require_live
 from kafka_rescale.operations.load import load_pipeline_application
-from kafka_rescale.spark.task_records import processed
+from kafka_rescale.spark.processing.task_records import processed
 
 from tests.support.pipeline_driver import PipelineDriver
 from tests.support.words_pipeline import words, write_pipeline

@@ -17,8 +17,8 @@ from kafka_rescale.core.expansion.bridge_progress import with_progress
 from kafka_rescale.core.page.copy_estimate import job_progress
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.copy.units import divided, units_of
-from kafka_rescale.spark.bridge_tasks import CARRY, WAIT, CarryOn
-from kafka_rescale.spark.copy_tasks import STOPPED
+from kafka_rescale.spark.copy.bridge_tasks import CARRY, WAIT, CarryOn
+from kafka_rescale.spark.copy.tasks import STOPPED
 
 from tests.support.plans import plan_for
 from tests.unit.test_repartitioned import ORDERED, plan

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from kafka_rescale.core.control.journal import Journal
-from kafka_rescale.spark import catch_up as module
+from kafka_rescale.spark.copy import catch_up as module
 
 from tests.support.gate_world import PLAN
 

@@ -13,10 +13,10 @@ from kafka_rescale.core.errors import Fenced, Outage, UnsafeState
 from kafka_rescale.embedded.processes import is_running, wait_until
 from kafka_rescale.kafka.copy.settings import StaleCopy
 from kafka_rescale.kafka.reading.progress import Snapshot
-from kafka_rescale.spark.exit_codes import DONE, FAILED, ORPHANED, SUPERSEDED
-from kafka_rescale.spark.package_zip import build
-from kafka_rescale.spark.task_errors import TaskFailure, as_text, from_text
-from kafka_rescale.spark.warm_up import assert_converging
+from kafka_rescale.spark.copy.warm_up import assert_converging
+from kafka_rescale.spark.jobs.exit_codes import DONE, FAILED, ORPHANED, SUPERSEDED
+from kafka_rescale.spark.jobs.package_zip import build
+from kafka_rescale.spark.jobs.task_errors import TaskFailure, as_text, from_text
 
 PLUGINS = Path(__file__).resolve().parents[2] / "plugins"
 
@@ -73,7 +73,7 @@ def test_the_zip_is_the_same_every_time_and_can_be_imported(tmp_path: Path) -> N
     names = zipfile.ZipFile(first).namelist()
     assert "kafka_rescale/core/plan/plan.py" in names
     assert all(name.startswith("kafka_rescale/") and name.endswith((".py", ".json")) for name in names)
-    code = "import kafka_rescale.spark.job as job; assert '.zip' in job.__file__"
+    code = "import kafka_rescale.spark.jobs.job as job; assert '.zip' in job.__file__"
     subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": str(first)}, cwd=tmp_path, check=True)
 
 
@@ -82,7 +82,7 @@ def test_the_exit_codes_differ() -> None:
 
 
 def test_a_process_ends_when_its_parent_is_killed() -> None:
-    child = "from kafka_rescale.spark.watchdog import exit_with_parent as e; import time; e(); time.sleep(60)"
+    child = "from kafka_rescale.spark.jobs.watchdog import exit_with_parent as e; import time; e(); time.sleep(60)"
     parent = (
         "import subprocess, sys, time; "
         f"p = subprocess.Popen([sys.executable, '-c', {child!r}]); print(p.pid, flush=True); time.sleep(60)"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from kafka_rescale.core.errors import ClusterOutage, Fenced
-from kafka_rescale.spark.copy_tasks import FINISHED, Follow
+from kafka_rescale.spark.copy.tasks import FINISHED, Follow
 
 nothing: Any = None
 

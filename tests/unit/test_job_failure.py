@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from kafka_rescale.core.errors import ClusterOutage, Fenced, RescaleError
-from kafka_rescale.spark import job_run
+from kafka_rescale.spark.jobs import run as job_run
 
 FAILURE = ValueError("a failure")
 

@@ -10,7 +10,7 @@ import pytest
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.job_requests import LONGEST_BYTES, as_argument, from_argument
 from kafka_rescale.core.snapshots.request import StoreRequest
-from kafka_rescale.spark.arguments import parse
+from kafka_rescale.spark.jobs.arguments import parse
 
 NAMED = ["--application", "a", "--run", "r", "--attempt", "1", "--request"]
 

@@ -15,9 +15,9 @@ from kafka_rescale.kafka.processing.changelogs import KnownState
 from kafka_rescale.operations import keep_warm
 from kafka_rescale.operations.load import load_pipeline_application
 from kafka_rescale.operations.members import members_of
-from kafka_rescale.spark.standby_task import works_due
-from kafka_rescale.spark.state_files import StateFiles
-from kafka_rescale.spark.state_store import TaskStore
+from kafka_rescale.spark.processing.standby_task import works_due
+from kafka_rescale.spark.processing.state_files import StateFiles
+from kafka_rescale.spark.processing.state_store import TaskStore
 
 from tests.support.assignments import ids
 from tests.support.words_pipeline import write_pipeline

@@ -14,7 +14,7 @@ from kafka_rescale.core.control.journal import Captured, Journal, Phase
 from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.errors import ClusterOutage, UnsafeState
 from kafka_rescale.kafka.reading.progress import Snapshot
-from kafka_rescale.spark import move as module
+from kafka_rescale.spark.copy import move as module
 
 from tests.support.plans import in_place_plan, plan_for, stateless_plan
 

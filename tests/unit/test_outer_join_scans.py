@@ -8,7 +8,7 @@ import pytest
 from kafka_rescale.core.pipeline import STRING, JoinWindows, StreamsBuilder
 from kafka_rescale.core.pipeline.task import Record, SubTopology
 from kafka_rescale.core.processing.sorted_keys import SortedKeys
-from kafka_rescale.spark.state_store import SortedRows, TaskStore
+from kafka_rescale.spark.processing.state_store import SortedRows, TaskStore
 
 from tests.support.pipeline_programs import seconds
 

@@ -11,7 +11,7 @@ from kafka_rescale.core.errors import InvalidInput, RescaleError
 from kafka_rescale.core.pipeline import JSON, LONG, STRING, Pipeline, StreamsBuilder
 from kafka_rescale.core.pipeline.serdes import Serde
 from kafka_rescale.core.pipeline.task import Record
-from kafka_rescale.spark.task_errors import TaskFailure, as_text, from_text
+from kafka_rescale.spark.jobs.task_errors import TaskFailure, as_text, from_text
 from kafka_rescale.spark.vectorized import on_pandas
 
 from tests.support.pipeline_driver import PipelineDriver

@@ -12,7 +12,7 @@ from fastavro import parse_schema, schemaless_writer
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.formats.serdes import serde_named
 from kafka_rescale.core.pipeline import avro as pipeline_avro
-from kafka_rescale.spark.avro_types import arrow_type
+from kafka_rescale.spark.snapshots.avro_types import arrow_type
 
 RATE: dict[str, Any] = {
     "type": "record",

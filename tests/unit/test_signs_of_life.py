@@ -10,9 +10,9 @@ from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.errors import ClusterOutage
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.reading.progress import Snapshot
-from kafka_rescale.spark import job as module
-from kafka_rescale.spark.arguments import Arguments
-from kafka_rescale.spark.job import Job
+from kafka_rescale.spark.jobs import job as module
+from kafka_rescale.spark.jobs.arguments import Arguments
+from kafka_rescale.spark.jobs.job import Job
 
 AWAY = ClusterOutage("a test", found="no answer", expected="one", remedy="Wait.")
 

@@ -18,8 +18,8 @@ from kafka_rescale.core.snapshots.day import SnapshotDay
 from kafka_rescale.core.snapshots.manifest import Manifest, PartitionSnapshot, base_for
 from kafka_rescale.core.snapshots.request import StoreRequest
 from kafka_rescale.core.snapshots.rows import Entry, SnapshotRule, Tail
-from kafka_rescale.spark.snapshot_columns import decoded, state_after, table_of
-from kafka_rescale.spark.snapshot_files import MANIFEST, StoreDirectory
+from kafka_rescale.spark.snapshots.columns import decoded, state_after, table_of
+from kafka_rescale.spark.snapshots.files import MANIFEST, StoreDirectory
 
 from tests.support.snapshot_days import AT_MS, DAY, ENTRIES, STORE, manifest_of, written
 

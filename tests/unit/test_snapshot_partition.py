@@ -11,9 +11,9 @@ from kafka_rescale.core.snapshots.manifest import Manifest
 from kafka_rescale.core.snapshots.request import StoreRequest
 from kafka_rescale.core.snapshots.rows import Entry, SnapshotRule
 from kafka_rescale.kafka.client.connection import KafkaConnection
-from kafka_rescale.spark import snapshot_partition
-from kafka_rescale.spark.snapshot_files import StoreDirectory
-from kafka_rescale.spark.snapshot_partition import PartitionBuild, PartitionResult, StoreWork
+from kafka_rescale.spark.snapshots import partition as snapshot_partition
+from kafka_rescale.spark.snapshots.files import StoreDirectory
+from kafka_rescale.spark.snapshots.partition import PartitionBuild, PartitionResult, StoreWork
 
 from tests.support.snapshot_days import DAY
 from tests.unit.test_snapshot_exactness import batched, cleaned

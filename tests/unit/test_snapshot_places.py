@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 from kafka_rescale.core.errors import InvalidInput
-from kafka_rescale.spark.snapshot_files import StoreDirectory
+from kafka_rescale.spark.snapshots.files import StoreDirectory
 from pyarrow import fs
 
 from tests.support.snapshot_days import DAY, ENTRIES, STORE, written

@@ -10,9 +10,9 @@ from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.plan.plan import Move, MoveKind
 from kafka_rescale.core.snapshots.manifest import PartitionSnapshot
 from kafka_rescale.kafka.client.connection import KafkaConnection
-from kafka_rescale.spark import snapshot_seed
-from kafka_rescale.spark.snapshot_files import StoreDirectory
-from kafka_rescale.spark.snapshot_seed import candidates_for
+from kafka_rescale.spark.snapshots import seed as snapshot_seed
+from kafka_rescale.spark.snapshots.files import StoreDirectory
+from kafka_rescale.spark.snapshots.seed import candidates_for
 
 from tests.support.snapshot_days import DAY, STORE, manifest_of
 

@@ -13,8 +13,8 @@ from kafka_rescale.core.pipeline.task import Entry, StoreDefinition
 from kafka_rescale.core.processing import task_state
 from kafka_rescale.core.processing.expiry import Expiry
 from kafka_rescale.core.processing.task_state import SavedState
-from kafka_rescale.spark.state_files import StateFiles
-from kafka_rescale.spark.state_store import TaskStore
+from kafka_rescale.spark.processing.state_files import StateFiles
+from kafka_rescale.spark.processing.state_store import TaskStore
 
 KEYS = st.sampled_from([b"", b"a", b"a\x00", b"a\xff", b"b", b"\xff", b"\xff\xff"])
 PUT = st.tuples(st.just("put"), KEYS, st.none() | st.binary(max_size=2), st.integers(0, 9))

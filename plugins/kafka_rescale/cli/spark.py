@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from kafka_rescale.airflow.spark_files import connector, job_file
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.core.errors import InvalidInput, Outage, Refused
@@ -20,6 +19,7 @@ from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.settings_files import CONFIG_FILE_VARIABLE
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.control.control_topic import ControlTopic
+from kafka_rescale.spark.jobs.files import connector, job_file
 
 PASSED, FINDINGS = 0, 1
 LAST_LINES = 5
@@ -81,7 +81,7 @@ def _settings_file(connection: KafkaConnection, directory: Path) -> Path:
 
 
 def _command(application: Application, master: str, directory: Path) -> list[str]:
-    from kafka_rescale.spark.package_zip import build
+    from kafka_rescale.spark.jobs.package_zip import build
 
     beside = Path(sys.executable).with_name("spark-submit")
     program = str(beside) if beside.exists() else shutil.which("spark-submit")

@@ -33,7 +33,7 @@ from kafka_rescale.operations.load import load_application, topology_of
 from kafka_rescale.operations.preflight import preflight
 from kafka_rescale.operations.prewarm import prewarm
 from kafka_rescale.operations.stages import expand_stage
-from kafka_rescale.spark.package_zip import build
+from kafka_rescale.spark.jobs.package_zip import build
 
 ROOT = Path(__file__).resolve().parents[3]
 SUBMIT = Path(sys.executable).parent / "spark-submit"

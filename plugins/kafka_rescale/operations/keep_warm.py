@@ -13,7 +13,7 @@ from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.kafka.processing.changelogs import known_state
-from kafka_rescale.spark.standby_task import works_due
+from kafka_rescale.spark.processing.standby_task import works_due
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from kafka_rescale.core.control.processing import Processing
 from kafka_rescale.core.processing.rebalance import Member
 from kafka_rescale.core.processing.replicas import StoreLogs, lag_of
 from kafka_rescale.kafka.processing.changelogs import KnownState
-from kafka_rescale.spark.state_files import StateFiles
+from kafka_rescale.spark.processing.state_files import StateFiles
 
 AT_A_TIME = 8
 """Directories that are looked into at a time: on an object store each takes tens of milliseconds."""

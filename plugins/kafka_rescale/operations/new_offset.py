@@ -15,8 +15,8 @@ from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.kafka.processing.task_producer import TaskProducer
 from kafka_rescale.kafka.reading.committed import closing_consumer, read_committed
 from kafka_rescale.kafka.reading.log_range import log_range
-from kafka_rescale.spark.process_work import full_names
-from kafka_rescale.spark.task_work import transactional_id
+from kafka_rescale.spark.processing.task_work import transactional_id
+from kafka_rescale.spark.processing.work import full_names
 
 
 def set_offset(

@@ -21,7 +21,7 @@ from kafka_rescale.core.topology.topic_names import LONGEST_NAME, too_long
 from kafka_rescale.core.topology.topology import REPARTITION_SUFFIX, internal_topic
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.waiting import now_ms
-from kafka_rescale.spark.process_work import full_names
+from kafka_rescale.spark.processing.work import full_names
 
 
 def external_counts(pipeline: Pipeline, admin: ClusterAdmin, backfill: Backfill | None = None) -> dict[str, int]:

@@ -34,8 +34,8 @@ from kafka_rescale.operations.backfills import require_live
 from kafka_rescale.operations.members import members_of
 from kafka_rescale.operations.processors import Expansions, expand_processors, hand_over, remember
 from kafka_rescale.operations.stream_threads import LONGEST_PAUSE_SECONDS
-from kafka_rescale.spark.process_work import works_of
-from kafka_rescale.spark.task_work import RENEW_MS, transactional_id
+from kafka_rescale.spark.processing.task_work import RENEW_MS, transactional_id
+from kafka_rescale.spark.processing.work import works_of
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from kafka_rescale.kafka.reading.committed import AT_ONCE, closing_consumer, rea
 from kafka_rescale.kafka.reading.sampling import sample
 from kafka_rescale.operations.backfills import require_interval
 from kafka_rescale.operations.pipeline_topics import PipelineTopics, external_counts
-from kafka_rescale.spark.process_work import expansion_of
+from kafka_rescale.spark.processing.work import expansion_of
 
 
 @dataclass(frozen=True)

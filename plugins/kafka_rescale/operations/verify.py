@@ -27,7 +27,7 @@ from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.control.control_topic import TOPIC, ControlTopic
 from kafka_rescale.kafka.reading.misrouted import NOTHING_ACCEPTED, look_for_misrouted
 from kafka_rescale.kafka.writing.transactional_writer import TransactionalWriter
-from kafka_rescale.spark.verify import compare_store
+from kafka_rescale.spark.verify.compare import compare_store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

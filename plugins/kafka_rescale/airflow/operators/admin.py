@@ -20,11 +20,11 @@ from kafka_rescale.airflow.runs import (
     owner_is_finished,
     owner_of,
 )
-from kafka_rescale.airflow.spark_files import require_spark_files
 from kafka_rescale.core.application.config_files import SPARK_ROLES
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.preflight.expected_state import ExpectedState
 from kafka_rescale.core.roles import Role
+from kafka_rescale.spark.jobs.files import require_spark_files
 
 
 class PreflightOperator(RescaleOperator):

@@ -22,9 +22,9 @@ from kafka_rescale.airflow.kafka_for_spark import kafka_environment
 from kafka_rescale.airflow.page_link import ApplicationPageLink
 from kafka_rescale.airflow.runs import owner_of
 from kafka_rescale.airflow.spark_connection import deploy_mode_of, names_resource_manager, require_spark_master
-from kafka_rescale.airflow.spark_files import connector, job_file
 from kafka_rescale.core.application.config_files import KafkaOfJob
 from kafka_rescale.core.control.journal import AFTER_PROMOTION, Phase
+from kafka_rescale.spark.jobs.files import connector, job_file
 
 if TYPE_CHECKING:
     from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
@@ -200,7 +200,7 @@ class RescaleSparkSubmitOperator(SparkSubmitOperator):
 
     @staticmethod
     def _package_zip(directory: Path) -> str:
-        from kafka_rescale.spark.package_zip import build
+        from kafka_rescale.spark.jobs.package_zip import build
 
         return str(build(directory))
 

@@ -1,0 +1,1 @@
+"""How does a Spark job copy: restore, warm up, catch up, bridge, move?"""

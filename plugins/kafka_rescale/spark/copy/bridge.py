@@ -1,0 +1,152 @@
+"""The bridge of ``repartitioned`` inputs: from blue's stop offsets on, until the old topics are silent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from uuid import uuid4
+
+from kafka_rescale.core.control.bridge import Bridge, Reading
+from kafka_rescale.core.control.journal import Journal, PartitionOffsets
+from kafka_rescale.core.control.keys import Concern
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.kafka.control.control_topic import Change
+from kafka_rescale.kafka.control.journal_follower import JournalFollower
+from kafka_rescale.kafka.copy.bridging import ends_of_bridged, prepare, verdict_now
+from kafka_rescale.kafka.copy.progress import CopyProgress
+from kafka_rescale.kafka.copy.units import CopyUnit, divided, units_of
+from kafka_rescale.kafka.reading.progress import Snapshot
+from kafka_rescale.spark.copy.bridge_tasks import CarryOn
+from kafka_rescale.spark.jobs.job import Job, say
+
+BEAT_SECONDS = 2.0
+CARRYING = "carrying"
+RECORD_MS = 30_000
+"""A bridge runs for weeks: that nothing has changed but the offsets is recorded only so often."""
+SETTLED = ("begun", "ended_at_ms", "added")
+"""What is recorded at once when it changes."""
+
+
+def bridge(job: Job) -> None:
+    """Be ready before the promotion, carry records on after it, and end when the old topics are silent.
+
+    :raises UnsafeState: a position was lost, or a record that can't be carried on as it is.
+    :raises Fenced: a newer run has taken over.
+    """
+    state = job.control.read()
+    found = verdict_now(job.connection, state)
+    say(f"{job.key}: {found.reason}")
+    if not found.due or state.journal is None:
+        job.put("done", detail=found.reason)
+        return
+    job.put("running")
+    watch = _carried_on(job, state.journal, _prepared(job, state.journal, state.bridge))
+    records: Change = {Concern.BRIDGE: watch.known}
+    if watch.has_ended():
+        job.put("done", detail="the old topic is silent, and every record of it carried on", records=records)
+        say(f"{job.key}: ended; the old topic has been silent for {job.arguments.silent_seconds} s")
+    elif watch.has_grown():
+        grown = ", ".join(f"{a.topic} to {a.count} partitions" for a in watch.known.added if not a.begun)
+        detail = f"somebody has grown {grown}; the next run carries them all on"
+        job.put("stopped", detail=detail, records=records)
+        say(f"{job.key}: {detail}")
+    else:
+        attempt = f"attempt {state.journal.attempt} was rolled back"
+        job.put("stopped", detail=f"{attempt}, or another expansion has begun")
+
+
+def _prepared(job: Job, journal: Journal, found: Bridge | None) -> Bridge:
+    """Return what is known of the bridge, every partition of the old topics having a position."""
+    plan = journal.plan
+    # One that had ended goes on: records have come since.
+    known = Bridge.of(plan, found).model_copy(update={"ended_at_ms": 0})
+    if not journal.is_promoted:
+        prepare(job.connection, plan, known)
+        return known
+    known = known.noticed(plan.bridges, ends_of_bridged(job.connection, journal))
+    prepare(job.connection, plan, known)
+    known = known.with_positions()
+    # Before anything is carried on: a run after this one must not find a growth at other ends.
+    job.put("running", records={Concern.BRIDGE: known})
+    return known
+
+
+def _carried_on(job: Job, journal: Journal, known: Bridge) -> _Watch:
+    """Carry on until there is nothing left to do for this run, and return what was seen meanwhile."""
+    plan, moves = journal.plan, known.widened(journal.plan.bridges)
+    carry = CarryOn(job.connection, plan, journal.attempt, session=uuid4().hex, added=known.added)
+    progress = CopyProgress(job.connection, plan, moves, group=plan.bridge_group)
+    spark = job.spark()
+    units = units_of(moves)
+    lists = divided(units, job.parallelism(spark))
+    spread = spark.sparkContext.parallelize(lists, max(1, len(lists)))
+    with JournalFollower(job.connection, plan.application) as follower:
+        watch = _Watch(job, ClusterAdmin(job.connection), progress, carry.session, units, known, follower)
+        job.run_beside(
+            lambda: spread.mapPartitions(carry).collect(),
+            watch.beat,
+            until=watch.is_over,
+            seconds=BEAT_SECONDS,
+            is_paused=follower.is_paused,
+        )
+    return watch
+
+
+@dataclass
+class _Watch:
+    """What the driver does every few seconds beside its tasks."""
+
+    job: Job
+    admin: ClusterAdmin
+    progress: CopyProgress
+    session: str
+    units: Sequence[CopyUnit]
+    known: Bridge
+    follower: JournalFollower
+    recorded_ms: int = 0
+
+    def beat(self) -> None:
+        """Look, report, and judge whether the old topics are silent."""
+        journal = self.follower.first()
+        if journal is None or journal.plan.fingerprint != self.known.plan:
+            return  # another expansion has begun; the tasks end by themselves
+        at_ms = now_ms()
+        last = self.admin.end_offsets([m.source for m in journal.plan.bridges], read_committed=False)
+        # The heartbeat that the cutover waits for: how old the copy is says nothing before the promotion.
+        snapshot = replace(self.progress.read(), as_of_ms=at_ms)
+        say(f"{self.job.key}: {snapshot}")
+        before = self.known
+        if journal.is_promoted:
+            self.known = self._looked(snapshot, at_ms, last).noticed(journal.plan.bridges, last)
+        state = self._state(journal)
+        settled = all(getattr(before, name) == getattr(self.known, name) for name in SETTLED)
+        if state == CARRYING and settled and at_ms - self.recorded_ms < RECORD_MS:
+            return
+        self.recorded_ms = at_ms
+        self.job.put(state, snapshot, records={Concern.BRIDGE: self.known} if self.known.begun else None)
+
+    def has_ended(self) -> bool:
+        """Whether the silence has been proven."""
+        return bool(self.known.ended_at_ms)
+
+    def has_grown(self) -> bool:
+        """Whether an old topic has partitions that this run does not carry on."""
+        return any(not added.begun for added in self.known.added)
+
+    def is_over(self) -> bool:
+        """Whether this run has done what it can."""
+        return self.has_ended() or self.has_grown()
+
+    def _state(self, journal: Journal) -> str:
+        if journal.is_promoted:
+            return CARRYING
+        return "ready" if self.progress.all_follow(self.session, self.units) else "running"
+
+    def _looked(self, snapshot: Snapshot, at_ms: int, last: PartitionOffsets) -> Bridge:
+        ends: PartitionOffsets = {}
+        for p in snapshot.partitions:
+            ends.setdefault(p.topic, {})[p.partition] = p.end
+        reading = Reading(at_ms, ends, last, {(p.topic, p.partition): p.position for p in snapshot.partitions})
+        begun = self.known.model_copy(update={"begun": True})
+        return begun.looked(reading, self.job.arguments.silent_seconds * 1000)

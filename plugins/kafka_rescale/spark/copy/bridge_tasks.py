@@ -1,0 +1,84 @@
+"""The bridge's work within Spark's Python workers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+
+from kafka_rescale.core.control.added_partitions import Added, Layout, Step, layouts, steps
+from kafka_rescale.core.control.journal import Journal, Phase
+from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.kafka.control.journal_follower import JournalFollower
+from kafka_rescale.kafka.copy.bridging import fence_of, wait_for_positions
+from kafka_rescale.kafka.copy.loop import CopyWorker
+from kafka_rescale.kafka.copy.settings import LIVE
+from kafka_rescale.kafka.copy.units import CopyUnit
+from kafka_rescale.spark.copy.journal_task import JournalTask
+from kafka_rescale.spark.copy.tasks import LIVE_STEP_SECONDS, STOPPED
+
+WAIT, CARRY = "wait", "carry"
+
+
+@dataclass(frozen=True)
+class CarryOn(JournalTask):
+    """Waits for the promotion, then carries old partitions on for as long as the driver lives.
+
+    :param added: growths of the old topics that are known, all of their partitions being among the units.
+    """
+
+    added: tuple[Added, ...] = ()
+
+    def work(self, units: list[CopyUnit], follower: JournalFollower) -> str:
+        """Return ``stopped``, once it is not to go on."""
+        # Opened before the promotion: finding coordinators is no part of the pause.
+        with closing(self._worker(units, layouts(self.plan.bridges, self.added))) as worker:
+            worker.announce(self.session)
+            journal = follower.first()
+            while (verdict := self.verdict(journal)) == WAIT:
+                time.sleep(LIVE_STEP_SECONDS)
+                journal = follower.latest()
+            if verdict != CARRY or journal is None:
+                return verdict
+            first = list(steps(journal, self.added))
+            if not first:
+                return self._carry_on(worker, journal, follower)
+        for step in first:
+            self._carry_first(step, units, journal)
+        with closing(self._worker(units, layouts(self.plan.bridges, self.added))) as worker:
+            return self._carry_on(worker, journal, follower)
+
+    def _carry_on(self, worker: CopyWorker, journal: Journal, follower: JournalFollower) -> str:
+        worker.begin(fence_of(journal, self.added))
+        known: Journal | None = journal
+        while True:
+            worker.step(LIVE_STEP_SECONDS)
+            newest = follower.latest()
+            if newest is not known and (verdict := self.verdict(newest)) != CARRY:
+                return verdict
+            known = newest
+
+    def _worker(self, units: list[CopyUnit], by_topic: Mapping[str, Layout]) -> CopyWorker:
+        placed = [CopyUnit(**vars(by_topic[unit.move.source]), partition=unit.partition) for unit in units]
+        return CopyWorker(self.connection, self.plan, placed, LIVE, group=self.plan.bridge_group)
+
+    def _carry_first(self, step: Step, units: list[CopyUnit], journal: Journal) -> None:
+        """Carry this worker's part of a step on, and wait until all others are done with theirs.
+
+        A key that a growth has moved has its earlier records in an old partition and its later ones in a new one.
+        """
+        own = [unit for unit in units if unit.source in step.ends]
+        with closing(self._worker(own, step.layouts)) as worker:
+            worker.begin(fence_of(journal, self.added))
+            worker.run_to({unit.source: step.ends[unit.source] for unit in own}, now_ms(), exactly=True)
+        wait_for_positions(self.connection, self.plan, step.ends)
+
+    def verdict(self, journal: Journal | None) -> str:
+        """Return what to do: ``wait`` for the promotion, ``carry`` on, or ``stopped``."""
+        if journal is None or journal.plan.fingerprint != self.plan.fingerprint:
+            return STOPPED
+        if journal.is_promoted:
+            return CARRY
+        over = journal.attempt != self.attempt or journal.phase in {Phase.ROLLING_BACK, Phase.ROLLED_BACK}
+        return STOPPED if over else WAIT

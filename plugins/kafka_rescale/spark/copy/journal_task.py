@@ -1,0 +1,39 @@
+"""A task of Spark that follows the journal while it copies."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from kafka_rescale.core.plan.plan import Plan
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.control.journal_follower import JournalFollower
+from kafka_rescale.kafka.copy.units import CopyUnit
+from kafka_rescale.spark.jobs.task_errors import as_text
+from kafka_rescale.spark.jobs.watchdog import exit_with_parent
+
+
+@dataclass(frozen=True)
+class JournalTask(ABC):
+    """Works on lists of units; one element of the RDD is one list.
+
+    :param attempt: the journal's attempt at the cutover; another one means that this was rolled back.
+    :param session: of the job that is starting this; the driver recognises its workers by it.
+    """
+
+    connection: KafkaConnection
+    plan: Plan
+    attempt: int
+    session: str
+
+    def __call__(self, lists: Iterable[list[CopyUnit]]) -> Iterator[str]:
+        """Yield the last verdict on the journal per list."""
+        exit_with_parent()
+        for units in lists:
+            with as_text(), JournalFollower(self.connection, self.plan.application) as follower:
+                yield self.work(units, follower)
+
+    @abstractmethod
+    def work(self, units: list[CopyUnit], follower: JournalFollower) -> str:
+        """Work on a list until the journal says that it is over; return what it says."""

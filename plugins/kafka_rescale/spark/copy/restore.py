@@ -1,0 +1,33 @@
+"""The bulk copy of one stage's changelogs, up to the ends that they have when it starts."""
+
+from __future__ import annotations
+
+from kafka_rescale.spark.copy.stage import StageCopy
+from kafka_rescale.spark.jobs.job import Job, say
+
+
+def restore(job: Job) -> None:
+    """Copy every changelog of a stage: one task per source partition, as many at a time as Spark has cores.
+
+    A copy that has not begun begins with the newest snapshot that can be used, and reads only the log behind it;
+    where none can, everything is read, and the result says why.
+
+    :raises RescaleError: what stopped it; the next attempt goes on from the committed positions.
+    """
+    stage = StageCopy.begin(job)
+    if stage is None:
+        return
+    progress, units, task = stage.progress, stage.units, stage.task(job.arguments.snapshots)
+    job.report(progress, lambda _: "running")
+    context = job.spark().sparkContext
+    lists = context.parallelize([[unit] for unit in units], len(units))
+    begun = stage.run(job, lambda: lists.mapPartitions(task).collect())
+    refused = [line for each in begun for line in each.refused]
+    for line in refused:
+        say(line)
+    snapshot, seeded = progress.read(), sum(each.rows for each in begun)
+    detail = f"{snapshot.records - seeded:,} records read, {seeded:,} rows of snapshots"
+    if refused:
+        detail += f"; {len(refused)} snapshots not used, the first: {refused[0]}"
+    say(f"{job.key} done: {snapshot}; {detail}")
+    job.put("done", snapshot, detail, seeded=seeded)

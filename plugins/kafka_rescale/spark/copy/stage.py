@@ -1,0 +1,109 @@
+"""What restore and warm_up begin with: the changelogs of one stage, and whether there is anything to copy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from kafka_rescale.core.control.journal import Phase
+from kafka_rescale.core.errors import Fenced
+from kafka_rescale.core.plan.plan import Plan
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import again_after_outage, now_ms
+from kafka_rescale.kafka.control.journal_follower import JournalFollower
+from kafka_rescale.kafka.copy.progress import CopyProgress
+from kafka_rescale.kafka.copy.reset import restart_stale
+from kafka_rescale.kafka.copy.units import CopyUnit, units_of
+from kafka_rescale.spark.copy.tasks import CopyToEnds
+from kafka_rescale.spark.jobs.job import Job, say
+from kafka_rescale.spark.snapshots.seed import candidates_for
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class StageCopy:
+    """The copies of one stage, ready to run.
+
+    :param units: one per source partition.
+    """
+
+    connection: KafkaConnection
+    plan: Plan
+    units: Sequence[CopyUnit]
+    progress: CopyProgress
+
+    @classmethod
+    def begin(cls, job: Job) -> StageCopy | None:
+        """Return the copies of the job's stage, stale ones emptied; or None, and the job's result is written.
+
+        :raises InvalidInput: the plan has no such stage.
+        :raises Fenced: the run has lost the lease.
+        """
+        journal = job.journal()
+        with JournalFollower(job.connection, job.arguments.application) as follower:
+            follower.first()
+            if not _has_lease(job, follower):
+                raise _lost(job, follower)
+        plan = journal.plan
+        moves = plan.stage(job.arguments.stage or 0).changelogs
+        job.put("running")
+        if journal.phase not in {Phase.WARMING, Phase.ROLLED_BACK} or not moves:
+            say(f"{job.key}: nothing to copy in phase {journal.phase}")
+            job.put("done")
+            return None
+        stale = again_after_outage(
+            lambda: restart_stale(job.connection, plan, moves, now_ms(), attempt=journal.attempt)
+        )
+        for line in stale:
+            say(line)
+        return cls(job.connection, plan, units_of(moves), CopyProgress(job.connection, plan, moves))
+
+    def task(self, snapshots: str = "") -> CopyToEnds:
+        """Return the work of a Spark task: to the ends that the sources have now.
+
+        :param snapshots: location of snapshots that copies which have not begun may begin with.
+        """
+        asked_ms = now_ms()
+        moves = list(dict.fromkeys(unit.move for unit in self.units))
+        found = candidates_for(self.connection, snapshots, self.plan.application, moves)
+        for line in found.remarks:
+            say(line)
+        ends = again_after_outage(self.progress.ends)
+        return CopyToEnds(self.connection, self.plan, ends, asked_ms, seeds=found.by_source)
+
+    def run(self, job: Job, action: Callable[[], T]) -> T:
+        """Run a Spark action on these copies and report it, for as long as the run that wants them has the lease.
+
+        A copy of terabytes would go on for hours after a person has rolled back, perhaps to spare the brokers.
+
+        :raises Fenced: the run has lost the lease; what is copied stays.
+        :raises RescaleError: what a task raised.
+        """
+        with JournalFollower(job.connection, job.arguments.application) as follower:
+            follower.first()
+            done = job.run_beside(
+                action,
+                lambda: job.report(self.progress, lambda _: "running"),
+                until=lambda: not _has_lease(job, follower),
+            )
+            if done is None:
+                lost = _lost(job, follower)
+                # This attempt has left results before: if a newer run has, too, it is not overwritten.
+                job.put("failed", detail=f"{type(lost).__name__}: {lost}")
+                raise lost
+        return done
+
+
+def _has_lease(job: Job, follower: JournalFollower) -> bool:
+    return follower.holder() == job.arguments.run
+
+
+def _lost(job: Job, follower: JournalFollower) -> Fenced:
+    return Fenced(
+        f"{job.key} of {job.arguments.run}",
+        found=f"the lease held by {follower.holder() or 'nobody'}",
+        expected="it to be held by this run: the expansion was rolled back, or another run has taken over",
+        remedy="Nothing to do here. What is copied stays; trigger the expansion again to go on with it.",
+    )

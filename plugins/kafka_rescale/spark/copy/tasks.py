@@ -1,0 +1,157 @@
+"""What runs in Spark's Python workers; everything arrives in the closure, nothing in Spark's properties."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+
+from kafka_rescale.core.cluster import TopicPartition
+from kafka_rescale.core.control.journal import Captured, Journal, Phase
+from kafka_rescale.core.errors import Fenced, UnsafeState
+from kafka_rescale.core.plan.plan import Plan
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import again_after_outage, now_ms
+from kafka_rescale.kafka.control.journal_follower import JournalFollower
+from kafka_rescale.kafka.copy import in_flight
+from kafka_rescale.kafka.copy.loop import CopyWorker
+from kafka_rescale.kafka.copy.marks import read_positions
+from kafka_rescale.kafka.copy.seeding import Begun, Seeding
+from kafka_rescale.kafka.copy.settings import BULK, LIVE
+from kafka_rescale.kafka.copy.units import CopyUnit
+from kafka_rescale.kafka.reading.committed import AT_ONCE, closing_consumer
+from kafka_rescale.spark.copy.journal_task import JournalTask
+from kafka_rescale.spark.jobs.task_errors import as_text
+from kafka_rescale.spark.jobs.watchdog import exit_with_parent
+from kafka_rescale.spark.snapshots.seed import SnapshotSeed, seeding_of
+
+FINISHED, STOPPED = "finished", "stopped"
+LIVE_STEP_SECONDS = 0.05
+
+
+@dataclass(frozen=True)
+class CopyToEnds:
+    """Copies lists of units up to captured ends; one element of the RDD is one list.
+
+    :param ends: exclusive.
+    :param asked_ms: wall clock before the ends were captured.
+    :param starts: where records in flight begin; see ``CopyWorker.begin``.
+    :param exactly: copy nothing behind the ends.
+    :param seeds: snapshots that copies which have not begun may begin with, the newest first.
+    """
+
+    connection: KafkaConnection
+    plan: Plan
+    ends: Mapping[TopicPartition, int]
+    asked_ms: int
+    starts: Mapping[TopicPartition, int] = field(default_factory=dict)
+    exactly: bool = False
+    seeds: Mapping[TopicPartition, Sequence[SnapshotSeed]] = field(default_factory=dict)
+
+    def __call__(self, lists: Iterable[list[CopyUnit]]) -> Iterator[Begun]:
+        """Yield per list how it was begun, when it is done."""
+        exit_with_parent()
+        for units in lists:
+            with as_text():
+                worker = CopyWorker(self.connection, self.plan, units, BULK)
+                try:
+                    seeding = self._seeding(units)
+                    seeded = worker.begin(self.starts, seeding)
+                    ends = {u.source: self.ends[u.source] for u in units}
+                    worker.run_to(ends, self.asked_ms, exactly=self.exactly)
+                finally:
+                    worker.close()
+            yield Begun(sum(seeded.values()), seeding.refused if seeding else ())
+
+    def _seeding(self, units: Sequence[CopyUnit]) -> Seeding | None:
+        ours = {u.source: self.seeds[u.source] for u in units if u.source in self.seeds}
+        return seeding_of(self.connection, ours, self.ends) if ours else None
+
+
+class Follow(JournalTask):
+    """Follows blue's changelogs until the journal gives the final ends, and finishes."""
+
+    def work(self, units: list[CopyUnit], follower: JournalFollower) -> str:
+        """Return ``finished`` or ``stopped``.
+
+        Begins again by itself where the brokers let a request down: with another job, the pause would last longer.
+        """
+        announced: list[str] = []
+
+        def follow() -> str:
+            if announced:
+                self._require_newest(units)
+            return self._follow(units, follower, announced)
+
+        return again_after_outage(follow)
+
+    def _follow(self, units: list[CopyUnit], follower: JournalFollower, announced: list[str]) -> str:
+        if (verdict := self.verdict(follower.first())) in {FINISHED, STOPPED}:
+            return verdict
+        logs = [u for u in units if u.is_changelog]
+        carried = [u for u in units if not u.is_changelog]
+        with ExitStack() as clients:
+            worker = clients.enter_context(closing(CopyWorker(self.connection, self.plan, logs, LIVE)))
+            self._prepare(carried)
+            # Opened before blue stops: finding coordinators is no part of the pause.
+            carrier = clients.enter_context(closing(CopyWorker(self.connection, self.plan, carried, LIVE)))
+            worker.begin()
+            worker.announce(self.session)
+            carrier.announce(self.session)
+            announced.append(self.session)
+            while not (verdict := self.verdict(journal := follower.latest())):
+                worker.step(LIVE_STEP_SECONDS)
+            if journal is None or journal.captured is None or verdict in {FINISHED, STOPPED}:
+                return verdict
+            self._finish(worker, journal.captured)
+            self._carry(carried, carrier, journal.captured)
+            return FINISHED
+
+    def _require_newest(self, units: Sequence[CopyUnit]) -> None:
+        """Leave a newer job alone, whose tasks follow these units by now: new clients would fence them."""
+        with closing_consumer(self.connection, self.plan.copy_group, **AT_ONCE) as consumer:
+            found = read_positions(consumer, [unit.source for unit in units])
+        others = {position.mark.session for position in found.values()} - {"", self.session}
+        if others:
+            raise Fenced(
+                f"copy of {', '.join(map(str, units))}",
+                found="positions that another job follows",
+                expected="to be the newest attempt",
+                remedy="Nothing to do here: the newer attempt goes on.",
+            )
+
+    def verdict(self, journal: Journal | None) -> str:
+        """Return what to do: empty to go on, ``final`` for the last delta, ``finished`` or ``stopped``."""
+        if journal is None or journal.attempt != self.attempt or journal.plan.fingerprint != self.plan.fingerprint:
+            return STOPPED
+        if journal.phase in {Phase.WARMING, Phase.QUIESCING}:
+            return ""
+        if journal.phase is Phase.QUIESCED:
+            return "final"
+        return STOPPED if journal.phase in {Phase.ROLLING_BACK, Phase.ROLLED_BACK} else FINISHED
+
+    @staticmethod
+    def _finish(worker: CopyWorker, captured: Captured) -> None:
+        ends = {source: captured.changelog_ends[source[0]][source[1]] for source in worker.writers}
+        worker.run_to(ends, now_ms())
+        beyond = [str(w.unit) for s, w in worker.writers.items() if w.position > ends[s]]
+        if beyond:
+            raise UnsafeState(
+                f"changelogs {', '.join(beyond)}",
+                found="records behind the captured end",
+                expected="none: blue was proven gone",
+                remedy="An instance of it is alive; the rollback starts blue again, find the other one first.",
+            )
+
+    def _carry(self, units: Sequence[CopyUnit], carrier: CopyWorker, captured: Captured) -> None:
+        """Carry the records in flight, and once more into empty topics if a transaction of it was aborted."""
+        starts, ends = in_flight.starts_and_ends(captured, carrier.writers)
+        carrier.begin(starts)
+        carrier.run_to(ends, now_ms(), exactly=True)
+        if carrier.commits.has_rewound:
+            self._prepare(units)
+            with closing(CopyWorker(self.connection, self.plan, units, LIVE)) as another:
+                self._carry(units, another, captured)
+
+    def _prepare(self, units: Sequence[CopyUnit]) -> None:
+        in_flight.prepare(self.connection, self.plan, dict.fromkeys(u.move for u in units), self.attempt)

@@ -1,0 +1,1 @@
+"""How does a Spark job start, beat, stop, and say what it did?"""

@@ -1,0 +1,227 @@
+"""What the jobs share: arguments, the plan from the journal, results in the control topic."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control.journal import Journal
+from kafka_rescale.core.control.lag_history import LagHistory
+from kafka_rescale.core.errors import Outage, RescaleError, UnsafeState
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.kafka.control.control_topic import Change, ControlTopic
+from kafka_rescale.kafka.reading.progress import Snapshot
+from kafka_rescale.spark.jobs.arguments import Arguments
+from kafka_rescale.spark.jobs.session import copy_session, slots
+from kafka_rescale.spark.jobs.task_errors import from_text
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+T = TypeVar("T")
+log = logging.getLogger("kafka_rescale.job")
+
+REPORT_SECONDS = 3.0
+SIGN_SECONDS = 0.5
+"""Between two signs of life within the pause; a cutover gives a silent job some of them (``jobs_beside``)."""
+WAITED_FOR = frozenset({"warm_up", "catch_up"})
+"""A gate waits until the lags of these are acceptable."""
+
+
+class Progress(Protocol):
+    """Says how far a job is."""
+
+    def read(self) -> Snapshot:
+        """Return where it is now."""
+        ...
+
+
+class Job:
+    """One attempt at a job.
+
+    :param name: ``restore``, ``warm_up``, ``catch_up``, ``bridge``, ``rehearse``, ``move``, ``snapshot``,
+        ``process``, ``warm_up_processors`` or ``keep_warm``.
+    """
+
+    def __init__(self, name: str, arguments: Arguments, connection: KafkaConnection) -> None:
+        self.name, self.arguments, self.connection = name, arguments, connection
+        self.key = name if arguments.stage is None else f"{name}/{arguments.stage}"
+        self.control = ControlTopic(connection, arguments.application)
+        self._snapshot: Snapshot | None = None
+        self._state = "running"
+        self._lags = LagHistory()
+        self._threshold = arguments.acceptable_lag if name in WAITED_FOR else None
+
+    def part(self, stage: int) -> Job:
+        """Return the work on one of the stages of a job for all of them; it leaves results of its own."""
+        return Job(self.name, replace(self.arguments, stage=stage), self.connection)
+
+    def journal(self) -> Journal:
+        """Return the journal as it is now.
+
+        :raises UnsafeState: no expansion has begun.
+        """
+        journal = self.control.read().journal
+        if journal is None:
+            raise UnsafeState(
+                f"expansion of {self.arguments.application}",
+                found="no journal",
+                expected="an expansion that has begun",
+                remedy="Trigger the expansion; its plan task begins it.",
+            )
+        return journal
+
+    def spark(self) -> SparkSession:
+        """Return the session of this attempt."""
+        a = self.arguments
+        return copy_session(self.key, a.application, a.run, a.attempt)
+
+    def parallelism(self, spark: SparkSession) -> int:
+        """Return how many tasks may run at a time."""
+        return self.arguments.parallelism or slots(spark.sparkContext)
+
+    def put(
+        self,
+        state: str,
+        snapshot: Snapshot | None = None,
+        detail: str = "",
+        records: Change | None = None,
+        *,
+        seeded: int = 0,
+    ) -> None:
+        """Leave a result; without a snapshot, that of the last call stays.
+
+        :param records: of a concern that is this job's own, written with it.
+        :param seeded: of what was copied, the rows of snapshots.
+        :raises Fenced: a newer attempt has begun.
+        """
+        self._snapshot, self._state = snapshot or self._snapshot, state
+        if snapshot is not None and snapshot.partitions:
+            self._lags = self._lags.observed(snapshot.partitions, now_ms(), self._threshold)
+        known = self._snapshot or Snapshot((), 0, 0.0)
+        found = self._result(
+            state,
+            records=known.records,
+            seeded=seeded,
+            bytes=known.bytes,
+            seconds=round(known.seconds, 3),
+            as_of_ms=known.as_of_ms,
+            partitions=known.partitions,
+            detail=detail,
+            lags=self._lags,
+        )
+        self.control.put_result(found, records)
+
+    def sign(self) -> None:
+        """Give a sign of life: the state of the last call again, and nothing asked of the brokers before.
+
+        :raises Fenced: a newer attempt has begun.
+        """
+        self.put(self._state)
+
+    def finish(self, *, records: int, began: float, changes: Change | None = None, **fields: Any) -> None:
+        """Leave the last result of a job that does not copy.
+
+        :param records: how many were processed.
+        :param began: when, by ``time.monotonic``.
+        :param changes: of a concern that is this job's own, written with it.
+        :param fields: further ones of the result.
+        :raises Fenced: a newer attempt has begun.
+        """
+        seconds = round(time.monotonic() - began, 3)
+        self.control.put_result(self._result("done", records=records, seconds=seconds, **fields), changes)
+
+    def on_partitions(self, items: Sequence[Any], action: Callable[[Iterator[Any]], Iterable[T]]) -> list[T]:
+        """Run an action on each item, one Spark partition each, and return what they yield.
+
+        Without any item no Spark is started.
+
+        :raises RescaleError: what a task raised.
+        """
+        if not items:
+            return []
+        elements = self.spark().sparkContext.parallelize(items, len(items))
+        done: list[T] | None = self.run_beside(lambda: elements.mapPartitions(action).collect(), lambda: None)
+        return done or []
+
+    def run_reported(
+        self,
+        action: Callable[[], T],
+        progress: Progress,
+        *,
+        state_of: Callable[[Snapshot], str] = lambda _: "running",
+        seconds: float = REPORT_SECONDS,
+        is_paused: Callable[[], bool] = lambda: False,
+    ) -> T:
+        """Run a Spark action and report its progress until it ends.
+
+        :param seconds: between two reports.
+        :param is_paused: as of ``run_beside``.
+        :raises RescaleError: what a task raised.
+        """
+        done = self.run_beside(
+            action, lambda: self.report(progress, state_of), seconds=seconds, is_paused=is_paused
+        )
+        assert done is not None
+        return done
+
+    def run_beside(
+        self,
+        action: Callable[[], T],
+        beat: Callable[[], None],
+        *,
+        until: Callable[[], bool] = lambda: False,
+        seconds: float = REPORT_SECONDS,
+        is_paused: Callable[[], bool] = lambda: False,
+    ) -> T | None:
+        """Run a Spark action and call ``beat`` beside it, until the action ends or need not go on.
+
+        :param beat: an outage of a moment is only noted.
+        :param until: asked after every beat; None is returned then, and the action ends with the process.
+        :param seconds: between two beats.
+        :param is_paused: whether nothing processes meanwhile; then signs of life take the place of the beats, more
+            often, and without questions to the brokers that could take long.
+        :raises RescaleError: what a task raised.
+        """
+        with_action = ThreadPoolExecutor(max_workers=1)
+        running = with_action.submit(action)
+        beaten = time.monotonic()
+        while not wait([running], timeout=min(seconds, SIGN_SECONDS)).done:
+            try:
+                if is_paused():
+                    self.sign()
+                    continue
+                if time.monotonic() - beaten < seconds:
+                    continue
+                beaten = time.monotonic()
+                beat()
+                if until():
+                    return None
+            except Outage as outage:
+                log.warning("no report: %s", outage)
+        try:
+            return running.result()
+        except Exception as failure:
+            cause = from_text(failure)
+            raise cause from (None if isinstance(cause, RescaleError) else failure)
+
+    def report(self, progress: Progress, state_of: Callable[[Snapshot], str]) -> None:
+        """Print and publish where the copy is."""
+        snapshot = progress.read()
+        say(f"{self.key}: {snapshot}")
+        self.put(state_of(snapshot), snapshot)
+
+    def _result(self, state: str, **fields: Any) -> JobResult:
+        run, attempt = self.arguments.run, self.arguments.attempt
+        return JobResult(job=self.key, run=run, attempt=attempt, state=state, **fields)
+
+
+def say(line: str) -> None:
+    """Print a line at once, for whoever follows the log."""
+    print(line, flush=True)

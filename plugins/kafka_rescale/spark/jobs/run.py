@@ -1,0 +1,78 @@
+"""The program of a job: from its arguments to its exit code."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable, Sequence
+
+from kafka_rescale.core.errors import Fenced, Outage, RescaleError
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.control.control_topic import ControlTopic
+from kafka_rescale.spark.jobs.arguments import parse
+from kafka_rescale.spark.jobs.exit_codes import DONE, FAILED, SUPERSEDED
+from kafka_rescale.spark.jobs.job import Job, say
+from kafka_rescale.spark.jobs.watchdog import exit_with_parent
+
+log = logging.getLogger("kafka_rescale.job")
+
+RECORD_SECONDS = 120.0
+RECORD_PAUSE_SECONDS = 1.0
+
+
+def run(name: str, body: Callable[[Job], None], *options: str, arguments: Sequence[str] | None = None) -> int:
+    """Run a job and return its exit code; its last result is written whatever happens.
+
+    :param options: of the optional arguments, those that this job has.
+    :param arguments: command line without the program's name.
+    """
+    exit_with_parent()
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    parsed = parse(name, options, arguments)
+    job: Job | None = None
+    try:
+        job = Job(name, parsed, KafkaConnection.from_environment())
+        body(job)
+    except Fenced as fenced:
+        say(f"superseded: {fenced}")
+        return SUPERSEDED
+    except Exception as error:
+        if not isinstance(error, RescaleError):
+            traceback.print_exc()
+        say(f"failed: {type(error).__name__}: {error}")
+        _leave_failure(job, error)
+        return FAILED
+    return DONE
+
+
+def end(code: int) -> None:
+    """End the process: tasks that are still running end with the JVM, and are not waited for."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def _leave_failure(job: Job | None, error: Exception) -> None:
+    """Record why a job has failed: a cutover that waits for the job ends its pause by this."""
+    if job is None:
+        return
+    deadline = time.monotonic() + RECORD_SECONDS
+    while True:
+        try:
+            job.put("failed", detail=f"{type(error).__name__}: {error}"[:2000])
+            return
+        except Outage as outage:
+            if time.monotonic() >= deadline:
+                log.warning("the failure could not be recorded for %.0f s: %s", RECORD_SECONDS, outage)
+                return
+            log.warning("the failure is not recorded yet, and is tried again: %s", outage)
+        except RescaleError as another:
+            log.warning("the failure could not be recorded: %s", another)
+            return
+        time.sleep(RECORD_PAUSE_SECONDS)
+        # The writer of before may be in the middle of a transaction; this one ends that.
+        job.control = ControlTopic(job.connection, job.arguments.application)

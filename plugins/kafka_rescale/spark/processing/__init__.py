@@ -1,0 +1,1 @@
+"""How do the tasks of a pipeline run in Spark?"""

@@ -1,0 +1,109 @@
+"""One stream thread's part in one level of a pipeline: its tasks, one Spark partition each."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from kafka_rescale.core.control.journal import PartitionOffsets
+from kafka_rescale.core.control.processing import Processing
+from kafka_rescale.core.control.processors import PipelineProcessors
+from kafka_rescale.core.control.progress import PartitionProgress
+from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.pipeline.named import pipeline_named
+from kafka_rescale.core.processing.internal_topics import levels
+from kafka_rescale.core.processing.request import ProcessRequest
+from kafka_rescale.core.topology.topology import internal_topic
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.kafka.processing.task_progress import TaskProgress
+from kafka_rescale.spark.jobs.job import Job, say
+from kafka_rescale.spark.processing.run import RunTasks
+from kafka_rescale.spark.processing.task_work import TaskDone, TaskWork
+from kafka_rescale.spark.processing.work import works_of
+
+
+def process(job: Job) -> None:
+    """Run the tasks that a thread was assigned, up to the ends that their sources have when it begins.
+
+    :raises UnsafeState: another run's assignment is in force.
+    :raises RescaleError: what stopped a task; the next attempt goes on from what is committed.
+    """
+    request = ProcessRequest.model_validate_json(job.arguments.request)
+    job.key = request.key
+    pipeline = pipeline_named(request.pipeline)
+    processing, processors = assigned(job)
+    tasks = processing.tasks_of(request.thread, levels(pipeline.topology)[request.level - 1])
+    job.put("running")
+    began, as_of_ms, application = time.monotonic(), now_ms(), job.arguments.application
+    admin = ClusterAdmin(job.connection)
+    works = works_of(admin, pipeline, application, tasks, request.state_dir, processors, request.backfill)
+    done = _run(job, works, request, as_of_ms) if works else []
+    internal = {internal_topic(application, topic) for topic in pipeline.topology.repartitions}
+    _purge(admin, done, internal)
+    for each in done:
+        say(f"{job.key}: {each}")
+    _finish(job, done, works, as_of_ms, began)
+
+
+def assigned(job: Job) -> tuple[Processing, PipelineProcessors]:
+    """Return who runs what in this run.
+
+    :raises UnsafeState: another run's assignment is in force.
+    """
+    state = job.control.read()
+    found = state.processing
+    if found is None or found.run != job.arguments.run:
+        raise UnsafeState(
+            f"pipeline {job.arguments.application}",
+            found=f"the assignment of run {found.run}" if found else "no assignment",
+            expected=f"that of run {job.arguments.run}",
+            remedy="A newer run has begun. To let this one go on, clear its `assign` task.",
+        )
+    if found.tasks != state.processors.tasks:
+        raise UnsafeState(
+            f"pipeline {job.arguments.application}",
+            found=f"tasks {found.tasks}, and processors {state.processors.tasks}",
+            expected="one task per processor",
+            remedy="Something has changed since the assignment: clear the run's `assign` task.",
+        )
+    return found, state.processors
+
+
+def _run(job: Job, works: Sequence[TaskWork], request: ProcessRequest, as_of_ms: int) -> list[TaskDone]:
+    ends = {source: end for work in works for source, end in work.ends.items()}
+    progress = TaskProgress(job.connection, job.arguments.application, ends, as_of_ms)
+    job.report(progress, lambda _: "running")
+    context = job.spark().sparkContext
+    tasks = context.parallelize(list(works), len(works))
+    action = RunTasks(job.connection, request.pipeline)
+    done: list[TaskDone] = job.run_reported(lambda: tasks.mapPartitions(action).collect(), progress)
+    return done
+
+
+def _purge(admin: ClusterAdmin, done: Sequence[TaskDone], internal: set[str]) -> None:
+    """Delete what was processed of repartition topics, which nobody else reads, as Kafka Streams does."""
+    before: PartitionOffsets = {}
+    for (topic, partition), offset in ((s, o) for each in done for s, o in each.positions.items()):
+        if topic in internal:
+            before.setdefault(topic, {})[partition] = offset
+    admin.delete_records(before)
+
+
+def _finish(job: Job, done: Sequence[TaskDone], works: Sequence[TaskWork], as_of_ms: int, began: float) -> None:
+    ends = {source: end for work in works for source, end in work.ends.items()}
+    total = {
+        name: sum(getattr(each, name) for each in done) for name in ("emitted", "restored", "dropped", "let_go")
+    }
+    job.finish(
+        records=sum(each.records for each in done),
+        began=began,
+        as_of_ms=as_of_ms,
+        partitions=tuple(
+            PartitionProgress(topic=source[0], partition=source[1], position=at, end=ends[source])
+            for each in done
+            for source, at in sorted(each.positions.items())
+        ),
+        marks={str(each.task): each.mark for each in done},
+        detail=f"{len(done)} tasks, {', '.join(f'{count} {name}' for name, count in total.items())}",
+    )

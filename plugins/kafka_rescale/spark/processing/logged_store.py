@@ -1,0 +1,131 @@
+"""A task's store with its changelog and its files: restored before a run, saved after it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from kafka_rescale.core.pipeline.task import Headers
+from kafka_rescale.core.processing.expiry import Expiry
+from kafka_rescale.core.processing.task_state import Changelog, SavedState, newest
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.processing.task_producer import TaskProducer
+from kafka_rescale.kafka.reading.range_reader import read_ranges
+from kafka_rescale.spark.processing.state_files import StateFiles
+from kafka_rescale.spark.processing.state_store import TaskStore
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Restored:
+    """How a store came to its present state.
+
+    :param records: read from the changelog.
+    :param is_full: whether that was all of it, because no saved state could be used.
+    """
+
+    records: int
+    is_full: bool
+
+
+class LoggedStore:
+    """One store of one task.
+
+    :param changelog: as it is now that every older attempt has been fenced.
+    :param producer: of the task; None for a standby, which only reads.
+    :param clock: wall clock in ms.
+    :param expiry: of the store's entries.
+    """
+
+    def __init__(
+        self,
+        connection: KafkaConnection,
+        changelog: Changelog,
+        files: StateFiles,
+        producer: TaskProducer | None,
+        clock: Callable[[], int],
+        expiry: Expiry | None = None,
+    ) -> None:
+        self._connection, self._changelog, self._files = connection, changelog, files
+        self._producer, self._clock = producer, clock
+        self._saved: SavedState | None = None
+        self._restored_to = changelog.end
+        self.store = TaskStore(self._write, expiry)
+
+    def restore(self) -> Restored:
+        """Make the store what its changelog says, from the nearest saved state that can be used.
+
+        :raises Outage: the changelog can't be read to its end.
+        """
+        began_ms, here = self._clock(), self._changelog
+        self._saved = self._loaded(began_ms)
+        start = self._saved.position if self._saved else here.begin
+        records = 0
+        ranges = {here.partition: (max(start, here.begin), here.end)}
+        for message in read_ranges(self._connection, here.topic, ranges, may_be_deleted=True):
+            self.store.restore(message.key(), message.value(), message.timestamp()[1])
+            records += 1
+        self._as_of_ms = began_ms
+        return Restored(records, is_full=self._saved is None)
+
+    def save(self, *, anew: bool = False) -> None:
+        """Save what the last commit has made durable; failing to costs the next run time, and nothing else.
+
+        :param anew: also if only the time has gone on, to which it is known to be whole.
+        """
+        position = self._position()
+        is_saved = self._saved is not None and self._saved.position == position
+        if position is None or (is_saved and not anew):
+            return
+        here = self._changelog
+        state = SavedState(
+            topic=here.topic,
+            topic_id=here.topic_id,
+            partition=here.partition,
+            position=position,
+            as_of_ms=self._as_of_ms,
+        )
+        try:
+            self._saved = self._files.save(self.store, self._saved, state)
+        except (OSError, pa.ArrowException) as error:
+            log.warning("%s is not saved: %s", self._files.owner, error)
+
+    def committed(self, before_ms: int) -> None:
+        """Take notice that what was written is committed.
+
+        :param before_ms: wall clock before that.
+        """
+        self._as_of_ms = before_ms
+
+    def _loaded(self, now_ms: int) -> SavedState | None:
+        try:
+            found = self._files.found()
+        except OSError as error:
+            log.warning("%s can't be read: %s", self._files.owner, error)
+            return None
+        for saved in newest(found, self._changelog, now_ms):
+            wrong = self._files.load(saved, self.store)
+            if not wrong:
+                return saved
+            log.warning("%s: %s", self._files.owner, wrong)
+        return None
+
+    def _position(self) -> int | None:
+        if self._producer is None or not self._producer.wrote(self._changelog.topic):
+            return self._restored_to
+        return self._producer.position(self._changelog.topic)
+
+    def _write(self, key: bytes, value: bytes | None, timestamp_ms: int, headers: Headers) -> None:
+        assert self._producer is not None, "a standby writes nothing"
+        self._producer.produce(
+            self._changelog.topic,
+            value,
+            key,
+            self._changelog.partition,
+            timestamp=timestamp_ms,
+            headers=list(headers) or None,
+        )

@@ -1,0 +1,87 @@
+"""One run of one task, also where the brokers abort it on the way, or a record stops it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from kafka_rescale.core.errors import Outage
+from kafka_rescale.core.pipeline.failure import culprit
+from kafka_rescale.core.pipeline.named import pipeline_named
+from kafka_rescale.core.pipeline.task import SubTopology
+from kafka_rescale.kafka.client.bounded_call import StuckCall
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.failures import Rewound
+from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.kafka.processing.task_producer import TaskProducer
+from kafka_rescale.kafka.reading.committed import copy_consumer
+from kafka_rescale.spark.jobs.task_errors import as_text
+from kafka_rescale.spark.jobs.watchdog import exit_with_parent
+from kafka_rescale.spark.processing.stream_task import StreamTask
+from kafka_rescale.spark.processing.task_work import TaskDone, TaskWork
+
+REWINDS = 5
+"""So often may the brokers abort a run's transactions before that is a failure."""
+
+
+def run_task(
+    connection: KafkaConnection, work: TaskWork, subtopology: SubTopology, clock: Callable[[], int] = now_ms
+) -> TaskDone:
+    """Process what a task has to read, and return what that was.
+
+    :raises Fenced: a newer attempt at the task has begun; nothing was written since.
+    :raises UnsafeState: offsets and topics contradict each other.
+    :raises InvalidInput: a record that the pipeline can't read.
+    """
+    began, rewinds = time.monotonic(), 0
+    failure: Exception | None = None
+    logged = [work.changelog(store) for store in subtopology.stores if store.is_logged]
+    producer = TaskProducer(connection, work.transactional_id, logged)
+    while True:
+        consumer = copy_consumer(connection, work.application_id, **{"fetch.wait.max.ms": 20})
+        try:
+            task = StreamTask(connection, work, subtopology, producer, consumer, clock, failure)
+            task.process()
+            return task.done(time.monotonic() - began)
+        except StuckCall:
+            # Its client is of no more use; another one of the same id ends what it has begun.
+            rewinds += 1
+            if rewinds > REWINDS:
+                raise
+            producer = TaskProducer(connection, work.transactional_id, logged)
+        except Rewound as rewound:
+            rewinds += 1
+            if rewinds > REWINDS or not isinstance(rewound.reason, Outage):
+                raise rewound.reason from None
+            producer.forget()
+        except Exception as error:
+            if failure is not None or culprit(error) is None:
+                raise
+            # Once more, up to that record: whoever goes on behind it must not pass over what came before.
+            failure = error
+            producer.abort()
+            producer.forget()
+        finally:
+            producer.abort()
+            consumer.close()
+
+
+@dataclass(frozen=True)
+class RunTasks:
+    """Runs tasks of a pipeline; one element of the RDD is what one task has to do.
+
+    :param pipeline: ``module:name``, imported where the task runs.
+    """
+
+    connection: KafkaConnection
+    pipeline: str
+
+    def __call__(self, works: Iterable[TaskWork]) -> Iterator[TaskDone]:
+        """Yield what each task has done."""
+        exit_with_parent()
+        for work in works:
+            with as_text():
+                parts = {part.id: part for part in pipeline_named(self.pipeline).sub_topologies()}
+                done = run_task(self.connection, work, parts[work.task.subtopology])
+            yield done

@@ -1,0 +1,171 @@
+"""One run of one task: from its committed offsets to captured ends, in transactions each complete in itself.
+
+1. Fence: ``init_transactions`` of the task's own transactional id ends whatever an older attempt had begun.
+2. Positions: the committed offsets of the application's group, and the checkpoint beside them.
+3. State: the newest saved state, and the rest of the changelog; or all of the changelog. What belongs to a
+   processor that was added since is deleted.
+4. Batches: outputs and changelog records as they come, offsets and checkpoint with them, in one transaction.
+5. Files: only what is committed is saved, so that no file is ever ahead of the changelog.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+
+from confluent_kafka import Consumer
+from confluent_kafka import TopicPartition as KafkaPartition
+
+from kafka_rescale.core.cluster import TopicPartition
+from kafka_rescale.core.pipeline.task import StoreView, SubTopology, TaskProcessor
+from kafka_rescale.core.processing.expiry import Expiry
+from kafka_rescale.core.processing.task_state import TaskMark
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.processing.batches import BatchSize, batch_of
+from kafka_rescale.kafka.processing.grown_ends import holds
+from kafka_rescale.kafka.processing.task_input import TaskInput
+from kafka_rescale.kafka.processing.task_producer import TaskProducer
+from kafka_rescale.spark.processing.logged_store import LoggedStore, Restored
+from kafka_rescale.spark.processing.moved_keys import has_to_let_go, moved_keys
+from kafka_rescale.spark.processing.state_files import StateFiles
+from kafka_rescale.spark.processing.state_store import TaskStore
+from kafka_rescale.spark.processing.task_beginning import beginning
+from kafka_rescale.spark.processing.task_records import before, fitting, processed, records_of, wanted, write
+from kafka_rescale.spark.processing.task_work import TaskDone, TaskWork
+
+
+class StreamTask:
+    """One go from the committed offsets on; what it has in memory is worth nothing once a transaction was aborted.
+
+    :param producer: has fenced every older attempt.
+    :param consumer: of the application's group.
+    :param known: with what an attempt before this one has failed, and at which record: it goes no further.
+    """
+
+    def __init__(
+        self,
+        connection: KafkaConnection,
+        work: TaskWork,
+        subtopology: SubTopology,
+        producer: TaskProducer,
+        consumer: Consumer,
+        clock: Callable[[], int],
+        known: Exception | None = None,
+    ) -> None:
+        self._connection, self._work, self._subtopology = connection, work, subtopology
+        self._producer, self._consumer, self._clock, self._known = producer, consumer, clock, known
+        self._begun = beginning(connection, work, subtopology, consumer)
+        self._positions: Mapping[TopicPartition, int] = self._begun.positions
+        self._mark = self._begun.mark.model_dump_json()
+        logs, place = self._begun.changelogs, (work.state_dir, work.application_id, work.task)
+        self._stores = {
+            store.name: LoggedStore(
+                connection, logs[store.name], StateFiles.of(*place, store.name), producer, clock, Expiry.of(store)
+            )
+            for store in subtopology.stores
+            if store.is_logged
+        }
+        self._restored: list[Restored] = []
+        self._records = self._emitted = self._transactions = self._dropped = self._moved = 0
+        self._stream_time = -1
+
+    def process(self) -> None:
+        """Process everything up to the ends, commit, and save the state."""
+        begun, lets_go = self._begun, has_to_let_go(self._work, self._begun.mark)
+        has_input = any(begun.positions[source] < end for source, end in self._work.ends.items())
+        if self._is_renewal_due():
+            # Before anything is written: a changelog that holds anything, if only of a killed attempt, is state.
+            self._commit(begun.positions, begun.mark.checkpoint, begun.mark.processors)
+        if has_input or lets_go:
+            processor = self._processor()
+            if lets_go:
+                self._let_go()
+            self._process_all(processor)
+            for store in self._stores.values():
+                store.save()
+
+    def done(self, seconds: float) -> TaskDone:
+        """Return what was done."""
+        return TaskDone(
+            task=self._work.task,
+            records=self._records,
+            emitted=self._emitted,
+            transactions=self._transactions,
+            restored=sum(each.records for each in self._restored),
+            full_restores=sum(each.is_full for each in self._restored),
+            positions=self._positions,
+            dropped=self._dropped,
+            stream_time_ms=self._stream_time,
+            seconds=round(seconds, 3),
+            let_go=self._moved,
+            mark=self._mark,
+        )
+
+    def _processor(self) -> TaskProcessor:
+        self._restored = [store.restore() for store in self._stores.values()]
+        views: dict[str, StoreView] = {name: store.store for name, store in self._stores.items()}
+        # Without a changelog nothing of a store outlives the run.
+        views |= {s.name: TaskStore(lambda *_: None) for s in self._subtopology.stores if not s.is_logged}
+        processor = self._subtopology.processor(views, self._work.task.partition)
+        processor.restore(self._begun.mark.checkpoint)
+        return processor
+
+    def _process_all(self, processor: TaskProcessor) -> None:
+        limits, pending, began = self._work.limits, 0, time.monotonic()
+        begins, ends = self._begun.positions, self._work.ends
+        waiting = holds(self._connection, self._work.grown, begins, ends)
+        source = TaskInput(self._consumer, begins, ends, waiting, self._work.own_names)
+        records = records_of(source.records(), self._work)
+        size = BatchSize(limits.batch_records, limits.seconds)
+        while batch := batch_of(records, size.now, limits.seconds):
+            handed, asked = time.monotonic(), wanted(batch, self._work.backfill)
+            fit, wrong = fitting(asked, self._work, self._known)
+            with self._producer.transaction():
+                emitted = processed(processor, fit, self._work.backfill)
+                write(self._producer, emitted, self._work)
+            size.took(len(batch), time.monotonic() - handed)
+            self._emitted += len(emitted)
+            pending += len(batch)
+            self._records += len(fit)
+            if wrong is not None:
+                left = before(asked[len(fit) :], source.positions(), self._work)
+                self._commit(left, processor.checkpoint())
+                raise wrong
+            if pending >= limits.records or time.monotonic() - began >= limits.seconds:
+                self._commit(source.positions(), processor.checkpoint())
+                pending, began = 0, time.monotonic()
+        if pending or source.positions() != self._positions:
+            self._commit(source.positions(), processor.checkpoint())
+        self._dropped, self._stream_time = processor.dropped_records(), processor.stream_time()
+
+    def _let_go(self) -> None:
+        """Delete what new processors have taken over; they have it in changelogs of their own by now."""
+        begun = self._begun
+        for store, moved in moved_keys(self._work, self._subtopology, self._stores):
+            with self._producer.transaction():
+                for row in moved:
+                    store.put(row["key"], None, row["timestamp"])
+            self._commit(begun.positions, begun.mark.checkpoint, begun.mark.processors)
+            self._moved += len(moved)
+        self._commit(begun.positions, begun.mark.checkpoint)
+
+    def _commit(
+        self, positions: Mapping[TopicPartition, int], checkpoint: str, processors: int | None = None
+    ) -> None:
+        """Commit what was written.
+
+        :param processors: as of which the stores are; by default those of this run.
+        """
+        at_ms = self._clock()
+        as_of = self._work.processors if processors is None else processors
+        mark = TaskMark(at_ms=at_ms, checkpoint=checkpoint, processors=as_of).model_dump_json()
+        offsets = [KafkaPartition(*source, at, metadata=mark) for source, at in positions.items()]
+        self._producer.commit(offsets, self._consumer)
+        self._positions, self._mark = positions, mark
+        self._transactions += 1
+        for store in self._stores.values():
+            store.committed(at_ms)
+
+    def _is_renewal_due(self) -> bool:
+        age_ms = self._clock() - self._begun.mark.at_ms
+        return not self._begun.is_committed or age_ms >= self._work.limits.renew_ms

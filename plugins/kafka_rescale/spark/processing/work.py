@@ -1,0 +1,127 @@
+"""What the tasks of a thread have to do now: their sources up to the ends that these have at this moment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from kafka_rescale.core.assignment.tasks import TaskId
+from kafka_rescale.core.control.processors import PipelineProcessors
+from kafka_rescale.core.pipeline.builder import Pipeline
+from kafka_rescale.core.pipeline.task import SubTopology
+from kafka_rescale.core.processing.backfill import Backfill
+from kafka_rescale.core.processing.growth import Declared, grown_topics, initial_counts
+from kafka_rescale.core.processing.state_copies import NewTask, new_tasks
+from kafka_rescale.core.topology.topology import internal_topic
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.admin.transactions import wait_until_complete
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.processing.grown_ends import captured_ends
+from kafka_rescale.kafka.processing.hand_over import Sources
+from kafka_rescale.kafka.processing.replay_offsets import replay_offsets
+from kafka_rescale.spark.processing.task_work import TaskWork
+
+
+def works_of(
+    admin: ClusterAdmin,
+    pipeline: Pipeline,
+    application_id: str,
+    tasks: Sequence[TaskId],
+    state_dir: str,
+    processors: PipelineProcessors,
+    backfill: Backfill | None = None,
+) -> list[TaskWork]:
+    """Return the work of some tasks; what their upstream tasks have written is all below the ends.
+
+    :param application_id: of the generation.
+    :param processors: as the run was assigned; partitions that came later are left to the next one.
+    :param backfill: the interval that the generation is for.
+    :raises Outage: a transaction on a repartition topic stays open.
+    """
+    parts = {part.id: part for part in pipeline.sub_topologies()}
+    concerned = [parts[number] for number in sorted({task.subtopology for task in tasks})]
+    internal = pipeline.topology.repartitions
+    touched = [topic for part in concerned for topic in (*part.sources, *part.sinks)]
+    names = full_names(application_id, pipeline, touched, backfill)
+    if fed := sorted(names[t] for part in concerned for t in part.sources if t in internal):
+        wait_until_complete(admin, fed)
+    declared = Declared(processors.linear, internal)
+    grown = {
+        names[topic]: each
+        for part in concerned
+        for topic, each in grown_topics(part, processors, declared, names).items()
+    }
+    ends = captured_ends(admin, {names[topic] for part in concerned for topic in part.sources}, grown)
+    inputs = {names[t] for part in concerned for t in part.sources if t not in internal}
+    begins = {} if backfill is None else replay_offsets(admin, inputs, backfill)
+    topics = admin.describe_topics(t for part in concerned for t in _written(part, application_id, names))
+    initials = initial_counts(pipeline, processors, declared, names)
+    return [
+        TaskWork(
+            application_id=application_id,
+            task=task,
+            names={t: names[t] for t in (*part.sources, *part.sinks)},
+            ends={(topic, p): ends[topic][p] for topic, p in sources},
+            topics={t: topics[t] for t in _written(part, application_id, names)},
+            state_dir=state_dir,
+            initial=counts.initial,
+            processors=counts.count,
+            grown={names[t]: grown[names[t]] for t in part.sources if names[t] in grown},
+            linear={
+                names[t]: initials[names[t]]
+                for t in part.sinks
+                if names[t] in initials and initials[names[t]] <= topics[names[t]].partitions
+            },
+            begins={(topic, p): begins[topic][p] for topic, p in sources if topic in begins},
+            backfill=backfill,
+        )
+        for task in tasks
+        for part in [parts[task.subtopology]]
+        for counts in [processors.sub_topologies[task.subtopology]]
+        for sources in [
+            [
+                (names[t], p)
+                for t in part.sources
+                for p in counts.of(task.partition, processors.topics[t].partitions)
+            ]
+        ]
+    ]
+
+
+def _written(part: SubTopology, application_id: str, names: Mapping[str, str]) -> list[str]:
+    changelogs = [f"{application_id}-{store.changelog_topic}" for store in part.stores if store.is_logged]
+    return [*changelogs, *(names[topic] for topic in part.sinks)]
+
+
+def expansion_of(
+    application_id: str,
+    pipeline: Pipeline,
+    connection: KafkaConnection,
+    processors: PipelineProcessors,
+    number: int,
+) -> tuple[list[NewTask], Sources]:
+    """Return the tasks that a sub-topology is being given, and what it reads."""
+    part = next(part for part in pipeline.sub_topologies() if part.id == number)
+    names = full_names(application_id, pipeline, part.sources)
+    changelogs = [f"{application_id}-{store.changelog_topic}" for store in part.stores if store.is_logged]
+    topics = ClusterAdmin(connection).describe_topics(changelogs)
+    sources = Sources(
+        {names[topic]: processors.topics[topic].partitions for topic in part.sources},
+        {
+            names[topic]: found.settled if found.is_settled else None
+            for topic in part.sources
+            for found in [processors.topics[topic]]
+        },
+    )
+    return new_tasks(application_id, number, processors.sub_topologies[number], part.stores, topics), sources
+
+
+def full_names(
+    application_id: str, pipeline: Pipeline, topics: Iterable[str], backfill: Backfill | None = None
+) -> dict[str, str]:
+    """Return the full names of topics, by the pipeline's own.
+
+    :param backfill: which has outputs of its own.
+    """
+    internal = pipeline.topology.repartitions
+    moved = {} if backfill is None else backfill.outputs
+    return {t: internal_topic(application_id, t) if t in internal else moved.get(t, t) for t in topics}

@@ -1,0 +1,1 @@
+"""How is a snapshot of the state written and read?"""

@@ -1,0 +1,189 @@
+"""Building the snapshot of one day: what is read, from where, and what becomes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from kafka_rescale.core.cluster import TopicDescription
+from kafka_rescale.core.control.generations import Generations
+from kafka_rescale.core.formats.changelog_formats import format_of
+from kafka_rescale.core.snapshots.day import SnapshotDay
+from kafka_rescale.core.snapshots.manifest import Manifest, base_for
+from kafka_rescale.core.snapshots.request import SnapshotRequest, StoreRequest
+from kafka_rescale.core.snapshots.rows import SnapshotRule, rule_of
+from kafka_rescale.core.snapshots.source import SnapshotSource
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.reading.processed import await_processed, left_over
+from kafka_rescale.spark.jobs.job import Job, say
+from kafka_rescale.spark.snapshots.files import StoreDirectory
+from kafka_rescale.spark.snapshots.partition import PartitionResult, StoreWork, Unit
+from kafka_rescale.spark.snapshots.refusals import damaged, left_unprocessed, missing, too_old
+from kafka_rescale.spark.snapshots.tasks import AssessPartitions, BuildPartitions
+
+if TYPE_CHECKING:
+    from pyspark import RDD
+    from pyspark.sql import SparkSession
+
+
+@dataclass
+class SnapshotBuild:
+    """One attempt at one day.
+
+    :param known: the generations, for messages.
+    """
+
+    job: Job
+    request: SnapshotRequest
+    source: SnapshotSource
+    known: Generations | None
+
+    def run(self, spark: SparkSession) -> tuple[list[Manifest], int]:
+        """Build and publish every store; return the manifests and the number of records read."""
+        stores = self._prepared()
+        try:
+            results = self._built(spark, stores)
+            published = [self._published(work, results) for work in stores.values()]
+        finally:
+            for work in stores.values():
+                work.directory.discard(work.draft)
+        return published, sum(r.read for r in results)
+
+    def expire(self) -> set[SnapshotDay]:
+        """Delete the days that are older than the newest one by more than the file keeps, and return them."""
+        expired: set[SnapshotDay] = set()
+        if self.request.keep_days is None:
+            return expired
+        for store in self.request.stores:
+            directory = self._directory(store)
+            days = directory.days()
+            for day in (d for d in days if d <= days[0].minus(self.request.keep_days)):
+                say(f"deleting {directory.uri} {day}")
+                directory.forget(day)
+                expired.add(day)
+        return expired
+
+    def _assert_kept(self) -> None:
+        newest = [day for store in self.request.stores for day in self._directory(store).days()[:1]]
+        keep = self.request.keep_days
+        if keep is not None and newest and self.request.day <= max(newest).minus(keep):
+            raise too_old(self.request, max(newest))
+
+    def _prepared(self) -> dict[str, StoreWork]:
+        request, admin = self.request, ClusterAdmin(self.job.connection)
+        self._assert_kept()
+        topics = {s.name: self._topic(s) for s in request.stores}
+        described = admin.describe_topics(topics.values())
+        if absent := sorted(set(topics.values()) - described.keys()):
+            raise missing(request, self.source, absent, self.known)
+        self._assert_processed()
+        begins, ends = admin.begin_offsets(described), admin.end_offsets(described)
+        return {
+            s.name: self._work(s, described[topics[s.name]], begins[topics[s.name]], ends[topics[s.name]])
+            for s in request.stores
+        }
+
+    def _assert_processed(self) -> None:
+        connection, request, source = self.job.connection, self.request, self.source
+        until_ms, names = request.day.end_ms, request.names(source.generation)
+        if source.is_running:
+            inputs = [source.inputs.get(i, i) for i in request.inputs]
+            topics = [*inputs, *(names.repartition(t) for t in request.repartitions)]
+            # What a bridge has yet to carry on comes into the inputs.
+            for group, read in ((source.bridge_group, source.bridged), (source.generation, topics)):
+                await_processed(connection, group, read, until_ms, seconds=request.max_wait_seconds, tell=say)
+        elif left := left_over(connection, source.stopped_at, until_ms):
+            raise left_unprocessed(request, source, left, self.known)
+
+    def _work(
+        self, store: StoreRequest, topic: TopicDescription, begins: Mapping[int, int], ends: Mapping[int, int]
+    ) -> StoreWork:
+        request, day = self.request, self.request.day
+        directory = self._directory(store)
+        ends = {p: min(end, ends.get(p, end)) for p, end in self.source.ends.get(topic.name, ends).items()}
+        rule = rule_of(
+            topic,
+            format_of(store.store_type, store.partitioning_key),
+            end_ms=day.end_ms,
+            grace_ms=request.grace_ms,
+        )
+        pinned = None if request.from_scratch else directory.manifest(day)
+        if pinned is not None and not pinned.describes(topic.name, topic.topic_id, store, rule):
+            pinned = None
+        return StoreWork(
+            directory=directory,
+            draft=directory.begin(day, uuid4().hex),
+            topic=topic.name,
+            topic_id=topic.topic_id,
+            store=store,
+            rule=rule,
+            begins=begins,
+            ends={**ends, **({p.partition: p.end for p in pinned.partitions} if pinned else {})},
+            lagging=partial(request.lagging_ms, topic),
+            origins=self.source.begins.get(topic.name, {}),
+            base=None if request.from_scratch else self._base(directory, store, topic, rule, pinned),
+        )
+
+    def _base(
+        self,
+        directory: StoreDirectory,
+        store: StoreRequest,
+        topic: TopicDescription,
+        rule: SnapshotRule,
+        pinned: Manifest | None,
+    ) -> Manifest | None:
+        for day in directory.days():
+            if day < self.request.day:
+                found = directory.manifest(day)
+                fits = found and found.describes(topic.name, topic.topic_id, store, rule)
+                if found and fits and base_for(found, pinned):
+                    return found
+        return None
+
+    def _built(self, spark: SparkSession, stores: Mapping[str, StoreWork]) -> list[PartitionResult]:
+        units = [(name, p) for name, work in stores.items() for p in work.ends]
+        connection = self.job.connection
+        build, assess = BuildPartitions(connection, stores), AssessPartitions(connection, stores)
+        results: list[PartitionResult] = self._ran(lambda: _spread(spark, units).mapPartitions(build).collect())
+        if refused := [r.unit for r in results if r.snapshot is None]:
+            moments = dict(self._ran(lambda: _spread(spark, units).mapPartitions(assess).collect()))
+            topics = sorted({stores[name].topic for name, _ in refused})
+            raise damaged(self.request, topics, moments.values())
+        return results
+
+    def _ran(self, action: Callable[[], Any]) -> Any:
+        return self.job.run_beside(action, lambda: None)
+
+    def _published(self, work: StoreWork, results: Sequence[PartitionResult]) -> Manifest:
+        request = self.request
+        partitions = [r.snapshot for r in results if r.unit[0] == work.store.name and r.snapshot is not None]
+        manifest = Manifest(
+            application=request.application,
+            generation=self.source.generation,
+            date=request.date,
+            end_ms=request.day.end_ms,
+            grace_ms=request.grace_ms,
+            kept_ms=work.rule.kept_ms,
+            versions_ms=work.rule.versions_ms,
+            store=work.store,
+            topic=work.topic,
+            topic_id=work.topic_id,
+            partitions=tuple(sorted(partitions, key=lambda p: p.partition)),
+        )
+        work.directory.publish(work.draft, manifest)
+        return manifest
+
+    def _directory(self, store: StoreRequest) -> StoreDirectory:
+        return StoreDirectory(self.request.location, self.request.application, store.name)
+
+    def _topic(self, store: StoreRequest) -> str:
+        if store.source:
+            return self.source.inputs.get(store.source, store.source)
+        return self.request.names(self.source.generation).changelog(store.name)
+
+
+def _spread(spark: SparkSession, units: Sequence[Unit]) -> RDD[list[Unit]]:
+    return spark.sparkContext.parallelize([[unit] for unit in units], max(1, len(units)))

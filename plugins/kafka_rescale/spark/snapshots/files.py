@@ -1,0 +1,158 @@
+"""The snapshots of one store: ``<location>/<application>/<store>/date=<day>/part-<partition>-<digest>.parquet``.
+
+A day is written into a draft directory, moved to its place as a whole, and gets its manifest last. Names that
+begin with an underscore are passed over by Spark and Arrow: neither a draft nor a manifest is taken for rows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import fs
+from pydantic import ValidationError
+
+from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.snapshots.day import SnapshotDay
+from kafka_rescale.core.snapshots.manifest import Manifest
+from kafka_rescale.spark.jobs.arrow_place import arrow_place
+
+MANIFEST = "_manifest.json"
+_DAY, _DRAFT = "date=", "_draft-"
+
+
+@dataclass(frozen=True)
+class StoreDirectory:
+    """The snapshots of one store.
+
+    :param location: of the application file.
+    """
+
+    location: str
+    application: str
+    store: str
+
+    @cached_property
+    def _place(self) -> tuple[Any, str]:
+        return arrow_place("snapshots.location", self.location, f"{self.application}/{self.store}")
+
+    @property
+    def uri(self) -> str:
+        """What a reader names."""
+        return f"{self.location}/{self.application}/{self.store}"
+
+    def days(self) -> list[SnapshotDay]:
+        """Return the days that are complete, the newest first."""
+        found = (name.removeprefix(_DAY) for name in self._children(_DAY))
+        days = sorted((SnapshotDay.named(name) for name in found), reverse=True)
+        return [day for day in days if self.manifest(day) is not None]
+
+    def manifest(self, day: SnapshotDay) -> Manifest | None:
+        """Return a day's manifest; None if there is none, or if it does not belong to what lies there."""
+        system, root = self._place
+        directory = f"{root}/{_DAY}{day}"
+        try:
+            with system.open_input_stream(f"{directory}/{MANIFEST}") as stream:
+                manifest = Manifest.model_validate_json(stream.read())
+        except (FileNotFoundError, ValidationError):
+            return None
+        files = [f"{directory}/{p.file}" for p in manifest.partitions if p.file]
+        is_there = all(info.type == fs.FileType.File for info in system.get_file_info(files))
+        return manifest if is_there else None
+
+    def begin(self, day: SnapshotDay, token: str) -> str:
+        """Return a new draft of a day; those that were left behind are deleted.
+
+        :param token: of this attempt alone.
+        """
+        system, root = self._place
+        for name in self._children(f"{_DRAFT}{day}-"):
+            system.delete_dir(f"{root}/{name}")
+        draft = f"{_DRAFT}{day}-{token}"
+        system.create_dir(f"{root}/{draft}", recursive=True)
+        return draft
+
+    def write(self, draft: str, partition: int, rows: Any) -> str:
+        """Write the rows of a partition and return the file's name; equal rows make an equal file."""
+        system, root = self._place
+        buffer = pa.BufferOutputStream()
+        pq.write_table(rows, buffer, compression="zstd")
+        content = buffer.getvalue()
+        name = f"part-{partition:05d}-{_digest(content)}.parquet"
+        with system.open_output_stream(f"{root}/{draft}/{name}") as stream:
+            stream.write(content)
+        return name
+
+    def read(self, day: SnapshotDay, file: str) -> Any:
+        """Return the rows of one file of a day.
+
+        :raises InvalidInput: it can't be read, or is not what was written: its name tells what its bytes were.
+        """
+        system, root = self._place
+        try:
+            with system.open_input_stream(f"{root}/{_DAY}{day}/{file}") as stream:
+                content = stream.read()
+        except OSError as error:
+            raise self._unusable(day, file, str(error)[:300]) from None
+        if _digest(content) not in file:
+            raise self._unusable(day, file, "other bytes than were written")
+        return pq.ParquetFile(pa.BufferReader(content)).read()
+
+    def publish(self, draft: str, manifest: Manifest) -> None:
+        """Put a draft in the place of its day; on an object store the day is whole only with its manifest."""
+        system, root = self._place
+        place = f"{root}/{_DAY}{manifest.day}"
+        self.forget(manifest.day)
+        _move_directory(system, f"{root}/{draft}", place)
+        with system.open_output_stream(f"{place}/{MANIFEST}.new") as stream:
+            stream.write(manifest.model_dump_json(indent=1).encode())
+        system.move(f"{place}/{MANIFEST}.new", f"{place}/{MANIFEST}")
+
+    def forget(self, day: SnapshotDay) -> None:
+        """Delete a day, its manifest first."""
+        system, root = self._place
+        place = f"{root}/{_DAY}{day}"
+        if system.get_file_info(place).type != fs.FileType.Directory:
+            return
+        if system.get_file_info(f"{place}/{MANIFEST}").type == fs.FileType.File:
+            system.delete_file(f"{place}/{MANIFEST}")
+        system.delete_dir(place)
+
+    def discard(self, draft: str) -> None:
+        """Delete a draft."""
+        system, root = self._place
+        if system.get_file_info(f"{root}/{draft}").type == fs.FileType.Directory:
+            system.delete_dir(f"{root}/{draft}")
+
+    def _unusable(self, day: SnapshotDay, file: str, found: str) -> InvalidInput:
+        return InvalidInput(
+            f"snapshot {self.uri}/{_DAY}{day}/{file}",
+            found=found,
+            expected="the file as it was written, readable wherever a task runs",
+            remedy="Run that day's snapshot again with `from_scratch`: it is replaced as a whole.",
+        )
+
+    def _children(self, prefix: str) -> Iterator[str]:
+        system, root = self._place
+        selector = fs.FileSelector(root, allow_not_found=True)
+        yield from (i.base_name for i in system.get_file_info(selector) if i.base_name.startswith(prefix))
+
+
+def _move_directory(system: Any, source: str, target: str) -> None:
+    """Move a directory as a whole; where there are none (S3, GCS) its files, one by one."""
+    try:
+        system.move(source, target)
+    except OSError:
+        system.create_dir(target, recursive=True)
+        for file in system.get_file_info(fs.FileSelector(source)):
+            system.move(file.path, f"{target}/{file.base_name}")
+        system.delete_dir(source)
+
+
+def _digest(content: Any) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]

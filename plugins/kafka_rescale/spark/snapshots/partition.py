@@ -1,0 +1,182 @@
+"""The snapshot of one partition of one store: from the log, on top of an earlier day's where that is exact."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.snapshots.exactness import Coverage, coverage_of, exact_from_ms
+from kafka_rescale.core.snapshots.manifest import Manifest, PartitionSnapshot
+from kafka_rescale.core.snapshots.request import StoreRequest
+from kafka_rescale.core.snapshots.rows import Entry, SnapshotRule, Tail
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.kafka.reading.log_batches import END_OF_LOG, log_batches
+from kafka_rescale.kafka.reading.range_reader import read_ranges
+from kafka_rescale.spark.snapshots.columns import decoded, state_after
+from kafka_rescale.spark.snapshots.files import StoreDirectory
+
+Unit = tuple[str, int]
+"""A store and a partition of its changelog."""
+
+
+@dataclass(frozen=True)
+class StoreWork:
+    """One store, ready to be read.
+
+    :param draft: where the files go.
+    :param lagging: from the wall clock to since when records have always been too young for log cleaning; None if
+        nobody says so.
+    :param origins: where its changelog began to be.
+    :param begins: log starts now.
+    :param ends: exclusive; where reading stops if the day doesn't end before.
+    :param base: an earlier day to begin with.
+    """
+
+    directory: StoreDirectory
+    draft: str
+    topic: str
+    topic_id: str
+    store: StoreRequest
+    rule: SnapshotRule
+    begins: Mapping[int, int]
+    ends: Mapping[int, int]
+    lagging: Callable[[int], int | None] | None = None
+    origins: Mapping[int, int] = field(default_factory=dict)
+    base: Manifest | None = None
+
+    def base_of(self, partition: int) -> PartitionSnapshot | None:
+        """Return what an earlier day has of a partition."""
+        return next((p for p in self.base.partitions if p.partition == partition), None) if self.base else None
+
+
+@dataclass(frozen=True)
+class PartitionResult:
+    """What became of one partition.
+
+    :param snapshot: None if its state can't be told exactly.
+    :param read: records read.
+    """
+
+    unit: Unit
+    snapshot: PartitionSnapshot | None
+    read: int
+
+
+@dataclass
+class PartitionBuild:
+    """The snapshot of one partition.
+
+    :param read: records read so far.
+    """
+
+    connection: KafkaConnection
+    work: StoreWork
+    partition: int
+    read: int = 0
+
+    def build(self) -> PartitionResult:
+        """Write the partition's state, from an earlier day's where that is exact, else from the whole log."""
+        base = self.work.base_of(self.partition)
+        tail = None if base is None else self._exact_tail(base.position)
+        if tail is None:
+            base, tail = None, self._tail(self._origin)
+            # Looked at after it was read: what cleaning has removed before is seen then, what it removes later
+            # has been read.
+            if not self._is_whole(self._origin, tail) and not self._is_exact():
+                return self._result(None)
+        return self._result(self._written(base, tail))
+
+    def _is_exact(self) -> bool:
+        moment = self.exact_from_ms()
+        return moment is not None and moment <= self.work.rule.end_ms
+
+    def exact_from_ms(self) -> int | None:
+        """Return the first moment as of which the whole log tells the state exactly; None is never."""
+        end = self._end()
+        first = next(self._entries(self._origin, end), None)
+        coverage = self._coverage(self._origin, end, up_to=END_OF_LOG)
+        first_ms = None if first is None else first.timestamp_ms
+        # Log cleaning goes on while the job runs: how far it may be is asked once its traces were looked at.
+        lagging_ms = self.work.lagging(now_ms()) if self.work.lagging else None
+        return exact_from_ms(coverage, first_ms, self.work.rule, lagging_ms)
+
+    def _exact_tail(self, start: int) -> Tail | None:
+        """Return what the log has from an offset on, or None if something of it was removed."""
+        tail = self._tail(start)
+        return tail if self._is_whole(start, tail) else None
+
+    def _is_whole(self, start: int, tail: Tail) -> bool:
+        end = self._end_of(tail)
+        counts = self._begin <= start and tail.records == end - start
+        return counts or self._coverage(start, end).is_whole
+
+    def _tail(self, start: int) -> Tail:
+        tail = Tail(self.work.rule)
+        for entry in self._entries(start, self.work.ends[self.partition]):
+            if not tail.add(entry):
+                break
+        self.read += tail.records
+        return tail
+
+    def _entries(self, start: int, end: int) -> Iterator[Entry]:
+        ranges = {self.partition: (max(start, self._begin), end)}
+        for message in read_ranges(self.connection, self.work.topic, ranges):
+            yield _entry(message, self.work.topic, self.partition)
+
+    def _coverage(self, start: int, end: int, up_to: int | None = None) -> Coverage:
+        begin, up_to = max(start, self._begin), end if up_to is None else up_to
+        batches = log_batches(self.connection, self.work.topic, self.partition, begin, up_to)
+        return coverage_of(batches, start, end, self._begin)
+
+    def _end(self) -> int:
+        ends = ClusterAdmin(self.connection).end_offsets([self.work.topic], read_committed=False)
+        return ends[self.work.topic][self.partition]
+
+    def _written(self, base: PartitionSnapshot | None, tail: Tail) -> PartitionSnapshot:
+        work, end = self.work, self._end_of(tail)
+        rows = state_after(self._base_rows(base), tail, self.partition, work.store)
+        return PartitionSnapshot(
+            partition=self.partition,
+            position=end if tail.position is None else tail.position,
+            end=end,
+            rows=rows.num_rows,
+            file=work.directory.write(work.draft, self.partition, rows) if rows.num_rows else "",
+        )
+
+    def _base_rows(self, base: PartitionSnapshot | None) -> Any | None:
+        known = self.work.base
+        if base is None or known is None or not base.file:
+            return None
+        rows = self.work.directory.read(known.day, base.file)
+        return rows if known.store == self.work.store else decoded(rows, self.work.store)
+
+    def _end_of(self, tail: Tail) -> int:
+        return self.work.ends[self.partition] if tail.closed_at is None else tail.closed_at
+
+    def _result(self, snapshot: PartitionSnapshot | None) -> PartitionResult:
+        return PartitionResult((self.work.store.name, self.partition), snapshot, self.read)
+
+    @property
+    def _origin(self) -> int:
+        return self.work.origins.get(self.partition, 0)
+
+    @property
+    def _begin(self) -> int:
+        return self.work.begins[self.partition]
+
+
+def _entry(message: Any, topic: str, partition: int) -> Entry:
+    key = message.key()
+    if key is None:
+        raise UnsafeState(
+            f"topic {topic!r} partition {partition}, offset {message.offset()}",
+            found="a record without a key",
+            expected="none in a changelog",
+            remedy="Something else writes to this topic; find it first.",
+        )
+    headers = tuple(message.headers() or ())
+    return Entry(key, message.value(), message.timestamp()[1], message.offset(), headers)

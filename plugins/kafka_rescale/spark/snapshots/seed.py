@@ -1,0 +1,171 @@
+"""Snapshots that a restore can begin with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from kafka_rescale.core.cluster import TopicDescription, TopicPartition
+from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.formats.changelog_formats import Content, format_of
+from kafka_rescale.core.plan.plan import Move
+from kafka_rescale.core.snapshots.exactness import coverage_of
+from kafka_rescale.core.snapshots.manifest import FORMAT, Manifest
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import now_ms
+from kafka_rescale.kafka.copy.seeding import Seed, Seeding, SeedRow
+from kafka_rescale.kafka.reading.log_batches import log_batches
+from kafka_rescale.spark.snapshots.files import StoreDirectory
+
+BATCH_ROWS = 2_000
+CANDIDATES = 3
+"""Days that are tried before everything is read: of one that is damaged, the day before is nearly as good."""
+
+
+@dataclass(frozen=True)
+class SnapshotSeed:
+    """The rows of one partition on one day.
+
+    :param file: empty if there were none.
+    """
+
+    directory: StoreDirectory
+    manifest: Manifest
+    file: str
+    position: int
+
+    @cached_property
+    def table(self) -> Any | None:
+        """All rows; None if there are none.
+
+        :raises InvalidInput: they are not what was written.
+        """
+        return self.directory.read(self.manifest.day, self.file) if self.file else None
+
+    def batches(self) -> Iterator[Sequence[SeedRow]]:
+        """Yield the rows whose last record lies before the position: the others are in the tail of the log."""
+        if self.table is None:
+            return
+        columns = self.table.select(["key", "value", "timestamp", "headers", "offset"])
+        for batch in columns.to_batches(max_chunksize=BATCH_ROWS):
+            rows = [
+                SeedRow(
+                    row["key"],
+                    row["value"],
+                    round(row["timestamp"].timestamp() * 1000),
+                    [(h["key"], h["value"]) for h in row["headers"]],
+                    self.position,
+                )
+                for row in batch.to_pylist()
+                if row["offset"] < self.position
+            ]
+            if rows:
+                yield rows
+
+
+@dataclass
+class Candidates:
+    """Snapshots that fit the running changelogs, the newest first, and why a store has none.
+
+    :param remarks: for a person, one per store without any.
+    """
+
+    by_source: dict[TopicPartition, tuple[SnapshotSeed, ...]] = field(default_factory=dict)
+    remarks: list[str] = field(default_factory=list)
+
+
+def candidates_for(
+    connection: KafkaConnection, location: str, application: str, moves: Sequence[Move]
+) -> Candidates:
+    """Return the newest snapshots of every source partition that has some which fit the running changelog.
+
+    Stores of which more than the last record of a key counts, or whose changelogs delete by age, have none: the
+    copy of such a log holds more than its snapshot.
+
+    :param location: of the application file; empty for no snapshots.
+    """
+    found = Candidates()
+    if not location:
+        return found
+    topics = ClusterAdmin(connection).describe_topics([m.source for m in moves])
+    for move in moves:
+        topic, layout = topics.get(move.source), format_of(move.store_type, move.partitioning_key)
+        if topic is None:
+            continue
+        if layout.has(Content.VERSIONS) or topic.cleanup_policy != ("compact",):
+            found.remarks.append(f"{move.source}: read as a whole, as it holds more than a snapshot does")
+            continue
+        directory = StoreDirectory(location, application, move.store)
+        if days := _fitting(directory, topic, move):
+            found.by_source |= {
+                (topic.name, p): tuple(_seed(directory, day, p) for day in days) for p in range(topic.partitions)
+            }
+        else:
+            found.remarks.append(f"{move.source}: read as a whole, as none of its snapshots is of this topic")
+    return found
+
+
+def _fitting(directory: StoreDirectory, topic: TopicDescription, move: Move) -> list[Manifest]:
+    """Return the newest days of this very topic: one that was made anew, or of another generation, is another.
+
+    Days of an older format may lack keys, and so do those that were taken while the topic still deleted by age.
+    """
+    found: list[Manifest] = []
+    for day in directory.days():
+        manifest = directory.manifest(day)
+        if manifest is None or (manifest.topic, manifest.topic_id) != (topic.name, topic.topic_id):
+            continue
+        if manifest.format != FORMAT or manifest.kept_ms is not None:
+            continue
+        if manifest.store.store_type == move.store_type and len(manifest.partitions) == topic.partitions:
+            found.append(manifest)
+        if len(found) == CANDIDATES:
+            break
+    return found
+
+
+def _seed(directory: StoreDirectory, manifest: Manifest, partition: int) -> SnapshotSeed:
+    of_partition = next(p for p in manifest.partitions if p.partition == partition)
+    return SnapshotSeed(directory, manifest, of_partition.file, of_partition.position)
+
+
+def seeding_of(
+    connection: KafkaConnection,
+    candidates: Mapping[TopicPartition, Sequence[SnapshotSeed]],
+    ends: Mapping[TopicPartition, int],
+) -> Seeding:
+    """Return the newest seed of each source that can be used, found out before anything is written.
+
+    :param ends: exclusive, up to which the copies are to go.
+    """
+    as_of_ms = now_ms()
+    usable: dict[TopicPartition, Seed] = {}
+    refused: list[str] = []
+    for source, seeds in candidates.items():
+        for seed in seeds:
+            if not (why := _obstacle(connection, source, seed, ends[source])):
+                usable[source] = seed
+                break
+            refused.append(f"{source[0]}-{source[1]}: not begun with {seed.manifest.day}: {why}")
+    return Seeding(usable, as_of_ms, tuple(refused))
+
+
+def _obstacle(connection: KafkaConnection, source: TopicPartition, seed: SnapshotSeed, end: int) -> str:
+    """Return why a copy can't begin with a seed; empty if it can."""
+    if seed.position > end:
+        return f"its position {seed.position} lies behind the end of the log, {end}"
+    coverage = coverage_of(log_batches(connection, *source, seed.position, end), seed.position, end, begin=0)
+    if not coverage.is_whole:
+        # A deletion may be among what was removed.
+        return f"records behind its position {seed.position} were removed"
+    if coverage.is_expiring:
+        # Before the rows of the snapshot are written, which may have what was deleted, and the log is read.
+        return f"deletions behind its position {seed.position} may be removed at any time"
+    try:
+        seed.table  # noqa: B018
+    except InvalidInput as error:
+        return str(error)
+    return ""

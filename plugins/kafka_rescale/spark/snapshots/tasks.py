@@ -1,0 +1,45 @@
+"""What runs in Spark's Python workers for a snapshot: one partition of one store at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.spark.jobs.task_errors import as_text
+from kafka_rescale.spark.jobs.watchdog import exit_with_parent
+from kafka_rescale.spark.snapshots.partition import PartitionBuild, PartitionResult, StoreWork, Unit
+
+
+@dataclass(frozen=True)
+class BuildPartitions:
+    """Builds the files of a day; one element of the RDD is a list of units."""
+
+    connection: KafkaConnection
+    stores: Mapping[str, StoreWork]
+
+    def __call__(self, lists: Iterable[list[Unit]]) -> Iterator[PartitionResult]:
+        """Yield what became of every partition."""
+        exit_with_parent()
+        for units in lists:
+            for store, partition in units:
+                with as_text():
+                    result = PartitionBuild(self.connection, self.stores[store], partition).build()
+                yield result
+
+
+@dataclass(frozen=True)
+class AssessPartitions:
+    """Finds from when on the log alone tells the state exactly, whatever earlier snapshots there are."""
+
+    connection: KafkaConnection
+    stores: Mapping[str, StoreWork]
+
+    def __call__(self, lists: Iterable[list[Unit]]) -> Iterator[tuple[Unit, int | None]]:
+        """Yield per partition the first exact moment in ms; None if there is none."""
+        exit_with_parent()
+        for units in lists:
+            for store, partition in units:
+                with as_text():
+                    moment = PartitionBuild(self.connection, self.stores[store], partition).exact_from_ms()
+                yield (store, partition), moment

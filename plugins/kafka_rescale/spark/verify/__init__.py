@@ -1,0 +1,1 @@
+"""How are blue's and green's logs compared?"""

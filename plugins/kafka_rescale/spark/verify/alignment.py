@@ -1,0 +1,71 @@
+"""The records of a key in blue and in green side by side, counted from the end of its history.
+
+One shuffle by key and one sort of narrow rows serve every oracle; no join, and no aggregation over binary values
+(which would fall back to sorting whole rows). Why counting from the end is right: ``core.oracles``.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as sf
+
+from kafka_rescale.core.formats.changelog_formats import format_of
+from kafka_rescale.core.verify.pairs import StorePair
+from kafka_rescale.spark.verify import subscriptions as verify_subscriptions
+from kafka_rescale.spark.verify.placement import partition_udf, without_left_behind
+from kafka_rescale.spark.verify.source import read_log
+
+SIDES = ("blue", "green")
+FIELDS = ("partition", "offset", "timestamp", "tombstone", "value_1", "value_2", "headers", "neighbour")
+
+
+def align(spark: SparkSession, kafka: dict[str, str], pair: StorePair) -> DataFrame:
+    """Return one row per key and rank (1 = the key's last record): each side's record as ``blue_…``, ``green_…``.
+
+    A side without such a record has nulls. ``source`` and ``target`` are the partitions that the partitioner gives
+    for blue's and green's counts, ``neighbour`` the partition of the next newer record of the same key and side.
+    """
+    blue, green = _sides(spark, kafka, pair)
+    both = blue.withColumn("is_green", sf.lit(False)).union(green.withColumn("is_green", sf.lit(True)))
+    # By key alone, so that the window and the aggregation below need no further shuffle.
+    by_key = both.repartition("key")
+    newest_first = Window.partitionBy("key", "is_green").orderBy(sf.desc("offset"), "partition")
+    ranked = by_key.withColumns(
+        {"rank": sf.row_number().over(newest_first), "neighbour": sf.lag("partition").over(newest_first)}
+    )
+    fields = FIELDS if pair.left is None else (*FIELDS, *verify_subscriptions.FIELDS)
+    sides = [_side(name, field) for name in SIDES for field in fields]
+    return _placed(ranked.groupBy("key", "rank").agg(*sides), pair)
+
+
+def _sides(spark: SparkSession, kafka: dict[str, str], pair: StorePair) -> tuple[DataFrame, DataFrame]:
+    """Return what counts of either side's log.
+
+    In place, green is what blue was and what has been appended since.
+    """
+    blue = read_log(spark, kafka, pair.blue, left=pair.left_of("blue"), without_position=True)
+    if pair.left_behind:
+        blue = without_left_behind(blue, _partition(pair, pair.blue.partitions))
+    if pair.is_in_place:
+        appended = read_log(spark, kafka, pair.appended, without_position=False)
+        return blue, without_left_behind(blue.union(appended), _partition(pair, pair.green.partitions))
+    green = read_log(spark, kafka, pair.green, left=pair.left_of("green"), without_position=not pair.copied)
+    return blue, green
+
+
+def _side(name: str, field: str) -> Column:
+    """Return a field of the one record that the side has at this rank."""
+    is_side = sf.col("is_green") == sf.lit(name == "green")
+    return sf.max(sf.when(is_side, sf.col(field))).alias(f"{name}_{field}")
+
+
+def _placed(aligned: DataFrame, pair: StorePair) -> DataFrame:
+    return aligned.withColumns(
+        {"source": _partition(pair, pair.blue.partitions), "target": _partition(pair, pair.green.partitions)}
+    )
+
+
+def _partition(pair: StorePair, count: int) -> Column:
+    """Return the partition of so many that every key belongs to."""
+    form = format_of(pair.store_type, pair.partitioning_key)
+    return partition_udf(form, pair.partitioner, pair.key_topic, count)(sf.col("key"))

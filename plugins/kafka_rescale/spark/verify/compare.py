@@ -1,0 +1,155 @@
+"""The DataFrame half of the proof: counts in one pass; a second pass for the findings only if there are any."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
+from pyspark.sql import functions as sf
+
+from kafka_rescale.core.verify.oracles import Alignment, Entry, KeyFinding, Oracle, finding_of
+from kafka_rescale.core.verify.pairs import StorePair
+from kafka_rescale.core.verify.report import MAX_FINDINGS, LogCount, PartitionContent, StoreReport
+from kafka_rescale.spark.verify.alignment import SIDES, align
+from kafka_rescale.spark.verify.faults import judge
+from kafka_rescale.spark.verify.subscriptions import FIELDS
+
+HASH_MASK = 0x7FFFFFFF
+
+
+def compare_logs(
+    spark: SparkSession, kafka: Mapping[str, str], pairs: Sequence[StorePair]
+) -> tuple[StoreReport, ...]:
+    """Compare every store over its whole ranges, one after the other.
+
+    :param kafka: settings of the Java client, without the prefix ``kafka.``.
+    """
+    return tuple(compare_store(spark, kafka, pair) for pair in pairs)
+
+
+def compare_store(spark: SparkSession, kafka: Mapping[str, str], pair: StorePair) -> StoreReport:
+    """Compare one store; only counts and at most ``MAX_FINDINGS`` findings per oracle come to the driver."""
+    judged = judge(align(spark, dict(kafka), pair), pair)
+    oracles = [o for o in Oracle if o in judged.columns]
+    tallies = judged.groupBy("source", "target").agg(*_tallies(oracles)).collect()
+    complete = _complete_partitions(pair, tallies)
+    failures = {o: sum(t[o] for t in tallies) for o in oracles}
+    failures[Oracle.DUPLICATES] = sum(t["surplus"] for t in tallies if t["source"] in complete)
+    failures = {oracle: count for oracle, count in failures.items() if count}
+    return StoreReport(
+        store=pair.store,
+        store_type=pair.store_type,
+        blue_topic=pair.blue.topic,
+        green_topic=pair.green.topic,
+        blue=_log_count("blue", tallies),
+        green=_log_count("green", tallies),
+        expired=sum(t["expired"] for t in tallies),
+        surplus=sum(t["surplus"] for t in tallies),
+        partitions=_contents(pair, tallies),
+        blue_partitions=tuple(
+            sum(t["blue_live"] for t in tallies if t["source"] == p) for p in range(pair.blue.partitions)
+        ),
+        failures=failures,
+        findings=_findings(judged, pair, failures, complete),
+    )
+
+
+def _tallies(oracles: Sequence[Oracle]) -> list[Column]:
+    counted = ["surplus", "expired", *oracles]
+    counts = [sf.count_if(sf.col(name)).alias(name) for name in counted]
+    return [*counts, *(column for side in SIDES for column in _side_tallies(side))]
+
+
+def _side_tallies(side: str) -> list[Column]:
+    fields = ("key", *(f"{side}_{f}" for f in ("timestamp", "value_1", "value_2", "headers")))
+    content = sf.when(sf.col(f"{side}_live"), sf.xxhash64(*fields))
+    halves = (content.bitwiseAND(HASH_MASK), sf.shiftrightunsigned(content, 33))
+    return [
+        sf.count(f"{side}_offset").alias(f"{side}_records"),
+        sf.count_if(sf.col(f"{side}_live")).alias(f"{side}_live"),
+        sf.count_if(sf.col(f"{side}_tombstoned")).alias(f"{side}_tombstoned"),
+        # Sums of 31-bit halves: independent of order, and without overflow below 2^32 entries.
+        *(sf.coalesce(sf.sum(half), sf.lit(0)).alias(f"{side}_hash_{i}") for i, half in enumerate(halves)),
+    ]
+
+
+def _complete_partitions(pair: StorePair, tallies: Sequence[Row]) -> set[int]:
+    """Return blue's partitions from which nothing has ever been removed.
+
+    As many records as offsets since 0 leave no room for a removed one. (The reverse is not true: transaction
+    markers take offsets as well.) There green can't know of records that blue doesn't show.
+    """
+    records = dict.fromkeys(range(pair.blue.partitions), 0)
+    for tally in tallies:
+        records[tally["source"]] = records.get(tally["source"], 0) + tally["blue_records"]
+    return {p for p, (_, end) in pair.blue.ranges.items() if pair.copied and records[p] == end}
+
+
+def _log_count(side: str, tallies: Sequence[Row]) -> LogCount:
+    names = ("records", "live", "tombstoned")
+    return LogCount(**{name: sum(t[f"{side}_{name}"] for t in tallies) for name in names})
+
+
+def _contents(pair: StorePair, tallies: Sequence[Row]) -> tuple[PartitionContent, ...]:
+    of = {p: [t for t in tallies if t["target"] == p] for p in range(pair.green.partitions)}
+    return tuple(
+        PartitionContent(
+            partition=p,
+            blue_live=sum(t["blue_live"] for t in rows),
+            green_live=sum(t["green_live"] for t in rows),
+            blue_hash=_hash("blue", rows),
+            green_hash=_hash("green", rows),
+        )
+        for p, rows in of.items()
+    )
+
+
+def _hash(side: str, rows: Sequence[Row]) -> str:
+    return "".join(f"{sum(r[f'{side}_hash_{i}'] for r in rows) % 2**32:08x}" for i in range(2))
+
+
+def _findings(
+    judged: DataFrame, pair: StorePair, failures: Mapping[Oracle, int], complete: set[int]
+) -> tuple[KeyFinding, ...]:
+    if not failures:
+        return ()
+    duplicate = sf.col("surplus") & sf.col("source").isin(*complete)
+    conditions = {o: duplicate if o is Oracle.DUPLICATES else sf.col(o) for o in failures}
+    failed = sf.array_compact(sf.array(*(sf.when(c, sf.lit(o.value)) for o, c in conditions.items())))
+    # By rank first, so that one key with a long history doesn't hide the others.
+    first = sf.row_number().over(Window.partitionBy("oracle").orderBy("rank", "key"))
+    rows = (
+        judged.withColumn("oracle", sf.explode(failed))
+        .withColumn("number", first)
+        .filter(sf.col("number") <= MAX_FINDINGS)
+        .collect()
+    )
+    found = (finding_of(Oracle(row["oracle"]), pair.store, _alignment(row)) for row in rows)
+    return tuple(sorted(found, key=lambda f: list(failures).index(f.oracle)))
+
+
+def _alignment(row: Row) -> Alignment:
+    return Alignment(
+        key=bytes(row["key"]),
+        rank=row["rank"],
+        source=row["source"],
+        target=row["target"],
+        blue=_entry("blue", row),
+        green=_entry("green", row),
+        blue_neighbour=row["blue_neighbour"],
+        green_neighbour=row["green_neighbour"],
+        **{field: row[f"green_{field}"] for field in FIELDS if f"green_{field}" in row},
+    )
+
+
+def _entry(side: str, row: Row) -> Entry | None:
+    if row[f"{side}_offset"] is None:
+        return None
+    return Entry(
+        partition=row[f"{side}_partition"],
+        offset=row[f"{side}_offset"],
+        timestamp_ms=row[f"{side}_timestamp"],
+        tombstone=row[f"{side}_tombstone"],
+        value=(row[f"{side}_value_1"], row[f"{side}_value_2"]),
+        headers=row[f"{side}_headers"],
+    )
