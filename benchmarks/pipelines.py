@@ -32,7 +32,7 @@ from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.kafka.reading.range_reader import read_ranges
-from kafka_rescale.operations.processing import is_idle, prepare
+from kafka_rescale.operations.processing.prepare import is_idle, prepare
 from kafka_rescale.spark.jobs.package_zip import build
 
 from benchmarks.counting_pipeline import INPUT, OUTPUT

@@ -14,7 +14,7 @@ from unittest.mock import patch
 from kafka_rescale.core.application.pipeline import PipelineApplication
 from kafka_rescale.core.application.streams import Application, Mode
 from kafka_rescale.core.pipeline import STRING, Pipeline, StreamsBuilder
-from kafka_rescale.operations.load import DIRECTORY_VARIABLE
+from kafka_rescale.operations.application.load import DIRECTORY_VARIABLE
 
 from scripts.reference_of_models import table
 

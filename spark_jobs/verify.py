@@ -36,7 +36,7 @@ def verified(application: str, run: str, attempt: int) -> int:
     from kafka_rescale.core.errors import Fenced, RescaleError
     from kafka_rescale.core.verify.report_text import render
     from kafka_rescale.kafka.client.connection import KafkaConnection
-    from kafka_rescale.operations.verify import verify
+    from kafka_rescale.operations.verify.verify import verify
     from kafka_rescale.spark.jobs.exit_codes import SUPERSEDED
     from kafka_rescale.spark.jobs.watchdog import exit_with_parent
     from pyspark.sql import SparkSession

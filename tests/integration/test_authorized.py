@@ -35,14 +35,14 @@ from kafka_rescale.kafka.copy.units import units_of
 from kafka_rescale.kafka.reading.misrouted import look_for_misrouted
 from kafka_rescale.kafka.reading.remaining import with_records
 from kafka_rescale.kafka.writing.transactional_writer import TransactionalWriter
-from kafka_rescale.operations.begin import begin
-from kafka_rescale.operations.compaction import hold_compaction, release_compaction
-from kafka_rescale.operations.load import topology_of
-from kafka_rescale.operations.permissions import permitted_state
-from kafka_rescale.operations.preflight import preflight
-from kafka_rescale.operations.quiesce import prove_gone
-from kafka_rescale.operations.rescale import Rescale
-from kafka_rescale.operations.stages import expand_stage, lags
+from kafka_rescale.operations.application.load import topology_of
+from kafka_rescale.operations.cutover.quiesce import prove_gone
+from kafka_rescale.operations.expansion.begin import begin
+from kafka_rescale.operations.expansion.compaction import hold_compaction, release_compaction
+from kafka_rescale.operations.expansion.rescale import Rescale
+from kafka_rescale.operations.expansion.stages import expand_stage, lags
+from kafka_rescale.operations.preflight.permissions import permitted_state
+from kafka_rescale.operations.preflight.preflight import preflight
 from kafka_rescale.spark.jobs.arguments import Arguments
 from kafka_rescale.spark.jobs.job import Job
 

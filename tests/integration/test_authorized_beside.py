@@ -20,8 +20,8 @@ from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.control.control_topic import ControlTopic
-from kafka_rescale.operations.permissions import permitted_state
-from kafka_rescale.operations.sizing import advise
+from kafka_rescale.operations.preflight.permissions import permitted_state
+from kafka_rescale.operations.preflight.sizing import advise
 from kafka_rescale.operations.watch import watch
 from kafka_rescale.spark.jobs.exit_codes import DONE
 from kafka_rescale.spark.snapshots import tasks as snapshot_tasks

@@ -17,12 +17,12 @@ from kafka_rescale.embedded.broker_security import BrokerSecurity
 from kafka_rescale.embedded.expansion import Expansion
 from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.client.waiting import now_ms
-from kafka_rescale.operations.begin import begin
-from kafka_rescale.operations.cutover import run_cutover
-from kafka_rescale.operations.load import topology_of
-from kafka_rescale.operations.permissions import permitted_state
-from kafka_rescale.operations.preflight import preflight
-from kafka_rescale.operations.stages import expand_stage
+from kafka_rescale.operations.application.load import topology_of
+from kafka_rescale.operations.cutover.cutover import run_cutover
+from kafka_rescale.operations.expansion.begin import begin
+from kafka_rescale.operations.expansion.stages import expand_stage
+from kafka_rescale.operations.preflight.permissions import permitted_state
+from kafka_rescale.operations.preflight.preflight import preflight
 
 from tests.support.ordered import NAME
 from tests.support.ordered_in_place import OrderedInPlace

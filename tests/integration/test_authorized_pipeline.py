@@ -24,11 +24,11 @@ from kafka_rescale.core.roles import Role
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.broker_security import BrokerSecurity
 from kafka_rescale.kafka.control.control_topic import ControlTopic
-from kafka_rescale.operations.dead_threads import Attempt, failed, take_over
-from kafka_rescale.operations.keep_warm import due_clients, probe
-from kafka_rescale.operations.load import load_pipeline_application
-from kafka_rescale.operations.processing import is_idle, prepare
-from kafka_rescale.operations.processors import expand_processors
+from kafka_rescale.operations.application.load import load_pipeline_application
+from kafka_rescale.operations.processing.dead_threads import Attempt, failed, take_over
+from kafka_rescale.operations.processing.keep_warm import due_clients, probe
+from kafka_rescale.operations.processing.prepare import is_idle, prepare
+from kafka_rescale.operations.processing.processors import expand_processors
 from kafka_rescale.spark.processing.keep_warm import keep_warm
 from kafka_rescale.spark.processing.warm_up_processors import warm_up_processors
 

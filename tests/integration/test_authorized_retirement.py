@@ -17,8 +17,8 @@ from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import ControlTopic
-from kafka_rescale.operations.permissions import lacking_to_retire, permitted_state
-from kafka_rescale.operations.retire import retire
+from kafka_rescale.operations.expansion.retire import retire
+from kafka_rescale.operations.preflight.permissions import lacking_to_retire, permitted_state
 
 from tests.support.secured import AFTER, BEFORE, CHANGELOG, REPARTITION, SHOP, TOPICS, Secured, secured
 

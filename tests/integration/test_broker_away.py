@@ -21,10 +21,10 @@ from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.control.control_topic import ControlTopic
-from kafka_rescale.operations import cutover, start_green
-from kafka_rescale.operations import rescale as rescale_module
-from kafka_rescale.operations.cutover import run_cutover
-from kafka_rescale.operations.rollback import roll_back
+from kafka_rescale.operations.cutover import cutover, start_green
+from kafka_rescale.operations.cutover.cutover import run_cutover
+from kafka_rescale.operations.expansion import rescale as rescale_module
+from kafka_rescale.operations.expansion.rollback import roll_back
 from kafka_rescale.spark.jobs.arguments import Arguments
 from kafka_rescale.spark.jobs.job import Job
 

@@ -19,7 +19,7 @@ from kafka_rescale.embedded.cluster import EmbeddedCluster
 from kafka_rescale.embedded.expansion import Expansion
 from kafka_rescale.embedded.flights_stack import FlightsStack
 from kafka_rescale.embedded.processes import wait_until
-from kafka_rescale.operations.stages import expand_stage
+from kafka_rescale.operations.expansion.stages import expand_stage
 
 from tests.support.broker_faults import Faults, harmed_at
 from tests.support.live_expansion import live_application

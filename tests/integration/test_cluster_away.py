@@ -11,8 +11,8 @@ import pytest
 from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.errors import RescaleError
 from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.operations import cutover
-from kafka_rescale.operations.cutover import run_cutover
+from kafka_rescale.operations.cutover import cutover
+from kafka_rescale.operations.cutover.cutover import run_cutover
 
 from tests.support.live_expansion import live_application
 

@@ -18,8 +18,8 @@ from kafka_rescale.core.expansion.callback import expansion_id
 from kafka_rescale.embedded.expansion import ROOT
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import ControlTopic
-from kafka_rescale.operations.finish import finish
-from kafka_rescale.operations.load import load_application
+from kafka_rescale.operations.application.load import load_application
+from kafka_rescale.operations.expansion.finish import finish
 
 from tests.support import expansion_callbacks
 from tests.support.situations import situation
@@ -30,8 +30,8 @@ pytestmark = pytest.mark.integration
 OWNER, MODULE = "expand/run-1", "tests.support.expansion_callbacks"
 PLAN = situation().plan
 FINISH = (
-    "import sys; from kafka_rescale.operations.finish import finish;"
-    "from kafka_rescale.operations.load import load_application;"
+    "import sys; from kafka_rescale.operations.expansion.finish import finish;"
+    "from kafka_rescale.operations.application.load import load_application;"
     "from kafka_rescale.kafka.client.connection import KafkaConnection;"
     "finish(load_application(sys.argv[1]), KafkaConnection({'bootstrap.servers': sys.argv[2]}), owner=sys.argv[3])"
 )

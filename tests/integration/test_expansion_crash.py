@@ -11,14 +11,14 @@ from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.embedded.expansion import Expansion
 from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
-from kafka_rescale.operations.rollback import roll_back
-from kafka_rescale.operations.stages import expand_stage
+from kafka_rescale.operations.expansion.rollback import roll_back
+from kafka_rescale.operations.expansion.stages import expand_stage
 
 from tests.support.kills import kill_session, sessions_of
 from tests.support.live_expansion import live_application, operation_process
 
 pytestmark = pytest.mark.integration
-CUTOVER = "cutover:run_cutover"
+CUTOVER = "cutover.cutover:run_cutover"
 
 
 def is_ready(expansion: Expansion) -> bool:

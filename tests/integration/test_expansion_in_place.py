@@ -22,9 +22,9 @@ from kafka_rescale.kafka.copy.marks import read_positions
 from kafka_rescale.kafka.copy.units import units_of
 from kafka_rescale.kafka.reading.committed import copy_consumer
 from kafka_rescale.kafka.reading.range_reader import read_ranges
-from kafka_rescale.operations.cutover import run_cutover
-from kafka_rescale.operations.retire import retire
-from kafka_rescale.operations.stages import expand_stage
+from kafka_rescale.operations.cutover.cutover import run_cutover
+from kafka_rescale.operations.expansion.retire import retire
+from kafka_rescale.operations.expansion.stages import expand_stage
 
 from tests.support.kills import kill_session
 from tests.support.live_expansion import live_application

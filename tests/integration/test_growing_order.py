@@ -15,8 +15,8 @@ from kafka_rescale.core.processing.backfill import Backfill
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.processing.grown_ends import Holds
-from kafka_rescale.operations import processors
-from kafka_rescale.operations.new_offset import set_offset
+from kafka_rescale.operations.processing import processors
+from kafka_rescale.operations.processing.new_offset import set_offset
 from kafka_rescale.spark.processing import stream_task
 
 from tests.support.growing import Growing

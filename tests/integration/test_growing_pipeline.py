@@ -20,8 +20,8 @@ from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.processing.hand_over import HandOver
 from kafka_rescale.kafka.processing.task_producer import TaskProducer
 from kafka_rescale.kafka.reading.committed import COMMITTED_SECONDS, copy_consumer
-from kafka_rescale.operations.processing import is_idle, prepare
-from kafka_rescale.operations.processors import expand_processors
+from kafka_rescale.operations.processing.prepare import is_idle, prepare
+from kafka_rescale.operations.processing.processors import expand_processors
 from kafka_rescale.spark.processing.run import run_task
 
 from tests.integration.spark_job_helpers import ROOT, submitted

@@ -13,10 +13,10 @@ from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.kafka.control.journal_store import begin
-from kafka_rescale.operations.compaction import HELD, KEEP_ALL, hold_compaction, release_compaction
-from kafka_rescale.operations.load import load_application
-from kafka_rescale.operations.rescale import Rescale
-from kafka_rescale.operations.stages import expand_stage
+from kafka_rescale.operations.application.load import load_application
+from kafka_rescale.operations.expansion.compaction import HELD, KEEP_ALL, hold_compaction, release_compaction
+from kafka_rescale.operations.expansion.rescale import Rescale
+from kafka_rescale.operations.expansion.stages import expand_stage
 
 from tests.support.small_application import declared, write
 from tests.support.small_cluster import make, run_preflight

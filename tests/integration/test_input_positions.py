@@ -10,11 +10,11 @@ from kafka_rescale.core.plan.planning import build_plan
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.admin.transactions import wait_until_complete
 from kafka_rescale.kafka.client.connection import KafkaConnection
-from kafka_rescale.operations import input_positions
-from kafka_rescale.operations.input_positions import await_positions
-from kafka_rescale.operations.load import topology_of
-from kafka_rescale.operations.quiesce import prove_gone
-from kafka_rescale.operations.rescale import Rescale
+from kafka_rescale.operations.application.load import topology_of
+from kafka_rescale.operations.cutover import input_positions
+from kafka_rescale.operations.cutover.input_positions import await_positions
+from kafka_rescale.operations.cutover.quiesce import prove_gone
+from kafka_rescale.operations.expansion.rescale import Rescale
 
 from tests.support.small_application import application, topic_configs
 

@@ -15,7 +15,7 @@ from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.expansion import ROOT, Expansion
 from kafka_rescale.embedded.processes import wait_until
-from kafka_rescale.operations.stages import expand_stage
+from kafka_rescale.operations.expansion.stages import expand_stage
 
 from tests.support.kills import kill_session, processes_with, sessions_of
 from tests.support.live_expansion import FILE, live_application, operation_process
@@ -68,7 +68,7 @@ def vanishes(
     expansion: Expansion, file: Path, job: str, process: Process, harm: Callable[[Process], None]
 ) -> Journal:
     """Harm a job as soon as the application is asked to stop, and print how long nothing processed then."""
-    cutover = operation_process(expansion, "cutover:run_cutover", file)
+    cutover = operation_process(expansion, "cutover.cutover:run_cutover", file)
     wait_until(lambda: journal_of(expansion).stop_asked, timeout=240, what="the stop")
     harm(process)
     wait_until(lambda: journal_of(expansion).captured is not None, timeout=120, what="the proof that blue is gone")

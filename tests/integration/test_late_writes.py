@@ -11,9 +11,9 @@ from kafka_rescale.core.errors import Refused, UnsafeState
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import ControlTopic
-from kafka_rescale.operations.accept import accept
-from kafka_rescale.operations.load import load_application
-from kafka_rescale.operations.survivors import assert_still
+from kafka_rescale.operations.application.load import load_application
+from kafka_rescale.operations.expansion.survivors import assert_still
+from kafka_rescale.operations.verify.accept import accept
 
 from tests.support.situations import situation
 from tests.support.small_application import write

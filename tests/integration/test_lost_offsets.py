@@ -17,9 +17,9 @@ from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.processing.task_producer import TaskProducer
 from kafka_rescale.kafka.reading.committed import closing_consumer, read_committed
 from kafka_rescale.kafka.reading.range_reader import read_ranges
-from kafka_rescale.operations.load import load_pipeline_application
-from kafka_rescale.operations.new_offset import set_offset
-from kafka_rescale.operations.processing import is_idle, prepare
+from kafka_rescale.operations.application.load import load_pipeline_application
+from kafka_rescale.operations.processing.new_offset import set_offset
+from kafka_rescale.operations.processing.prepare import is_idle, prepare
 
 from tests.integration.test_stream_task import made
 from tests.support.counted import Counted, write

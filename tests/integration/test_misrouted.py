@@ -21,11 +21,11 @@ from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.kafka.reading.misrouted import look_for_misrouted
 from kafka_rescale.kafka.reading.range_reader import read_ranges
-from kafka_rescale.operations.accept import accept
-from kafka_rescale.operations.load import topology_of
-from kafka_rescale.operations.promotion import assert_held
-from kafka_rescale.operations.quiesce import drain
-from kafka_rescale.operations.rescale import Rescale
+from kafka_rescale.operations.application.load import topology_of
+from kafka_rescale.operations.cutover.promotion import assert_held
+from kafka_rescale.operations.cutover.quiesce import drain
+from kafka_rescale.operations.expansion.rescale import Rescale
+from kafka_rescale.operations.verify.accept import accept
 
 from tests.support.ordered import IGNORANT
 from tests.support.page_contents import complete
@@ -166,10 +166,10 @@ def test_what_retention_deletes_meanwhile_stops_no_cutover_and_hides_nothing_els
         producer.produce(topic, b"v", b"k", 1)
     assert producer.flush(30) == 0
     with monkeypatch.context() as retention:
-        loses_its_beginning(retention, "operations.promotion", {topic: {1: fence[1] + 1}})
+        loses_its_beginning(retention, "operations.cutover.promotion", {topic: {1: fence[1] + 1}})
         with pytest.raises(UnsafeState, match=f"behind the fence, in partition 1 at offset {fence[1] + 1}"):
             assert_held(rescale, journal)
-    loses_its_beginning(monkeypatch, "operations.promotion", {topic: {1: fence[1] + 2}})
+    loses_its_beginning(monkeypatch, "operations.cutover.promotion", {topic: {1: fence[1] + 2}})
     assert_held(rescale, journal)
 
 

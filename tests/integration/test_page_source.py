@@ -20,8 +20,8 @@ from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.kafka.control.lag_gate_record import GateRecord
-from kafka_rescale.operations.load import topology_of
-from kafka_rescale.operations.stages import lags
+from kafka_rescale.operations.application.load import topology_of
+from kafka_rescale.operations.expansion.stages import lags
 from kafka_rescale.web.kafka_source import KafkaSource
 
 from tests.support.made_topics import make_topics

@@ -18,8 +18,8 @@ from kafka_rescale.embedded.topics import create_inputs, create_outputs
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms, poll_until
-from kafka_rescale.operations.load import load_application, topology_of
-from kafka_rescale.operations.preflight import Preflight, preflight
+from kafka_rescale.operations.application.load import load_application, topology_of
+from kafka_rescale.operations.preflight.preflight import Preflight, preflight
 
 pytestmark = pytest.mark.integration
 RUN = str(DEMO_SOURCES / "run.sh")

@@ -19,7 +19,7 @@ from kafka_rescale.embedded.jars import ensure_gate_jar, ensure_jars
 from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.reading.range_reader import read_ranges
-from kafka_rescale.operations.cutover import run_cutover
+from kafka_rescale.operations.cutover.cutover import run_cutover
 
 from benchmarks.cutover_trace import traced_cutover
 from benchmarks.process_starts import new_processes, process_starts
@@ -174,7 +174,7 @@ def test_what_a_killed_pre_warming_left_is_stopped_and_a_gate_that_leaks_is_foun
 def kill_prewarming(stack: FlightsStack, expansion: Expansion) -> None:
     """Kill the operation while green is behind the gate, and leave green alone."""
     admin = ClusterAdmin(expansion.connection)
-    process = operation_process(expansion, "prewarm:prewarm")
+    process = operation_process(expansion, "expansion.prewarm:prewarm")
     wait_until(lambda: admin.describe_group(GREEN).is_live, timeout=120, what=f"{GREEN} to join its group")
     kill_session(process.pid)
     assert stack.run("status", GREEN) == 0

@@ -17,9 +17,9 @@ from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.kafka.reading.range_reader import read_ranges
-from kafka_rescale.operations.load import load_pipeline_application
-from kafka_rescale.operations.processing import is_idle, prepare
-from kafka_rescale.operations.stream_threads import add_stream_thread, remove_stream_thread
+from kafka_rescale.operations.application.load import load_pipeline_application
+from kafka_rescale.operations.processing.prepare import is_idle, prepare
+from kafka_rescale.operations.processing.stream_threads import add_stream_thread, remove_stream_thread
 
 from tests.integration.spark_job_helpers import ROOT, RUN, submitted
 from tests.support.words_pipeline import write_pipeline

@@ -22,8 +22,8 @@ from kafka_rescale.core.values import Value
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import ControlTopic
-from kafka_rescale.operations.load import load_application
-from kafka_rescale.operations.stages import expand_stage
+from kafka_rescale.operations.application.load import load_application
+from kafka_rescale.operations.expansion.stages import expand_stage
 
 from tests.support.group_member import group_member
 from tests.support.small_application import START_MS, Made, declared, write

@@ -8,7 +8,7 @@ from kafka_rescale.core.errors import Refused
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import ControlTopic
-from kafka_rescale.operations.retire import retire
+from kafka_rescale.operations.expansion.retire import retire
 
 from tests.support.group_member import group_member
 from tests.support.retired_world import after, chain, internal_topics, plan_of

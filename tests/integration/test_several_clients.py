@@ -19,8 +19,8 @@ from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.processing.task_producer import TaskProducer
 from kafka_rescale.kafka.reading.committed import copy_consumer
-from kafka_rescale.operations.dead_threads import Attempt, failed, take_over
-from kafka_rescale.operations.keep_warm import due_clients
+from kafka_rescale.operations.processing.dead_threads import Attempt, failed, take_over
+from kafka_rescale.operations.processing.keep_warm import due_clients
 
 from tests.integration.spark_job_helpers import ROOT, submitted
 from tests.support.several_clients import OUTPUT, PARTITIONS, SeveralClients

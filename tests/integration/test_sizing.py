@@ -13,7 +13,7 @@ from kafka_rescale.cli.exit_codes import PASSED
 from kafka_rescale.cli.main import main
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
-from kafka_rescale.operations import sizing
+from kafka_rescale.operations.preflight import sizing
 
 from tests.support.small_application import KEYS, placed, write
 from tests.support.small_cluster import make, picture, produce

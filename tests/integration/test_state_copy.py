@@ -14,7 +14,7 @@ from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.processing import state_copy
 from kafka_rescale.kafka.processing.state_copy import StateCopy
 from kafka_rescale.kafka.processing.task_producer import TaskProducer
-from kafka_rescale.operations.processors import expand_processors
+from kafka_rescale.operations.processing.processors import expand_processors
 from kafka_rescale.spark.processing.work import expansion_of
 
 from tests.support.growing import INITIAL, Growing

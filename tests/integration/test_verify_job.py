@@ -15,8 +15,8 @@ from kafka_rescale.core.verify.report import Report, StoreReport
 from kafka_rescale.core.verify.report_text import render
 from kafka_rescale.kafka.reading.misrouted import look_for_misrouted
 from kafka_rescale.kafka.writing.transactional_writer import TransactionalWriter
-from kafka_rescale.operations import verify as operation
-from kafka_rescale.operations.accept import accept
+from kafka_rescale.operations.verify import verify as operation
+from kafka_rescale.operations.verify.accept import accept
 from kafka_rescale.spark.verify.compare import compare_store
 from pyspark.sql import SparkSession
 

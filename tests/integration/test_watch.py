@@ -22,7 +22,7 @@ from kafka_rescale.core.plan.planning import build_plan
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import ControlTopic
-from kafka_rescale.operations.load import load_application, topology_of
+from kafka_rescale.operations.application.load import load_application, topology_of
 from kafka_rescale.operations.watch import Watched, watch
 
 from tests.support.small_application import topic_configs, topology_text, write

@@ -18,13 +18,13 @@ from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.lifecycle.instance import Instance
-from kafka_rescale.operations.begin import begin as begin_expansion
-from kafka_rescale.operations.cutover import run_cutover
-from kafka_rescale.operations.finish import finish
-from kafka_rescale.operations.load import topology_of
-from kafka_rescale.operations.preflight import preflight
-from kafka_rescale.operations.stages import expand_stage
-from kafka_rescale.operations.verify import verify
+from kafka_rescale.operations.application.load import topology_of
+from kafka_rescale.operations.cutover.cutover import run_cutover
+from kafka_rescale.operations.expansion.begin import begin as begin_expansion
+from kafka_rescale.operations.expansion.finish import finish
+from kafka_rescale.operations.expansion.stages import expand_stage
+from kafka_rescale.operations.preflight.preflight import preflight
+from kafka_rescale.operations.verify.verify import verify
 from kafka_rescale.spark.copy import catch_up
 from kafka_rescale.spark.copy.move import move
 from kafka_rescale.spark.jobs.arguments import Arguments

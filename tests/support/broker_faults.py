@@ -15,7 +15,7 @@ from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.embedded.cluster import EmbeddedCluster
 from kafka_rescale.embedded.cluster_roles import ClusterRoles
 from kafka_rescale.embedded.expansion import Expansion
-from kafka_rescale.operations.rescale import Rescale
+from kafka_rescale.operations.expansion.rescale import Rescale
 
 AWAY_SECONDS = {"kill": 10.0, "freeze": 40.0}
 """After so long a broker that was harmed comes back."""

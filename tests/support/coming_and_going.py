@@ -17,8 +17,8 @@ from kafka_rescale.core.processing.internal_topics import levels
 from kafka_rescale.core.processing.request import ProcessRequest
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import ControlTopic
-from kafka_rescale.operations.processing import is_idle, prepare
-from kafka_rescale.operations.stream_threads import add_stream_thread, remove_stream_thread
+from kafka_rescale.operations.processing.prepare import is_idle, prepare
+from kafka_rescale.operations.processing.stream_threads import add_stream_thread, remove_stream_thread
 
 from tests.support.inline_jobs import requests, started_job
 from tests.support.thread_model import Client

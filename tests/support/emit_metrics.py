@@ -53,7 +53,7 @@ def in_tasks(file: Path) -> None:
     ):
         WatchOperator(task_id="watch", application_file=str(file)).execute(context)
     with (
-        patch("kafka_rescale.operations.cutover.run_cutover", return_value=TIMINGS),
+        patch("kafka_rescale.operations.cutover.cutover.run_cutover", return_value=TIMINGS),
         patch.object(CutoverOperator, "connection"),
     ):
         CutoverOperator(task_id="cutover", application_file=str(file)).execute(context)

@@ -25,7 +25,7 @@ from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.kafka.reading.range_reader import read_ranges
-from kafka_rescale.operations.processing import prepare
+from kafka_rescale.operations.processing.prepare import prepare
 from kafka_rescale.spark.processing.run import run_task
 from kafka_rescale.spark.processing.task_work import TaskDone
 from kafka_rescale.spark.processing.work import works_of

@@ -21,8 +21,8 @@ from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.kafka.reading.range_reader import read_ranges
-from kafka_rescale.operations.processing import Prepared, prepare
-from kafka_rescale.operations.processors import is_split
+from kafka_rescale.operations.processing.prepare import Prepared, prepare
+from kafka_rescale.operations.processing.processors import is_split
 from kafka_rescale.spark.processing.job import process
 from kafka_rescale.spark.processing.task_work import TaskWork
 from kafka_rescale.spark.processing.warm_up_processors import warm_up_processors

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 from kafka_rescale.core.control.journal import Phase
-from kafka_rescale.operations import growing, in_place, persistence, quiesce, start_green
-from kafka_rescale.operations.cutover import run_cutover
-from kafka_rescale.operations.rescale import Rescale
-from kafka_rescale.operations.stages import expand_stage
+from kafka_rescale.operations.cutover import growing, in_place, persistence, quiesce, start_green
+from kafka_rescale.operations.cutover.cutover import run_cutover
+from kafka_rescale.operations.expansion.rescale import Rescale
+from kafka_rescale.operations.expansion.stages import expand_stage
 
 from tests.support.growing_world import AFTER, BEFORE, NAME, OUTPUT, OWNER, GrowingWorld
 from tests.support.plans import in_place_application

@@ -20,7 +20,7 @@ from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.expansion.offset_metadata import OffsetTexts
 from kafka_rescale.core.plan.plan import Plan
-from kafka_rescale.operations.rescale import Rescale
+from kafka_rescale.operations.expansion.rescale import Rescale
 
 from tests.support.gate_world import Killed
 from tests.support.plans import in_place_application, in_place_plan

@@ -19,7 +19,7 @@ from kafka_rescale.core.processing.internal_topics import levels
 from kafka_rescale.core.processing.request import ProcessRequest, WarmUpRequest
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import ControlTopic
-from kafka_rescale.operations.processing import prepare
+from kafka_rescale.operations.processing.prepare import prepare
 from kafka_rescale.spark.jobs.job import Job
 from kafka_rescale.spark.jobs.run import run
 from kafka_rescale.spark.processing.job import process

@@ -89,13 +89,13 @@ def lifecycle_of(program: Path) -> dict[str, str]:
 def operation_process(expansion: Expansion, operation: str, file: Path = FILE) -> subprocess.Popen[bytes]:
     """An operation in a process of its own, as an Airflow task has it.
 
-    :param operation: ``module:function`` of ``kafka_rescale.operations``, such as ``cutover:run_cutover``.
+    :param operation: ``module:function`` of ``kafka_rescale.operations``, such as ``cutover.cutover:run_cutover``.
     :param file: of the application, as the process reads it.
     """
     module, _, function = operation.partition(":")
     script = (
         f"import sys; from kafka_rescale.operations.{module} import {function};"
-        "from kafka_rescale.operations.load import load_application;"
+        "from kafka_rescale.operations.application.load import load_application;"
         "from kafka_rescale.kafka.client.connection import KafkaConnection;"
         f"{function}(load_application(sys.argv[1]), KafkaConnection({{'bootstrap.servers': sys.argv[2]}}),"
         " owner=sys.argv[3])"

@@ -16,7 +16,7 @@ from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.plan.planning import build_plan
 from kafka_rescale.core.verify.report import Report
 from kafka_rescale.kafka.copy.units import units_of
-from kafka_rescale.operations.load import load_application, topology_of
+from kafka_rescale.operations.application.load import load_application, topology_of
 from pydantic import BaseModel
 
 from tests.support.documents import ROOT

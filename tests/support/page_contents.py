@@ -23,7 +23,7 @@ from kafka_rescale.core.topology.topology import Topology
 from kafka_rescale.core.verify.oracles import KeyFinding, Oracle
 from kafka_rescale.core.verify.report import LogCount, PartitionContent, Report, StoreReport
 from kafka_rescale.kafka.admin.describe import topics_of
-from kafka_rescale.operations.load import topology_of
+from kafka_rescale.operations.application.load import topology_of
 
 from tests.support.application_files import CHAIN
 

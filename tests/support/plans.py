@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from kafka_rescale.core.application.streams import Application, Mode
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.plan.planning import build_plan
-from kafka_rescale.operations.load import topology_of
+from kafka_rescale.operations.application.load import topology_of
 
 from tests.support.application_files import CHAIN
 

@@ -10,7 +10,7 @@ from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.plan.planning import build_plan, green_application_id
-from kafka_rescale.operations.load import topology_of
+from kafka_rescale.operations.application.load import topology_of
 
 from tests.support.application_files import CHAIN
 from tests.support.plans import IN_PLACE_TOPICS as INTERNAL

@@ -28,7 +28,7 @@ from kafka_rescale.core.topology.topology import Topology
 from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.embedded.broker_security import BrokerSecurity
 from kafka_rescale.kafka.client.connection import KafkaConnection
-from kafka_rescale.operations.load import load_application, topology_of
+from kafka_rescale.operations.application.load import load_application, topology_of
 
 from tests.support.small_application import KEYS, Made, placed
 from tests.support.small_cluster import create, produce

@@ -21,9 +21,9 @@ from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.kafka.processing.changelogs import known_state
 from kafka_rescale.kafka.reading.range_reader import read_ranges
-from kafka_rescale.operations.keep_warm import due_clients
-from kafka_rescale.operations.load import load_pipeline_application
-from kafka_rescale.operations.processing import Prepared, prepare
+from kafka_rescale.operations.application.load import load_pipeline_application
+from kafka_rescale.operations.processing.keep_warm import due_clients
+from kafka_rescale.operations.processing.prepare import Prepared, prepare
 from kafka_rescale.spark.processing.run import run_task
 from kafka_rescale.spark.processing.standby_task import Warmed, run_standby, works_due
 from kafka_rescale.spark.processing.task_work import TaskDone

@@ -12,8 +12,8 @@ from kafka_rescale.core.preflight.expected_state import ExpectedState
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import ControlTopic
-from kafka_rescale.operations.load import load_application, topology_of
-from kafka_rescale.operations.preflight import Preflight, preflight
+from kafka_rescale.operations.application.load import load_application, topology_of
+from kafka_rescale.operations.preflight.preflight import Preflight, preflight
 
 from tests.support.small_application import START_MS, Made, records, topic_configs, with_counts, write
 

@@ -13,7 +13,7 @@ from kafka_rescale.core.verify.report import Report
 from kafka_rescale.embedded.airflow_api import AirflowApiError
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
-from kafka_rescale.operations.load import topology_of
+from kafka_rescale.operations.application.load import topology_of
 
 from tests.support.airflow_runs import assert_success, failures
 from tests.support.made_topics import commit, ends

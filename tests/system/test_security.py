@@ -31,7 +31,7 @@ from kafka_rescale.embedded.flights_stack import RUN, FlightsStack
 from kafka_rescale.embedded.processes import free_ports, wait_until
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
-from kafka_rescale.operations.load import load_application, topology_of
+from kafka_rescale.operations.application.load import load_application, topology_of
 
 from tests.support.airflow_runs import failures
 from tests.support.canary import Watch, event_logs, key_material, shown_in_files, shown_to_others, watching

@@ -23,10 +23,10 @@ from kafka_rescale.core.verify.misrouted import InputReport, Place, misrouted, r
 from kafka_rescale.core.verify.oracles import KeyFinding, Oracle
 from kafka_rescale.core.verify.report import Report
 from kafka_rescale.core.verify.report_text import render
-from kafka_rescale.operations import accept as operation
-from kafka_rescale.operations import finish as finishing
-from kafka_rescale.operations.load import load_application
-from kafka_rescale.operations.rescale import Rescale
+from kafka_rescale.operations.application.load import load_application
+from kafka_rescale.operations.expansion import finish as finishing
+from kafka_rescale.operations.expansion.rescale import Rescale
+from kafka_rescale.operations.verify import accept as operation
 
 from tests.support.application_files import write_application
 from tests.support.page_contents import NOW_MS, complete

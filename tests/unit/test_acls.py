@@ -18,7 +18,7 @@ from kafka_rescale.core.roles import Role
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.copy.units import units_of
 from kafka_rescale.kafka.reading import log_reader, range_reader, sampling
-from kafka_rescale.operations.load import load_application, topology_of
+from kafka_rescale.operations.application.load import load_application, topology_of
 
 from tests.support.application_files import write_application
 from tests.support.secured import BEFORE, SHOP, TOPICS

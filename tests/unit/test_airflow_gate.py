@@ -73,7 +73,7 @@ def reading(monkeypatch: pytest.MonkeyPatch) -> Any:
                 return state
 
         monkeypatch.setattr("kafka_rescale.kafka.control.control_topic.ControlTopic", Control)
-        monkeypatch.setattr("kafka_rescale.operations.stages.lags", lambda *_: lags)
+        monkeypatch.setattr("kafka_rescale.operations.expansion.stages.lags", lambda *_: lags)
         return look(None, gate)  # type: ignore[arg-type]
 
     return read

@@ -19,7 +19,7 @@ from kafka_rescale.core.page.summary import unknown
 from kafka_rescale.core.page.topology_graph import topology_graph
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.verify.key_distribution import skew
-from kafka_rescale.operations.load import load_application, topology_of
+from kafka_rescale.operations.application.load import load_application, topology_of
 
 from tests.support.page_contents import NOW_MS, RUN, TIMINGS, World, complete, control, copying, paused, quiet
 from tests.support.plans import in_place_plan, stateless_plan

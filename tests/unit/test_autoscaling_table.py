@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 from kafka_rescale.core.application.autoscaling import Bounds
-from kafka_rescale.operations.load import load_application
+from kafka_rescale.operations.application.load import load_application
 
 from tests.support.application_files import write_application
 from tests.support.documents import ROOT, named_tests, rows

@@ -17,8 +17,8 @@ from kafka_rescale.core.pipeline.task import Emitted, Record
 from kafka_rescale.core.processing.backfill import Backfill, backfill_of, first_needed, require_history
 from kafka_rescale.core.processing.task_start import SourceRange, task_start
 from kafka_rescale.core.snapshots.exactness import Coverage, coverage_of
-from kafka_rescale.operations.backfills import require_live
-from kafka_rescale.operations.load import load_pipeline_application
+from kafka_rescale.operations.application.load import load_pipeline_application
+from kafka_rescale.operations.processing.backfills import require_live
 from kafka_rescale.spark.processing.task_records import processed
 
 from tests.support.pipeline_driver import PipelineDriver

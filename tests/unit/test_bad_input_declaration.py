@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from kafka_rescale.core.application.checks.declaration import check_declaration
 from kafka_rescale.core.application.generation_names import green_names
-from kafka_rescale.operations.load import topology_of
+from kafka_rescale.operations.application.load import topology_of
 
 from tests.support.small_application import application, declared
 

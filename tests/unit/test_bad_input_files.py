@@ -11,7 +11,7 @@ import pytest
 from kafka_rescale.core.application.field_errors import mistakes_of
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.errors import InvalidInput
-from kafka_rescale.operations.load import application_files, load_application, topology_of
+from kafka_rescale.operations.application.load import application_files, load_application, topology_of
 from pydantic import BaseModel, ValidationError, field_validator
 
 from tests.support.small_application import declared, write

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from kafka_rescale.core.errors import InvalidInput
-from kafka_rescale.operations.load import load_application
+from kafka_rescale.operations.application.load import load_application
 
 from tests.support.small_application import declared, write
 

@@ -15,8 +15,8 @@ from kafka_rescale.core.errors import Finding
 from kafka_rescale.core.preflight.check import messages
 from kafka_rescale.core.preflight.deployment import Deployment
 from kafka_rescale.core.preflight.situation import Situation
-from kafka_rescale.operations import deployment
-from kafka_rescale.operations.deployment import deployment_of
+from kafka_rescale.operations.preflight import deployment
+from kafka_rescale.operations.preflight.deployment import deployment_of
 
 from tests.support.situations import INPUTS, found, journal, situation
 from tests.support.small_application import application, declared

@@ -14,8 +14,8 @@ from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import InvalidInput, UnsafeState
 from kafka_rescale.core.expansion.callback import ExpansionCallback, expansion_id
-from kafka_rescale.operations import finish as operation
-from kafka_rescale.operations.rescale import Rescale
+from kafka_rescale.operations.expansion import finish as operation
+from kafka_rescale.operations.expansion.rescale import Rescale
 
 from tests.support import expansion_callbacks
 from tests.support.callback_world import MODULE, PLAN, World

@@ -17,9 +17,9 @@ from kafka_rescale.kafka.copy.start import start_of
 from kafka_rescale.kafka.copy.units import units_of
 from kafka_rescale.kafka.reading.log_range import LogRange
 from kafka_rescale.kafka.reading.source_rules import SourceRules
-from kafka_rescale.operations import quiesce
-from kafka_rescale.operations.promotion import assert_promotable
-from kafka_rescale.operations.quiesce import prove_gone
+from kafka_rescale.operations.cutover import quiesce
+from kafka_rescale.operations.cutover.promotion import assert_promotable
+from kafka_rescale.operations.cutover.quiesce import prove_gone
 
 from tests.unit.test_repartitioned import plan
 

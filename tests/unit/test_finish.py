@@ -11,9 +11,9 @@ from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Fenced
-from kafka_rescale.operations import finish as operation
-from kafka_rescale.operations.finish import finish
-from kafka_rescale.operations.rescale import Rescale
+from kafka_rescale.operations.expansion import finish as operation
+from kafka_rescale.operations.expansion.finish import finish
+from kafka_rescale.operations.expansion.rescale import Rescale
 
 from tests.support.situations import situation
 from tests.support.small_application import application

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from kafka_rescale.core.control.journal import Journal, PartitionOffsets, Phase
 from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.operations import gate
-from kafka_rescale.operations.gate import assert_nothing_committed, close_gate
+from kafka_rescale.operations.expansion import warm_up_gate as gate
+from kafka_rescale.operations.expansion.warm_up_gate import assert_nothing_committed, close_gate
 
 from tests.support.gate_world import ENDS, PLAN, TOPIC, GateWorld
 

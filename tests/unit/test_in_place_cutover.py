@@ -13,8 +13,8 @@ from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.errors import Outage, UnsafeState
 from kafka_rescale.kafka.copy.units import CopyUnit
-from kafka_rescale.operations import copies, cutover, growing, in_place, jobs_beside
-from kafka_rescale.operations.rescale import Rescale
+from kafka_rescale.operations.cutover import copies, cutover, growing, in_place, jobs_beside
+from kafka_rescale.operations.expansion.rescale import Rescale
 
 from tests.support.growing_steps import (
     APPLICATION,

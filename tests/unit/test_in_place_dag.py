@@ -13,9 +13,9 @@ from kafka_rescale.cli.views import plan_view, status_view
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.control.state import ControlState
-from kafka_rescale.operations.load import load_application
-from kafka_rescale.operations.rescale import Rescale
-from kafka_rescale.operations.rollback import roll_back
+from kafka_rescale.operations.application.load import load_application
+from kafka_rescale.operations.expansion.rescale import Rescale
+from kafka_rescale.operations.expansion.rollback import roll_back
 
 from tests.support.application_files import write_application
 from tests.support.plans import in_place_plan

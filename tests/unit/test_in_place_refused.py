@@ -22,9 +22,9 @@ from kafka_rescale.core.preflight.in_place import grown_by_hand_in_place
 from kafka_rescale.core.preflight.situation import Situation
 from kafka_rescale.kafka.copy import reset as copy_reset
 from kafka_rescale.kafka.copy.marks import Mark
-from kafka_rescale.operations.load import topology_of
-from kafka_rescale.operations.rescale import Rescale
-from kafka_rescale.operations.retire import retire
+from kafka_rescale.operations.application.load import topology_of
+from kafka_rescale.operations.expansion.rescale import Rescale
+from kafka_rescale.operations.expansion.retire import retire
 
 from tests.support import situations
 from tests.support.situations import INPUTS, NAME, RUNNING, SET_BY_PROGRAM, samples

@@ -8,10 +8,10 @@ import pytest
 from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.plan.plan import Plan
-from kafka_rescale.operations import cutover
-from kafka_rescale.operations.compaction import KEEP_ALL
-from kafka_rescale.operations.rollback import roll_back
-from kafka_rescale.operations.stages import expand_stage
+from kafka_rescale.operations.cutover import cutover
+from kafka_rescale.operations.expansion.compaction import KEEP_ALL
+from kafka_rescale.operations.expansion.rollback import roll_back
+from kafka_rescale.operations.expansion.stages import expand_stage
 
 from tests.support.gate_world import Killed
 from tests.support.growing_steps import (

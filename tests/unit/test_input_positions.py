@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.kafka.reading.remaining import Ranges
-from kafka_rescale.operations import input_positions
-from kafka_rescale.operations.input_positions import await_positions
+from kafka_rescale.operations.cutover import input_positions
+from kafka_rescale.operations.cutover.input_positions import await_positions
 
 from tests.support.growing_world import NAME, GrowingWorld
 

@@ -10,9 +10,9 @@ import pytest
 from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.errors import ClusterOutage, Outage
-from kafka_rescale.operations import copies, jobs_beside
-from kafka_rescale.operations.copies import await_delta, await_signs
-from kafka_rescale.operations.jobs_beside import JobsBeside
+from kafka_rescale.operations.cutover import copies, jobs_beside
+from kafka_rescale.operations.cutover.copies import await_delta, await_signs
+from kafka_rescale.operations.cutover.jobs_beside import JobsBeside
 
 from tests.support.gate_world import PLAN
 

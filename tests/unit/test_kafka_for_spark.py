@@ -18,8 +18,9 @@ from kafka_rescale.core.errors import InvalidApplication, InvalidInput
 from kafka_rescale.core.roles import Role
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.settings_files import as_word, of_word
-from kafka_rescale.operations import preflight, processing
-from kafka_rescale.operations.load import load_application, load_pipeline_application
+from kafka_rescale.operations.application.load import load_application, load_pipeline_application
+from kafka_rescale.operations.preflight import preflight
+from kafka_rescale.operations.processing import prepare as processing
 
 from tests.support.application_files import write_application
 from tests.support.words_pipeline import write_pipeline

@@ -12,9 +12,9 @@ from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.processing.replicas import is_due, lag_of
 from kafka_rescale.core.processing.task_state import Changelog, SavedState
 from kafka_rescale.kafka.processing.changelogs import KnownState
-from kafka_rescale.operations import keep_warm
-from kafka_rescale.operations.load import load_pipeline_application
-from kafka_rescale.operations.members import members_of
+from kafka_rescale.operations.application.load import load_pipeline_application
+from kafka_rescale.operations.processing import keep_warm
+from kafka_rescale.operations.processing.members import members_of
 from kafka_rescale.spark.processing.standby_task import works_due
 from kafka_rescale.spark.processing.state_files import StateFiles
 from kafka_rescale.spark.processing.state_store import TaskStore

@@ -15,7 +15,7 @@ from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import LeaseHeld
 from kafka_rescale.kafka.control import lease
-from kafka_rescale.operations import begin as beginning
+from kafka_rescale.operations.expansion import begin as beginning
 
 from tests.support.plans import plan_for
 

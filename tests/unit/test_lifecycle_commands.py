@@ -9,7 +9,7 @@ from kafka_rescale.core.application.checks.declaration import check_declaration
 from kafka_rescale.core.application.commands import filled, words
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.lifecycle.instance import Instance
-from kafka_rescale.operations.load import topology_of
+from kafka_rescale.operations.application.load import topology_of
 
 from tests.support.small_application import application, declared
 

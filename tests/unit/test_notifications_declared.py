@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from kafka_rescale.core.application.notifications import Event
 from kafka_rescale.core.errors import InvalidInput
-from kafka_rescale.operations.load import load_application
+from kafka_rescale.operations.application.load import load_application
 
 from tests.support.application_files import write_application
 

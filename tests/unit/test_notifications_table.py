@@ -8,7 +8,7 @@ from pathlib import Path
 import yaml
 from kafka_rescale.core.application.notifications import Event
 from kafka_rescale.core.expansion.notices import approval
-from kafka_rescale.operations.load import load_application
+from kafka_rescale.operations.application.load import load_application
 
 from tests.support.application_files import write_application
 from tests.support.documents import ROOT, rows

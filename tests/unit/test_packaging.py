@@ -20,7 +20,7 @@ from kafka_rescale.core import installation
 from kafka_rescale.core.installation import GATE_JAR, own_file
 from kafka_rescale.embedded.jars import GATE_JAR as BUILT_GATE_JAR
 from kafka_rescale.lifecycle.programs import home
-from kafka_rescale.operations.load import application_files
+from kafka_rescale.operations.application.load import application_files
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 

@@ -11,10 +11,11 @@ import pytest
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.errors import ClusterOutage, Outage
 from kafka_rescale.kafka.client.waiting import within
-from kafka_rescale.operations import growing, jobs_beside, persistence, producers
-from kafka_rescale.operations.persistence import insist, state_of_pause
-from kafka_rescale.operations.rescale import Rescale
-from kafka_rescale.operations.rollback import roll_back
+from kafka_rescale.operations.cutover import growing, jobs_beside, persistence
+from kafka_rescale.operations.cutover.persistence import insist, state_of_pause
+from kafka_rescale.operations.expansion import producers
+from kafka_rescale.operations.expansion.rescale import Rescale
+from kafka_rescale.operations.expansion.rollback import roll_back
 
 from tests.support.growing_steps import APPLICATION, CONNECTION, assert_grown, cut_over, use, without_brokers
 from tests.support.growing_world import NAME, OWNER, GrowingWorld

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from kafka_rescale.core.assignment.stream_threads import Decision
 from kafka_rescale.core.errors import InvalidInput
-from kafka_rescale.operations.load import load_pipeline_application
+from kafka_rescale.operations.application.load import load_pipeline_application
 
 from tests.support.words_pipeline import write_pipeline
 

@@ -18,7 +18,7 @@ from kafka_rescale.core.application.pipeline import PipelineApplication
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.processing.backfill import backfill_of
 from kafka_rescale.core.roles import Role
-from kafka_rescale.operations.load import load_pipeline_application
+from kafka_rescale.operations.application.load import load_pipeline_application
 from kafka_rescale.spark.processing.task_work import transactional_id
 
 from tests.support.application_files import write_application

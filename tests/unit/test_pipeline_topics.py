@@ -13,7 +13,7 @@ from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.control.processors import PipelineProcessors
 from kafka_rescale.core.errors import InvalidInput, Refused
 from kafka_rescale.core.pipeline import Pipeline, StreamsBuilder
-from kafka_rescale.operations.pipeline_topics import PipelineTopics
+from kafka_rescale.operations.processing.topics import PipelineTopics
 
 from tests.support.words_pipeline import write_pipeline
 

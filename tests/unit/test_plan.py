@@ -11,8 +11,8 @@ from kafka_rescale.core.formats.subscription_wrapper import LeftTable
 from kafka_rescale.core.plan.plan import Move, MoveKind, Plan
 from kafka_rescale.core.plan.planning import build_plan, green_application_id
 from kafka_rescale.core.topology.topology import Topology
-from kafka_rescale.operations.load import topology_of
-from kafka_rescale.operations.rescale import blue, green
+from kafka_rescale.operations.application.load import topology_of
+from kafka_rescale.operations.expansion.rescale import blue, green
 
 from tests.support.application_files import CHAIN
 from tests.support.plans import IN_PLACE_TOPICS

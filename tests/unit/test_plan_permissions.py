@@ -14,8 +14,8 @@ from kafka_rescale.cli.main import main
 from kafka_rescale.core.roles import Role
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.settings_files import CONFIG_FILE_VARIABLE, CONFIG_VARIABLE
-from kafka_rescale.operations.load import load_application
-from kafka_rescale.operations.preflight import Preflight
+from kafka_rescale.operations.application.load import load_application
+from kafka_rescale.operations.preflight.preflight import Preflight
 
 from tests.support.application_files import CHAIN, write_application
 

@@ -11,7 +11,7 @@ from kafka_rescale.core.formats.samples import Sample
 from kafka_rescale.core.partitioning.partitioners import Murmur2
 from kafka_rescale.core.preflight.check import check
 from kafka_rescale.core.preflight.situation import Situation
-from kafka_rescale.operations.load import topology_of
+from kafka_rescale.operations.application.load import topology_of
 
 from tests.unit.test_foreign_key_joins import REGISTRATION, RESPONSE, application
 from tests.unit.test_subscription_wrapper import wrapper

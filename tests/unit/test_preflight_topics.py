@@ -11,7 +11,7 @@ from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.preflight.situation import Situation
 from kafka_rescale.core.topology.topic_names import LONGEST_NAME
-from kafka_rescale.operations.load import topology_of
+from kafka_rescale.operations.application.load import topology_of
 
 from tests.support.situations import (
     CUSTOMERS_CHANGELOG,

@@ -8,8 +8,9 @@ import pytest
 from kafka_rescale.core.application.streams import Mode
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.errors import Outage, Refused, UnsafeState
-from kafka_rescale.operations import gate, prewarm
-from kafka_rescale.operations.rescale import Rescale
+from kafka_rescale.operations.expansion import prewarm
+from kafka_rescale.operations.expansion import warm_up_gate as gate
+from kafka_rescale.operations.expansion.rescale import Rescale
 
 from tests.support.gate_world import PLAN, GateWorld, Killed
 from tests.support.plans import stateless_plan

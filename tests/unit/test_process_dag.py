@@ -25,9 +25,10 @@ from kafka_rescale.core.processing.rebalance import Member, Rebalance
 from kafka_rescale.core.processing.request import KeepWarmRequest, ProcessRequest, WarmUpRequest
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import ControlTopic
-from kafka_rescale.operations import dead_threads, processing
-from kafka_rescale.operations.load import load_pipeline_application
-from kafka_rescale.operations.processors import is_split
+from kafka_rescale.operations.application.load import load_pipeline_application
+from kafka_rescale.operations.processing import dead_threads
+from kafka_rescale.operations.processing import prepare as processing
+from kafka_rescale.operations.processing.processors import is_split
 
 from tests.support.words_pipeline import write_pipeline
 

@@ -16,7 +16,7 @@ from kafka_rescale.core.pipeline.task import StoreDefinition
 from kafka_rescale.core.processing.adjustments import thread_added, thread_removed
 from kafka_rescale.core.processing.internal_topics import changelog_configs, internal_topics, levels
 from kafka_rescale.core.processing.rebalance import Member, Rebalance
-from kafka_rescale.operations.load import application_files, load_pipeline_application
+from kafka_rescale.operations.application.load import application_files, load_pipeline_application
 
 from tests.support.words_pipeline import words, write_pipeline
 

@@ -13,8 +13,8 @@ from kafka_rescale.core.control.generations import Generations, promoted_generat
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import InvalidInput, Outage, UnsafeState
-from kafka_rescale.operations import producers
-from kafka_rescale.operations.load import load_application
+from kafka_rescale.operations.application.load import load_application
+from kafka_rescale.operations.expansion import producers
 
 from tests.support.application_files import CHAIN, write_application
 from tests.support.plans import plan_for

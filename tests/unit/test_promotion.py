@@ -11,11 +11,12 @@ import pytest
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.errors import Fenced, Outage, UnsafeState
-from kafka_rescale.operations import growing, in_place, persistence, quiesce, rollback, start_green
-from kafka_rescale.operations.cutover import producers as held
-from kafka_rescale.operations.cutover import run_cutover
-from kafka_rescale.operations.rescale import Rescale
-from kafka_rescale.operations.rollback import roll_back
+from kafka_rescale.operations.cutover import growing, in_place, persistence, quiesce, start_green
+from kafka_rescale.operations.cutover.cutover import producers as held
+from kafka_rescale.operations.cutover.cutover import run_cutover
+from kafka_rescale.operations.expansion import rollback
+from kafka_rescale.operations.expansion.rescale import Rescale
+from kafka_rescale.operations.expansion.rollback import roll_back
 
 from tests.support.gate_world import Killed
 from tests.support.growing_world import AFTER, NAME, OWNER, GrowingWorld

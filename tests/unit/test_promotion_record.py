@@ -12,9 +12,9 @@ from kafka_rescale.core.control.journal import Captured, Journal, PartitionOffse
 from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.kafka.client.waiting import now_ms
-from kafka_rescale.operations import cutover, promotion
-from kafka_rescale.operations.cutover import Cutover
-from kafka_rescale.operations.rescale import LEASE_MS, Rescale
+from kafka_rescale.operations.cutover import cutover, promotion
+from kafka_rescale.operations.cutover.cutover import Cutover
+from kafka_rescale.operations.expansion.rescale import LEASE_MS, Rescale
 
 from tests.support.situations import situation
 

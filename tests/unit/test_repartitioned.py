@@ -25,8 +25,8 @@ from kafka_rescale.core.verify.start_offsets import check_start_offsets
 from kafka_rescale.kafka.copy.router import Router
 from kafka_rescale.lifecycle.instance import Instance
 from kafka_rescale.lifecycle.shell import command_line
-from kafka_rescale.operations.load import topology_of
-from kafka_rescale.operations.rescale import blue, green
+from kafka_rescale.operations.application.load import topology_of
+from kafka_rescale.operations.expansion.rescale import blue, green
 from pydantic import ValidationError
 
 from tests.support.situations import INPUTS, RUNNING, found, misplaced, samples, situation

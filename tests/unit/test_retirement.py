@@ -14,9 +14,9 @@ from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Refused
 from kafka_rescale.core.expansion.retirement import remains
 from kafka_rescale.core.plan.plan import Move, MoveKind
-from kafka_rescale.operations import retire as operation
-from kafka_rescale.operations.load import topology_of
-from kafka_rescale.operations.rescale import Rescale
+from kafka_rescale.operations.application.load import topology_of
+from kafka_rescale.operations.expansion import retire as operation
+from kafka_rescale.operations.expansion.rescale import Rescale
 
 from tests.support.application_files import CHAIN
 from tests.support.plans import in_place_application

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.errors import Outage
-from kafka_rescale.operations import producers, quiesce
-from kafka_rescale.operations.rescale import Rescale
-from kafka_rescale.operations.rollback import RollBack, roll_back
+from kafka_rescale.operations.cutover import quiesce
+from kafka_rescale.operations.expansion import producers
+from kafka_rescale.operations.expansion.rescale import Rescale
+from kafka_rescale.operations.expansion.rollback import RollBack, roll_back
 
 from tests.support.growing_steps import APPLICATION, CONNECTION, steps, use, without_brokers
 from tests.support.growing_world import OWNER, GrowingWorld

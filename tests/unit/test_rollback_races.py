@@ -13,9 +13,9 @@ from kafka_rescale.airflow.operators.closing import RollBackOperator
 from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Fenced, RescaleError
-from kafka_rescale.operations.cutover import Cutover
-from kafka_rescale.operations.rescale import Rescale
-from kafka_rescale.operations.rollback import RollBack, roll_back
+from kafka_rescale.operations.cutover.cutover import Cutover
+from kafka_rescale.operations.expansion.rescale import Rescale
+from kafka_rescale.operations.expansion.rollback import RollBack, roll_back
 
 from tests.support.growing_steps import APPLICATION, CONNECTION, cut_over, without_brokers
 from tests.support.growing_world import NAME, OWNER, GrowingWorld

@@ -20,9 +20,9 @@ from kafka_rescale.core.errors import Outage, UnsafeState
 from kafka_rescale.core.page.health import health_of
 from kafka_rescale.kafka.control import journal_store
 from kafka_rescale.kafka.control.control_topic import ControlTopic
-from kafka_rescale.operations import cutover, growing, in_place, quiesce
-from kafka_rescale.operations.rescale import Rescale
-from kafka_rescale.operations.rollback import RollBack, roll_back
+from kafka_rescale.operations.cutover import cutover, growing, in_place, quiesce
+from kafka_rescale.operations.expansion.rescale import Rescale
+from kafka_rescale.operations.expansion.rollback import RollBack, roll_back
 
 from tests.support.growing_world import OWNER, GrowingWorld
 from tests.support.plans import in_place_application, in_place_plan

@@ -15,7 +15,7 @@ from kafka_rescale.core.formats.serdes import serde_named
 from kafka_rescale.core.snapshots.day import SnapshotDay
 from kafka_rescale.core.snapshots.request import SnapshotRequest, request_of
 from kafka_rescale.core.snapshots.source import source_at
-from kafka_rescale.operations.load import load_application, topology_of
+from kafka_rescale.operations.application.load import load_application, topology_of
 
 from tests.support.application_files import write_application
 from tests.support.plans import in_place_plan

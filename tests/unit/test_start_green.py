@@ -13,11 +13,11 @@ from kafka_rescale.core.control.journal import Journal, PartitionOffsets, Phase
 from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.operations import producers
-from kafka_rescale.operations import start_green as operation
-from kafka_rescale.operations.rescale import Rescale
-from kafka_rescale.operations.start_green import start_green
-from kafka_rescale.operations.timings import Timings
+from kafka_rescale.operations.cutover import start_green as operation
+from kafka_rescale.operations.cutover.start_green import start_green
+from kafka_rescale.operations.expansion import producers
+from kafka_rescale.operations.expansion.rescale import Rescale
+from kafka_rescale.operations.expansion.timings import Timings
 
 from tests.support.gate_world import GREEN, PLAN
 from tests.support.small_application import application

@@ -9,7 +9,7 @@ import pytest
 from kafka_rescale.core.control.acceptances import Acceptance, Acceptances
 from kafka_rescale.core.control.journal import Captured, Journal, PartitionOffsets, Phase
 from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.operations.survivors import assert_still
+from kafka_rescale.operations.expansion.survivors import assert_still
 
 from tests.support.situations import situation
 

@@ -12,8 +12,8 @@ import pytest
 from kafka_rescale.core.control.journal import Captured, Journal, PartitionOffsets, Phase
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.verify.report import Report, is_about
-from kafka_rescale.operations import verify
-from kafka_rescale.operations.verify import awaited
+from kafka_rescale.operations.verify import verify
+from kafka_rescale.operations.verify.verify import awaited
 
 from tests.support.plans import in_place_plan, stateless_plan
 
@@ -59,7 +59,7 @@ def test_how_many_stores_are_compared_is_told_until_all_are(caplog: pytest.LogCa
             if record.getMessage().startswith("1 of 2 stores are compared after"):
                 seen.set()
 
-    handler, logger = Watcher(), logging.getLogger("kafka_rescale.operations.verify")
+    handler, logger = Watcher(), logging.getLogger("kafka_rescale.operations.verify.verify")
     logger.addHandler(handler)
     try:
         with ThreadPoolExecutor(2) as pool:

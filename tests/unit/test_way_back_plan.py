@@ -15,8 +15,8 @@ from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Refused
 from kafka_rescale.core.preflight.situation import Situation
 from kafka_rescale.kafka.control import journal_store
-from kafka_rescale.operations.rescale import Rescale
-from kafka_rescale.operations.rollback import roll_back
+from kafka_rescale.operations.expansion.rescale import Rescale
+from kafka_rescale.operations.expansion.rollback import roll_back
 
 from tests.support.situations import (
     INPUTS,

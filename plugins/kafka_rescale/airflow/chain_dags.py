@@ -50,7 +50,7 @@ def chain_dags() -> dict[str, DAG]:
 
 def _read() -> tuple[dict[str, list[Member]], dict[Path, str]]:
     """Return the members by chain, and the texts of the files that can't be used."""
-    from kafka_rescale.operations.load import application_files, load_application
+    from kafka_rescale.operations.application.load import application_files, load_application
 
     found: dict[str, list[Member]] = {}
     unusable: dict[Path, str] = {}

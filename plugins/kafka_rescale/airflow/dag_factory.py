@@ -48,7 +48,7 @@ copies are.
 
 def expansion_dag(application: Application, file: Path) -> DAG:
     """Return the expansion DAG of one application."""
-    from kafka_rescale.operations.load import topology_of
+    from kafka_rescale.operations.application.load import topology_of
 
     name, in_place = application.application_id, application.mode is Mode.IN_PLACE
     build, doc = (build_in_place, IN_PLACE_DOC) if in_place else (build_expansion, DOC)
@@ -124,7 +124,7 @@ def build_dags(
     :param kind: first part of the DAG ids.
     :param runtime: of the applications that have such a DAG.
     """
-    from kafka_rescale.operations import load
+    from kafka_rescale.operations.application import load
 
     load_file = load.load_pipeline_application if runtime == SPARK else load.load_application
     dags: dict[str, DAG] = {}

@@ -93,7 +93,7 @@ class Reading:
 def look(connection: KafkaConnection, gate: Gate) -> Reading:
     """Read the control topic and the lags once; blocks, so triggers call it in a thread."""
     from kafka_rescale.kafka.control.control_topic import ControlTopic
-    from kafka_rescale.operations.stages import lags
+    from kafka_rescale.operations.expansion.stages import lags
 
     state = ControlTopic(connection, gate.application).read()
     if (reading := _before_lags(state, gate)) is not None:

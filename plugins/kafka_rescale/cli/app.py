@@ -36,11 +36,11 @@ from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.kafka.copy.bridging import with_live_bridge
-from kafka_rescale.operations.load import runtime_of, topology_of
-from kafka_rescale.operations.overreach import overreach
-from kafka_rescale.operations.preflight import preflight
-from kafka_rescale.operations.sizing import advise
-from kafka_rescale.operations.stages import lags
+from kafka_rescale.operations.application.load import runtime_of, topology_of
+from kafka_rescale.operations.expansion.stages import lags
+from kafka_rescale.operations.preflight.overreach import overreach
+from kafka_rescale.operations.preflight.preflight import preflight
+from kafka_rescale.operations.preflight.sizing import advise
 
 app = typer.Typer(
     help="Look at applications and change nothing; only verify and accept leave something in the control topic, "

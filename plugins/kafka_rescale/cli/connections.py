@@ -13,7 +13,7 @@ from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.roles import Role
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.settings_files import CONFIG_FILE_VARIABLE, CONFIG_VARIABLE, reason_of
-from kafka_rescale.operations.load import load_application
+from kafka_rescale.operations.application.load import load_application
 
 
 def connection_for(

@@ -19,8 +19,13 @@ from kafka_rescale.core.errors import Finding
 from kafka_rescale.core.pipeline.named import pipeline_named
 from kafka_rescale.core.processing.linear_topics import require_linear_topics
 from kafka_rescale.core.roles import Role
-from kafka_rescale.operations.load import load_application, load_pipeline_application, runtime_of, topology_of
-from kafka_rescale.operations.overreach import overreach
+from kafka_rescale.operations.application.load import (
+    load_application,
+    load_pipeline_application,
+    runtime_of,
+    topology_of,
+)
+from kafka_rescale.operations.preflight.overreach import overreach
 
 
 def validated(file: Path) -> Document:

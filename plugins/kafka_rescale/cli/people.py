@@ -13,8 +13,8 @@ from kafka_rescale.cli.connections import opened
 from kafka_rescale.cli.options import AsJson, Config, File
 from kafka_rescale.cli.output import Document, show
 from kafka_rescale.core.roles import Role
-from kafka_rescale.operations.accept import accept as accept_findings
-from kafka_rescale.operations.stopped import say_stopped
+from kafka_rescale.operations.expansion.stopped import say_stopped
+from kafka_rescale.operations.verify.accept import accept as accept_findings
 
 people = typer.Typer()
 

@@ -15,11 +15,11 @@ from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.roles import Role
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import ControlTopic
-from kafka_rescale.operations.clients import remove_clients, start_clients
-from kafka_rescale.operations.load import load_pipeline_application
-from kafka_rescale.operations.new_offset import set_offset
-from kafka_rescale.operations.processors import expand_processors
-from kafka_rescale.operations.stream_threads import add_stream_thread, remove_stream_thread
+from kafka_rescale.operations.application.load import load_pipeline_application
+from kafka_rescale.operations.processing.clients import remove_clients, start_clients
+from kafka_rescale.operations.processing.new_offset import set_offset
+from kafka_rescale.operations.processing.processors import expand_processors
+from kafka_rescale.operations.processing.stream_threads import add_stream_thread, remove_stream_thread
 
 NOT_RUNNING = "No thread was {}: the pipeline has never run, or is not running."
 

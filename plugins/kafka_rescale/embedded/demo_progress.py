@@ -13,7 +13,7 @@ from kafka_rescale.embedded.airflow_client import FINISHED_RUN, AirflowClient
 from kafka_rescale.embedded.flights_stack import FlightsStack
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import ControlTopic
-from kafka_rescale.operations.stages import lags
+from kafka_rescale.operations.expansion.stages import lags
 
 RUN_SECONDS = 900
 _MARKS = {"success": "[green]✓[/green]", "failed": "[red]✗[/red]", "running": "[yellow]…[/yellow]"}

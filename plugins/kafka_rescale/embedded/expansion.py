@@ -26,13 +26,13 @@ from kafka_rescale.embedded.processes import end_with_parent
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.control.control_topic import ControlTopic
-from kafka_rescale.operations.begin import begin
-from kafka_rescale.operations.cutover import run_cutover
-from kafka_rescale.operations.finish import finish
-from kafka_rescale.operations.load import load_application, topology_of
-from kafka_rescale.operations.preflight import preflight
-from kafka_rescale.operations.prewarm import prewarm
-from kafka_rescale.operations.stages import expand_stage
+from kafka_rescale.operations.application.load import load_application, topology_of
+from kafka_rescale.operations.cutover.cutover import run_cutover
+from kafka_rescale.operations.expansion.begin import begin
+from kafka_rescale.operations.expansion.finish import finish
+from kafka_rescale.operations.expansion.prewarm import prewarm
+from kafka_rescale.operations.expansion.stages import expand_stage
+from kafka_rescale.operations.preflight.preflight import preflight
 from kafka_rescale.spark.jobs.package_zip import build
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -24,7 +24,7 @@ from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.kafka.copy.bridging import with_live_bridge
-from kafka_rescale.operations.load import (
+from kafka_rescale.operations.application.load import (
     application_files,
     files_by_name,
     load_application,

@@ -8,7 +8,7 @@ from kafka_rescale.airflow.operators.closing import RollBackOperator
 from kafka_rescale.airflow.params import expansion_params
 from kafka_rescale.airflow.retries import DEFAULT_ARGS
 from kafka_rescale.airflow.sensors.lag_gate import LagGateSensor
-from kafka_rescale.operations.load import application_files, load_application
+from kafka_rescale.operations.application.load import application_files, load_application
 
 for file in application_files():
     application = load_application(file)

@@ -12,8 +12,8 @@ from kafka_rescale.airflow.runs import owner_of
 from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.errors import Fenced
 from kafka_rescale.kafka.client.waiting import now_ms, wait_until
-from kafka_rescale.operations.load import application_files, load_application
-from kafka_rescale.operations.rescale import Rescale
+from kafka_rescale.operations.application.load import application_files, load_application
+from kafka_rescale.operations.expansion.rescale import Rescale
 
 
 class HangingOperator(RescaleOperator):

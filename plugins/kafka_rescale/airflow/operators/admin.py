@@ -49,9 +49,9 @@ class PreflightOperator(RescaleOperator):
         """Return ``plan`` (or None), ``noop`` and ``messages``."""
         from kafka_rescale.core.acls.needed import needed_acls
         from kafka_rescale.kafka.client.waiting import now_ms
-        from kafka_rescale.operations.load import topology_of
-        from kafka_rescale.operations.overreach import overreach
-        from kafka_rescale.operations.preflight import preflight
+        from kafka_rescale.operations.application.load import topology_of
+        from kafka_rescale.operations.preflight.overreach import overreach
+        from kafka_rescale.operations.preflight.preflight import preflight
 
         application = self.application()
         topology = topology_of(application)
@@ -112,7 +112,7 @@ class PlanOperator(RescaleOperator, SkipMixin):
 
     def _begin(self, plan: Plan, context: Context) -> None:
         from kafka_rescale.kafka.client.waiting import now_ms
-        from kafka_rescale.operations.begin import begin
+        from kafka_rescale.operations.expansion.begin import begin
 
         application = self.application()
         begin(
@@ -139,7 +139,7 @@ class ExpandStageOperator(RescaleOperator):
 
     def execute(self, context: Context) -> Any:
         """Return what was changed, one line each."""
-        from kafka_rescale.operations.stages import expand_stage
+        from kafka_rescale.operations.expansion.stages import expand_stage
 
         return self.run_owned(expand_stage, context, stage=self.stage)
 
@@ -161,7 +161,7 @@ class PrewarmOperator(RescaleOperator):
 
     def execute(self, context: Context) -> Any:
         """Return the seconds that it took."""
-        from kafka_rescale.operations.prewarm import prewarm
+        from kafka_rescale.operations.expansion.prewarm import prewarm
 
         deleted = str(self.local_state_deleted).lower() == "true"
         timings = self.run_owned(prewarm, context, local_state_deleted=deleted)

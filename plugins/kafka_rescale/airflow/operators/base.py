@@ -36,7 +36,7 @@ class RescaleOperator(BaseOperator):
 
     def application(self) -> Application:
         """Return the application as its file describes it now."""
-        from kafka_rescale.operations.load import load_application
+        from kafka_rescale.operations.application.load import load_application
 
         return load_application(self.application_file)
 

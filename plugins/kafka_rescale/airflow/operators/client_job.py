@@ -41,7 +41,7 @@ class ClientJobOperator(RescaleSparkSubmitOperator):
 
     @cached_property
     def _application(self) -> PipelineApplication:
-        from kafka_rescale.operations.load import load_pipeline_application
+        from kafka_rescale.operations.application.load import load_pipeline_application
 
         return load_pipeline_application(self.application_file)
 

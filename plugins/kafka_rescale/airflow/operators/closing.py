@@ -30,7 +30,7 @@ class RollBackOperator(RescaleOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Return whether the attempt is rolled back (``is_done``), and a sentence about it (``told``)."""
-        from kafka_rescale.operations.rollback import roll_back
+        from kafka_rescale.operations.expansion.rollback import roll_back
 
         failed = failed_tasks(owner_of(context))
         reason = f"{self.reason}: {', '.join(failed)}" if failed else self.reason
@@ -56,7 +56,7 @@ class AcceptOperator(RescaleOperator):
 
     def execute(self, context: Context) -> list[str]:
         """Return what was accepted, in a sentence each."""
-        from kafka_rescale.operations.accept import accept
+        from kafka_rescale.operations.verify.accept import accept
 
         application, run = self.application(), context["dag_run"]
         who = getattr(run, "triggering_user_name", None)
@@ -77,7 +77,7 @@ class FinishOperator(RescaleOperator):
 
     def execute(self, context: Context) -> Any:
         """Return a summary."""
-        from kafka_rescale.operations.finish import finish
+        from kafka_rescale.operations.expansion.finish import finish
 
         return self.run_owned(finish, context)
 
@@ -89,6 +89,6 @@ class RetireOperator(RescaleOperator):
 
     def execute(self, context: Context) -> Any:
         """Return the topics that were deleted, or in a dry run would be, per generation."""
-        from kafka_rescale.operations.retire import retire
+        from kafka_rescale.operations.expansion.retire import retire
 
         return self.run_owned(retire, context, dry_run=context["params"]["dry_run"])

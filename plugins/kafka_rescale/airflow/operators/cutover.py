@@ -36,7 +36,7 @@ class CutoverOperator(RescaleOperator):
 
     def execute(self, context: Context) -> Any:
         """Return the parts of the pause in seconds."""
-        from kafka_rescale.operations.cutover import run_cutover
+        from kafka_rescale.operations.cutover.cutover import run_cutover
 
         timings = self.run_owned(run_cutover, context)
         report_downtime(self.application().application_id, timings)

@@ -22,8 +22,8 @@ class StandbysOperator(RescaleOperator):
 
     def execute(self, context: Context) -> list[str]:
         """Return the ids of the clients."""
-        from kafka_rescale.operations.keep_warm import due_clients
-        from kafka_rescale.operations.load import load_pipeline_application
+        from kafka_rescale.operations.application.load import load_pipeline_application
+        from kafka_rescale.operations.processing.keep_warm import due_clients
 
         application = load_pipeline_application(self.application_file)
         return due_clients(application, self.connection(application))
@@ -50,8 +50,8 @@ class ProbeOperator(RescaleOperator, SkipMixin):
 
     def execute(self, context: Context) -> str:
         """Return the id of the run that is to be triggered; the same one for the same rebalance."""
-        from kafka_rescale.operations.keep_warm import probe
-        from kafka_rescale.operations.load import load_pipeline_application
+        from kafka_rescale.operations.application.load import load_pipeline_application
+        from kafka_rescale.operations.processing.keep_warm import probe
 
         application = load_pipeline_application(self.application_file)
         found = probe(application, self.connection(application))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kafka_rescale.core.control.processing import Processing
     from kafka_rescale.core.processing.request import ProcessRequest
     from kafka_rescale.kafka.client.connection import KafkaConnection
-    from kafka_rescale.operations.dead_threads import Attempt
+    from kafka_rescale.operations.processing.dead_threads import Attempt
 
 
 class AssignOperator(RescaleOperator):
@@ -44,8 +44,8 @@ class AssignOperator(RescaleOperator):
     def execute(self, context: Context) -> list[str]:
         """Return the names of the threads that have a part in this run."""
         from kafka_rescale.core.processing.adjustments import Adjustments
-        from kafka_rescale.operations.load import load_pipeline_application
-        from kafka_rescale.operations.processing import prepare
+        from kafka_rescale.operations.application.load import load_pipeline_application
+        from kafka_rescale.operations.processing.prepare import prepare
 
         declared = load_pipeline_application(self.application_file)
         spark = [client.spark_conn_id or declared.spark_conn_id for client in declared.members]
@@ -84,14 +84,14 @@ class ProcessOperator(RescaleSparkSubmitOperator):
     @cached_property
     def _declared(self) -> PipelineApplication:
         """As the file is when the task begins: what it is asked for and what it is told must be of one file."""
-        from kafka_rescale.operations.load import load_pipeline_application
+        from kafka_rescale.operations.application.load import load_pipeline_application
 
         return load_pipeline_application(self.application_file)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Return the job's result."""
-        from kafka_rescale.operations.dead_threads import take_over
-        from kafka_rescale.operations.processing import is_idle
+        from kafka_rescale.operations.processing.dead_threads import take_over
+        from kafka_rescale.operations.processing.prepare import is_idle
 
         application, _ = generation_of(self._declared, context)
         self.application_id = application.application_id
@@ -108,7 +108,7 @@ class ProcessOperator(RescaleSparkSubmitOperator):
         return super().execute(context)
 
     def _submit(self, connection: KafkaConnection, context: Context) -> None:
-        from kafka_rescale.operations.dead_threads import failed
+        from kafka_rescale.operations.processing.dead_threads import failed
 
         try:
             super()._submit(connection, context)
@@ -123,7 +123,7 @@ class ProcessOperator(RescaleSparkSubmitOperator):
             raise
 
     def _attempt(self, context: Context) -> Attempt:
-        from kafka_rescale.operations.dead_threads import Attempt
+        from kafka_rescale.operations.processing.dead_threads import Attempt
 
         job = self._request(context).key
         return Attempt(run=owner_of(context), job=job, thread=self.thread, number=context["ti"].try_number)

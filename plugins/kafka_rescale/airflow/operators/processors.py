@@ -35,8 +35,8 @@ class ExpandProcessorsOperator(RescaleOperator):
 
     def execute(self, context: Context) -> dict[str, int]:
         """Return how many processors each sub-topology has now; more of them come in a later run."""
-        from kafka_rescale.operations.load import load_pipeline_application
-        from kafka_rescale.operations.processors import expand_processors
+        from kafka_rescale.operations.application.load import load_pipeline_application
+        from kafka_rescale.operations.processing.processors import expand_processors
 
         application = load_pipeline_application(self.application_file)
         connection = self.connection(application)
@@ -53,7 +53,7 @@ class WarmUpProcessorsOperator(ClientJobOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Return the job's result."""
-        from kafka_rescale.operations.processors import is_split
+        from kafka_rescale.operations.processing.processors import is_split
 
         application, _ = generation_of(self._application, context)
         connection = KafkaRescaleHook(kafka_config_id=self.kafka_conn_id).connection()

@@ -57,7 +57,7 @@ class SnapshotOperator(RescaleSparkSubmitOperator):
 
     def _arguments(self, context: Context) -> list[str]:
         from kafka_rescale.core.snapshots.request import request_of
-        from kafka_rescale.operations.load import load_application, topology_of
+        from kafka_rescale.operations.application.load import load_application, topology_of
 
         application = load_application(self.application_file)
         request = request_of(

@@ -24,8 +24,8 @@ class AddStreamThreadOperator(RescaleOperator):
 
     def execute(self, context: Context) -> str | None:
         """Return the thread's name; None if the pipeline is not running."""
-        from kafka_rescale.operations.load import load_pipeline_application
-        from kafka_rescale.operations.stream_threads import add_stream_thread
+        from kafka_rescale.operations.application.load import load_pipeline_application
+        from kafka_rescale.operations.processing.stream_threads import add_stream_thread
 
         application = load_pipeline_application(self.application_file)
         name = add_stream_thread(application.application_id, self.connection(application), self.client)
@@ -50,8 +50,8 @@ class RemoveStreamThreadOperator(RescaleOperator):
 
     def execute(self, context: Context) -> str | None:
         """Return the thread's name; None if there is none."""
-        from kafka_rescale.operations.load import load_pipeline_application
-        from kafka_rescale.operations.stream_threads import remove_stream_thread
+        from kafka_rescale.operations.application.load import load_pipeline_application
+        from kafka_rescale.operations.processing.stream_threads import remove_stream_thread
 
         application = load_pipeline_application(self.application_file)
         connection = self.connection(application)

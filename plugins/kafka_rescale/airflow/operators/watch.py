@@ -20,7 +20,7 @@ class WatchOperator(RescaleOperator, SkipMixin):
     def execute(self, context: Context) -> dict[str, Any]:
         """Return ``outcome``, ``reason``; and, to trigger an expansion, ``run_id``, ``target``, ``approval``."""
         from kafka_rescale.kafka.client.waiting import now_ms
-        from kafka_rescale.operations.load import topology_of
+        from kafka_rescale.operations.application.load import topology_of
         from kafka_rescale.operations.watch import watch
 
         application = self.application()

@@ -24,10 +24,10 @@ from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import poll_until
 from kafka_rescale.kafka.copy.reset import fence
 from kafka_rescale.lifecycle.factory import gated_start
-from kafka_rescale.operations.compaction import hold_compaction
-from kafka_rescale.operations.gate import assert_nothing_committed, close_gate
-from kafka_rescale.operations.rescale import Rescale, green
-from kafka_rescale.operations.timings import Timings
+from kafka_rescale.operations.expansion.compaction import hold_compaction
+from kafka_rescale.operations.expansion.rescale import Rescale, green
+from kafka_rescale.operations.expansion.timings import Timings
+from kafka_rescale.operations.expansion.warm_up_gate import assert_nothing_committed, close_gate
 
 log = logging.getLogger(__name__)
 

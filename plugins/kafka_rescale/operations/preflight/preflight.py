@@ -23,9 +23,9 @@ from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.lease import refuse_if_held
 from kafka_rescale.kafka.copy.bridging import ends_of_bridged
 from kafka_rescale.kafka.reading.sampling import Sampled, record_counts, sample
-from kafka_rescale.operations import producers
-from kafka_rescale.operations.deployment import deployment_of
-from kafka_rescale.operations.permissions import lacking_to_retire, permitted_state
+from kafka_rescale.operations.expansion import producers
+from kafka_rescale.operations.preflight.deployment import deployment_of
+from kafka_rescale.operations.preflight.permissions import lacking_to_retire, permitted_state
 
 
 @dataclass(frozen=True)

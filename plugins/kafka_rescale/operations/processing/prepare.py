@@ -30,10 +30,10 @@ from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.kafka.processing.changelogs import KnownState, known_state
 from kafka_rescale.kafka.processing.task_producer import fence
 from kafka_rescale.kafka.processing.task_progress import TaskProgress
-from kafka_rescale.operations.backfills import require_live
-from kafka_rescale.operations.members import members_of
-from kafka_rescale.operations.processors import Expansions, expand_processors, hand_over, remember
-from kafka_rescale.operations.stream_threads import LONGEST_PAUSE_SECONDS
+from kafka_rescale.operations.processing.backfills import require_live
+from kafka_rescale.operations.processing.members import members_of
+from kafka_rescale.operations.processing.processors import Expansions, expand_processors, hand_over, remember
+from kafka_rescale.operations.processing.stream_threads import LONGEST_PAUSE_SECONDS
 from kafka_rescale.spark.processing.task_work import RENEW_MS, transactional_id
 from kafka_rescale.spark.processing.work import works_of
 

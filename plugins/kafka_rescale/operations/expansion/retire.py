@@ -13,8 +13,8 @@ from kafka_rescale.core.errors import Refused
 from kafka_rescale.core.expansion.retirement import Remains, remains
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.lifecycle.instance import Instance
-from kafka_rescale.operations.load import topology_of
-from kafka_rescale.operations.rescale import Rescale
+from kafka_rescale.operations.application.load import topology_of
+from kafka_rescale.operations.expansion.rescale import Rescale
 
 log = logging.getLogger(__name__)
 

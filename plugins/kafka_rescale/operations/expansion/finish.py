@@ -19,10 +19,10 @@ from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms, within
 from kafka_rescale.kafka.control import lease
 from kafka_rescale.kafka.reading.misrouted import look_for_misrouted
-from kafka_rescale.operations.compaction import release_compaction
-from kafka_rescale.operations.persistence import OUTAGE_SECONDS, insist
-from kafka_rescale.operations.rescale import Rescale, blue, green
-from kafka_rescale.operations.survivors import assert_alone, assert_still
+from kafka_rescale.operations.cutover.persistence import OUTAGE_SECONDS, insist
+from kafka_rescale.operations.expansion.compaction import release_compaction
+from kafka_rescale.operations.expansion.rescale import Rescale, blue, green
+from kafka_rescale.operations.expansion.survivors import assert_alone, assert_still
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)

@@ -10,8 +10,8 @@ from kafka_rescale.core.expansion.lag import NO_POSITION
 from kafka_rescale.core.plan.plan import Plan, Stage
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
-from kafka_rescale.operations.compaction import without_held
-from kafka_rescale.operations.rescale import Rescale
+from kafka_rescale.operations.expansion.compaction import without_held
+from kafka_rescale.operations.expansion.rescale import Rescale
 
 
 def expand_stage(application: Application, connection: KafkaConnection, *, owner: str, stage: int) -> list[str]:

@@ -17,11 +17,11 @@ from kafka_rescale.kafka.client.waiting import now_ms, wait_until
 from kafka_rescale.kafka.control import lease
 from kafka_rescale.kafka.control.control_topic import Change, ControlTopic
 from kafka_rescale.lifecycle.instance import Instance
-from kafka_rescale.operations import producers
-from kafka_rescale.operations.compaction import release_compaction
-from kafka_rescale.operations.gate import close_gate
-from kafka_rescale.operations.persistence import insist, start, state_of_pause
-from kafka_rescale.operations.rescale import LEASE_MS, Rescale, blue
+from kafka_rescale.operations.cutover.persistence import insist, start, state_of_pause
+from kafka_rescale.operations.expansion import producers
+from kafka_rescale.operations.expansion.compaction import release_compaction
+from kafka_rescale.operations.expansion.rescale import LEASE_MS, Rescale, blue
+from kafka_rescale.operations.expansion.warm_up_gate import close_gate
 
 log = logging.getLogger(__name__)
 

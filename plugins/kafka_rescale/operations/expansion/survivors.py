@@ -8,7 +8,7 @@ from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.expansion.late_writes import late_writes, lost_changelogs
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
-from kafka_rescale.operations.rescale import Rescale, blue
+from kafka_rescale.operations.expansion.rescale import Rescale, blue
 
 
 def assert_alone(rescale: Rescale, plan: Plan) -> None:

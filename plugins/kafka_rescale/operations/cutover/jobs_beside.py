@@ -14,7 +14,7 @@ from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.keys import CONTROL_TOPIC
 from kafka_rescale.core.errors import ClusterOutage, Outage
 from kafka_rescale.core.plan.plan import Plan
-from kafka_rescale.operations.rescale import Rescale
+from kafka_rescale.operations.expansion.rescale import Rescale
 
 SILENT_SECONDS = 4.0
 """Eight signs. The silence is measured by this process's clock: clocks of two machines are never compared."""

@@ -17,8 +17,8 @@ from kafka_rescale.lifecycle.factory import lifecycle_of
 from kafka_rescale.lifecycle.instance import Instance, Lifecycle
 from kafka_rescale.lifecycle.programs import hindrance
 from kafka_rescale.lifecycle.shell import command_line
-from kafka_rescale.operations import producers
-from kafka_rescale.operations.rescale import running_instance
+from kafka_rescale.operations.expansion import producers
+from kafka_rescale.operations.expansion.rescale import running_instance
 
 log = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from kafka_rescale.core.control.journal import Journal, PartitionOffsets
-from kafka_rescale.operations.rescale import Rescale
+from kafka_rescale.operations.expansion.rescale import Rescale
 
 WATCH_SECONDS = 120.0
 _POLL_SECONDS = 0.1

@@ -20,12 +20,12 @@ from kafka_rescale.core.errors import Outage, UnsafeState
 from kafka_rescale.core.verify.start_offsets import carried_starts, input_starts
 from kafka_rescale.kafka.admin.transactions import wait_until_complete
 from kafka_rescale.kafka.copy.reset import fence
-from kafka_rescale.operations.copies import is_copied
-from kafka_rescale.operations.growing import assert_still_stopped, assert_untouched, grow_own_topics
-from kafka_rescale.operations.jobs_beside import OVER
-from kafka_rescale.operations.persistence import TELL_SECONDS, state_of_pause
-from kafka_rescale.operations.rescale import Rescale
-from kafka_rescale.operations.timings import Timings
+from kafka_rescale.operations.cutover.copies import is_copied
+from kafka_rescale.operations.cutover.growing import assert_still_stopped, assert_untouched, grow_own_topics
+from kafka_rescale.operations.cutover.jobs_beside import OVER
+from kafka_rescale.operations.cutover.persistence import TELL_SECONDS, state_of_pause
+from kafka_rescale.operations.expansion.rescale import Rescale
+from kafka_rescale.operations.expansion.timings import Timings
 
 log = logging.getLogger(__name__)
 

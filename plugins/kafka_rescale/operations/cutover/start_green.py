@@ -11,14 +11,14 @@ from kafka_rescale.core.expansion.offset_metadata import start_metadata
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.kafka.admin.group_members import REJOIN_SECONDS
 from kafka_rescale.kafka.client.waiting import now_ms
-from kafka_rescale.operations import producers
-from kafka_rescale.operations.first_output import outputs_now, watch_first_output
-from kafka_rescale.operations.gate import cool_down
-from kafka_rescale.operations.growing import assert_ours
-from kafka_rescale.operations.persistence import start, state_of_pause
-from kafka_rescale.operations.rescale import Rescale, green
-from kafka_rescale.operations.survivors import assert_alone
-from kafka_rescale.operations.timings import Timings
+from kafka_rescale.operations.cutover.first_output import outputs_now, watch_first_output
+from kafka_rescale.operations.cutover.growing import assert_ours
+from kafka_rescale.operations.cutover.persistence import start, state_of_pause
+from kafka_rescale.operations.expansion import producers
+from kafka_rescale.operations.expansion.rescale import Rescale, green
+from kafka_rescale.operations.expansion.survivors import assert_alone
+from kafka_rescale.operations.expansion.timings import Timings
+from kafka_rescale.operations.expansion.warm_up_gate import cool_down
 
 
 def start_green(rescale: Rescale, journal: Journal, timings: Timings) -> Journal:

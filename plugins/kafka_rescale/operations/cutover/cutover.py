@@ -28,9 +28,8 @@ from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.errors import ClusterOutage, Outage, UnsafeState
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms, within
-from kafka_rescale.operations import producers, quiesce
-from kafka_rescale.operations.compaction import hold_compaction
-from kafka_rescale.operations.copies import (
+from kafka_rescale.operations.cutover import quiesce
+from kafka_rescale.operations.cutover.copies import (
     READY_SECONDS,
     await_copies,
     await_delta,
@@ -38,16 +37,18 @@ from kafka_rescale.operations.copies import (
     needed_behind,
     signs_of,
 )
-from kafka_rescale.operations.growing import assert_may_grow, assert_movable
-from kafka_rescale.operations.in_place import grown
-from kafka_rescale.operations.input_positions import await_positions
-from kafka_rescale.operations.jobs_beside import JobsBeside
-from kafka_rescale.operations.persistence import insist, start, state_of_pause
-from kafka_rescale.operations.promotion import assert_promotable, green_offsets
-from kafka_rescale.operations.rescale import Rescale, blue
-from kafka_rescale.operations.rollback import roll_back
-from kafka_rescale.operations.start_green import start_green
-from kafka_rescale.operations.timings import Timings
+from kafka_rescale.operations.cutover.growing import assert_may_grow, assert_movable
+from kafka_rescale.operations.cutover.in_place import grown
+from kafka_rescale.operations.cutover.input_positions import await_positions
+from kafka_rescale.operations.cutover.jobs_beside import JobsBeside
+from kafka_rescale.operations.cutover.persistence import insist, start, state_of_pause
+from kafka_rescale.operations.cutover.promotion import assert_promotable, green_offsets
+from kafka_rescale.operations.cutover.start_green import start_green
+from kafka_rescale.operations.expansion import producers
+from kafka_rescale.operations.expansion.compaction import hold_compaction
+from kafka_rescale.operations.expansion.rescale import Rescale, blue
+from kafka_rescale.operations.expansion.rollback import roll_back
+from kafka_rescale.operations.expansion.timings import Timings
 
 log = logging.getLogger(__name__)
 

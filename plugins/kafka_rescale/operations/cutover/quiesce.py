@@ -12,8 +12,8 @@ from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.kafka.admin.transactions import wait_until_complete
 from kafka_rescale.kafka.client.waiting import wait_until, within
 from kafka_rescale.kafka.reading.remaining import with_records
-from kafka_rescale.operations.input_positions import never_read, unread_partitions
-from kafka_rescale.operations.rescale import Rescale, blue
+from kafka_rescale.operations.cutover.input_positions import never_read, unread_partitions
+from kafka_rescale.operations.expansion.rescale import Rescale, blue
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from kafka_rescale.core.acls.acls import Acl
 from kafka_rescale.core.acls.overreaching import OtherApplication, overreaching
 from kafka_rescale.core.errors import Finding, InvalidInput
-from kafka_rescale.operations.load import fields_of, files_in
+from kafka_rescale.operations.application.load import fields_of, files_in
 
 
 def overreach(file: Path, application_id: str, acls: Collection[Acl]) -> list[Finding]:

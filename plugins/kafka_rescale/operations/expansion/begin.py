@@ -11,9 +11,9 @@ from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control import journal_store, lease
 from kafka_rescale.kafka.copy.bridging import assert_ended
-from kafka_rescale.operations.gate import close_gate
-from kafka_rescale.operations.rescale import LEASE_MS, Rescale
-from kafka_rescale.operations.rollback import roll_back
+from kafka_rescale.operations.expansion.rescale import LEASE_MS, Rescale
+from kafka_rescale.operations.expansion.rollback import roll_back
+from kafka_rescale.operations.expansion.warm_up_gate import close_gate
 
 
 def begin(

@@ -19,8 +19,8 @@ from kafka_rescale.core.errors import Finding, InvalidApplication, InvalidInput
 from kafka_rescale.core.installation import users_directory
 from kafka_rescale.core.topology.describe import parse_describe
 from kafka_rescale.core.topology.topology import SubTopology, Topology
-from kafka_rescale.operations.application_texts import read_text, with_texts
-from kafka_rescale.operations.yaml_lines import YamlDocument, parse_yaml
+from kafka_rescale.operations.application.texts import read_text, with_texts
+from kafka_rescale.operations.application.yaml_lines import YamlDocument, parse_yaml
 
 DIRECTORY_VARIABLE = "KAFKA_RESCALE_APPLICATIONS"
 

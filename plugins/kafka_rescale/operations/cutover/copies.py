@@ -10,10 +10,10 @@ from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.core.errors import Fenced, InvalidInput, Outage, Refused, UnsafeState
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.kafka.client.waiting import wait_until
-from kafka_rescale.operations.gate import assert_nothing_committed
-from kafka_rescale.operations.jobs_beside import JobsBeside
-from kafka_rescale.operations.promotion import assert_unused
-from kafka_rescale.operations.rescale import Rescale, green
+from kafka_rescale.operations.cutover.jobs_beside import JobsBeside
+from kafka_rescale.operations.cutover.promotion import assert_unused
+from kafka_rescale.operations.expansion.rescale import Rescale, green
+from kafka_rescale.operations.expansion.warm_up_gate import assert_nothing_committed
 
 log = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from kafka_rescale.core.verify.misrouted import grown_by_key
 from kafka_rescale.core.verify.start_offsets import input_starts
 from kafka_rescale.kafka.admin.transactions import wait_until_complete
 from kafka_rescale.kafka.reading.range_reader import read_ranges
-from kafka_rescale.operations.rescale import Rescale, blue
+from kafka_rescale.operations.expansion.rescale import Rescale, blue
 
 
 def assert_promotable(rescale: Rescale, journal: Journal) -> None:

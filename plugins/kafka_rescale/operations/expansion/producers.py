@@ -17,8 +17,8 @@ from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.lifecycle.factory import lifecycle_of
 from kafka_rescale.lifecycle.instance import Instance, Lifecycle
 from kafka_rescale.lifecycle.programs import run
-from kafka_rescale.operations.load import application_files, load_application
-from kafka_rescale.operations.rescale import Rescale, running_instance
+from kafka_rescale.operations.application.load import application_files, load_application
+from kafka_rescale.operations.expansion.rescale import Rescale, running_instance
 
 log = logging.getLogger(__name__)
 

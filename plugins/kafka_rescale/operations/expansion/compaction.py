@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.plan.plan import Move
-from kafka_rescale.operations.rescale import Rescale
+from kafka_rescale.operations.expansion.rescale import Rescale
 
 KEEP_ALL = str(2**63 - 1)
 MIN, MAX = "min.compaction.lag.ms", "max.compaction.lag.ms"

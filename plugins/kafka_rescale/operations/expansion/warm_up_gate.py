@@ -11,7 +11,7 @@ from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.copy.marks import Mark
 from kafka_rescale.kafka.copy.reset import restart
-from kafka_rescale.operations.rescale import Rescale, green
+from kafka_rescale.operations.expansion.rescale import Rescale, green
 
 log = logging.getLogger(__name__)
 

@@ -25,8 +25,8 @@ from kafka_rescale.kafka.control.lease import insist
 from kafka_rescale.kafka.processing.hand_over import HandOver
 from kafka_rescale.kafka.reading.committed import AT_ONCE, closing_consumer, read_committed
 from kafka_rescale.kafka.reading.sampling import sample
-from kafka_rescale.operations.backfills import require_interval
-from kafka_rescale.operations.pipeline_topics import PipelineTopics, external_counts
+from kafka_rescale.operations.processing.backfills import require_interval
+from kafka_rescale.operations.processing.topics import PipelineTopics, external_counts
 from kafka_rescale.spark.processing.work import expansion_of
 
 

@@ -1,0 +1,1 @@
+"""Where are the application files, and what do they say?"""

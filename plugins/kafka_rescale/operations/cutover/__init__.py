@@ -1,0 +1,1 @@
+"""How does the work go from blue to green?"""

@@ -1,0 +1,1 @@
+"""How does an expansion begin, wait, go back and end?"""

@@ -1,0 +1,1 @@
+"""How is an expansion proven, and a finding accepted?"""
