@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from kafka_rescale.airflow.chain_dags import chain_dags
+from kafka_rescale.airflow.dags.chain import chain_dags
 
 globals().update(chain_dags())

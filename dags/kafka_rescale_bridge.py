@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafka_rescale.airflow.bridge_dag import bridge_dag
-from kafka_rescale.airflow.dag_factory import build_dags
+from kafka_rescale.airflow.dags.bridge import bridge_dag
+from kafka_rescale.airflow.dags.factory import build_dags
 
 globals().update(build_dags(bridge_dag, "bridge"))

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from kafka_rescale.airflow.dag_factory import build_dags, expansion_dag
+from kafka_rescale.airflow.dags.factory import build_dags, expansion_dag
 
 globals().update(build_dags(expansion_dag, "expand"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafka_rescale.airflow.dag_factory import build_dags
-from kafka_rescale.airflow.keep_warm_dag import keep_warm_dag
+from kafka_rescale.airflow.dags.factory import build_dags
+from kafka_rescale.airflow.dags.keep_warm import keep_warm_dag
 
 globals().update(build_dags(keep_warm_dag, "keep_warm", runtime="spark"))

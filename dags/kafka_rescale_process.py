@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafka_rescale.airflow.dag_factory import build_dags
-from kafka_rescale.airflow.process_dag import process_dag
+from kafka_rescale.airflow.dags.factory import build_dags
+from kafka_rescale.airflow.dags.process import process_dag
 
 globals().update(build_dags(process_dag, "process", runtime="spark"))

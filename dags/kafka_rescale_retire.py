@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafka_rescale.airflow.dag_factory import build_dags
-from kafka_rescale.airflow.maintenance_dags import retire_dag
+from kafka_rescale.airflow.dags.factory import build_dags
+from kafka_rescale.airflow.dags.maintenance import retire_dag
 
 globals().update(build_dags(retire_dag, "retire"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafka_rescale.airflow.dag_factory import build_dags
-from kafka_rescale.airflow.snapshot_dag import snapshot_dag
+from kafka_rescale.airflow.dags.factory import build_dags
+from kafka_rescale.airflow.dags.snapshot import snapshot_dag
 
 globals().update(build_dags(snapshot_dag, "snapshot"))

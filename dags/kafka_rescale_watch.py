@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafka_rescale.airflow.dag_factory import build_dags
-from kafka_rescale.airflow.watch_dag import watch_dag
+from kafka_rescale.airflow.dags.factory import build_dags
+from kafka_rescale.airflow.dags.watch import watch_dag
 
 globals().update(build_dags(watch_dag, "watch"))

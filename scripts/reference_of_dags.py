@@ -80,13 +80,13 @@ def _when(dag: DAG) -> str:
 
 
 def _example_dags() -> list[tuple[str, DAG]]:
-    from kafka_rescale.airflow.bridge_dag import bridge_dag
-    from kafka_rescale.airflow.dag_factory import expansion_dag
-    from kafka_rescale.airflow.keep_warm_dag import keep_warm_dag
-    from kafka_rescale.airflow.maintenance_dags import accept_dag, retire_dag, roll_back_dag
-    from kafka_rescale.airflow.process_dag import process_dag
-    from kafka_rescale.airflow.snapshot_dag import snapshot_dag
-    from kafka_rescale.airflow.watch_dag import watch_dag
+    from kafka_rescale.airflow.dags.bridge import bridge_dag
+    from kafka_rescale.airflow.dags.factory import expansion_dag
+    from kafka_rescale.airflow.dags.keep_warm import keep_warm_dag
+    from kafka_rescale.airflow.dags.maintenance import accept_dag, retire_dag, roll_back_dag
+    from kafka_rescale.airflow.dags.process import process_dag
+    from kafka_rescale.airflow.dags.snapshot import snapshot_dag
+    from kafka_rescale.airflow.dags.watch import watch_dag
 
     file, application = Path("FILE"), Application.model_validate(EXAMPLE)
     inputs = [{"topic": "orders", "policy": "unkeyed"}]
@@ -100,7 +100,7 @@ def _example_dags() -> list[tuple[str, DAG]]:
 
 
 def _chain_dags() -> list[DAG]:
-    from kafka_rescale.airflow.chain_dags import chain_dags
+    from kafka_rescale.airflow.dags.chain import chain_dags
 
     with tempfile.TemporaryDirectory() as directory:
         (Path(directory) / "example.yaml").write_text(json.dumps(EXAMPLE | {"chain": "CHAIN"}))

@@ -18,7 +18,7 @@ from airflow.observability import stats as core_stats
 from airflow.observability.metrics import stats_utils as core_utils
 from airflow.sdk.observability import stats as sdk_stats
 from airflow.sdk.observability.metrics import stats_utils as sdk_utils
-from kafka_rescale.airflow.gate import GateReason, Reading
+from kafka_rescale.airflow.lag_gate import GateReason, Reading
 from kafka_rescale.airflow.operators.cutover import CutoverOperator
 from kafka_rescale.airflow.operators.watch import WatchOperator
 from kafka_rescale.airflow.triggers.lag_gate import LagGateTrigger

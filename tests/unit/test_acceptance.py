@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from kafka_rescale.airflow.maintenance_dags import accept_dag
+from kafka_rescale.airflow.dags.maintenance import accept_dag
 from kafka_rescale.airflow.operators import closing
 from kafka_rescale.cli.views import status_view
 from kafka_rescale.core.cluster import GroupDescription

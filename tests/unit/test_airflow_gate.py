@@ -8,8 +8,8 @@ from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
-from kafka_rescale.airflow import gate as gate_module
-from kafka_rescale.airflow.gate import Gate, GateReason, Reading, look
+from kafka_rescale.airflow import lag_gate as gate_module
+from kafka_rescale.airflow.lag_gate import Gate, GateReason, Reading, look
 from kafka_rescale.airflow.sensors.lag_gate import LagGateSensor
 from kafka_rescale.airflow.triggers import lag_gate as trigger_module
 from kafka_rescale.airflow.triggers.lag_gate import LagGateTrigger

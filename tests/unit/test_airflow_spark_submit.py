@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 import pytest
 from kafka_rescale.airflow.operators.spark_submit import RescaleSparkSubmitOperator
-from kafka_rescale.airflow.spark_connection import require_spark_master
+from kafka_rescale.airflow.spark.connection import require_spark_master
 from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.embedded.jars import jars_directory

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from airflow.providers.standard.operators.trigger_dagrun import DagIsPaused
 from airflow.sdk.exceptions import AirflowException, DagRunTriggerException, TaskDeferred
-from kafka_rescale.airflow import chain_dags
+from kafka_rescale.airflow.dags import chain as chain_dags
 from kafka_rescale.airflow.operators import chain
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.autoscaling.decision import RunState

@@ -9,11 +9,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from kafka_rescale.airflow.kafka_for_spark import require_kafka_for_spark
 from kafka_rescale.airflow.operators import admin
 from kafka_rescale.airflow.operators.admin import PreflightOperator
 from kafka_rescale.airflow.operators.process import AssignOperator
 from kafka_rescale.airflow.operators.spark_submit import RescaleSparkSubmitOperator
+from kafka_rescale.airflow.spark.kafka_for_spark import require_kafka_for_spark
 from kafka_rescale.core.errors import InvalidApplication, InvalidInput
 from kafka_rescale.core.roles import Role
 from kafka_rescale.kafka.client.connection import KafkaConnection

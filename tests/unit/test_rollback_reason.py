@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
-from kafka_rescale.airflow.gate import Gate, look
+from kafka_rescale.airflow.lag_gate import Gate, look
 from kafka_rescale.airflow.operators.closing import RollBackOperator
 from kafka_rescale.cli.views import status_view
 from kafka_rescale.core.cluster import GroupDescription

@@ -7,14 +7,14 @@ from functools import partial
 
 from airflow.sdk import DAG, get_parsing_context
 
-from kafka_rescale.airflow.bridge_dag import bridge_dag
-from kafka_rescale.airflow.chain_dags import chain_dags
-from kafka_rescale.airflow.dag_factory import build_dags, expansion_dag
-from kafka_rescale.airflow.keep_warm_dag import keep_warm_dag
-from kafka_rescale.airflow.maintenance_dags import accept_dag, retire_dag, roll_back_dag
-from kafka_rescale.airflow.process_dag import process_dag
-from kafka_rescale.airflow.snapshot_dag import snapshot_dag
-from kafka_rescale.airflow.watch_dag import watch_dag
+from kafka_rescale.airflow.dags.bridge import bridge_dag
+from kafka_rescale.airflow.dags.chain import chain_dags
+from kafka_rescale.airflow.dags.factory import build_dags, expansion_dag
+from kafka_rescale.airflow.dags.keep_warm import keep_warm_dag
+from kafka_rescale.airflow.dags.maintenance import accept_dag, retire_dag, roll_back_dag
+from kafka_rescale.airflow.dags.process import process_dag
+from kafka_rescale.airflow.dags.snapshot import snapshot_dag
+from kafka_rescale.airflow.dags.watch import watch_dag
 from kafka_rescale.core.application.runtimes import SPARK
 
 KINDS: dict[str, Callable[[], dict[str, DAG]]] = {

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from airflow.sdk import DAG
-from kafka_rescale.airflow.expansion_tasks import ExpansionTasks
+from kafka_rescale.airflow.dags.expansion_tasks import ExpansionTasks
+from kafka_rescale.airflow.dags.params import expansion_params
 from kafka_rescale.airflow.operators.closing import RollBackOperator
-from kafka_rescale.airflow.params import expansion_params
 from kafka_rescale.airflow.retries import DEFAULT_ARGS
 from kafka_rescale.airflow.sensors.lag_gate import LagGateSensor
 from kafka_rescale.operations.application.load import application_files, load_application

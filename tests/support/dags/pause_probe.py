@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from airflow.sdk import DAG, Context
-from kafka_rescale.airflow.expansion_tasks import ExpansionTasks
+from kafka_rescale.airflow.dags.expansion_tasks import ExpansionTasks
+from kafka_rescale.airflow.dags.params import expansion_params
 from kafka_rescale.airflow.notifications import attach
 from kafka_rescale.airflow.operators.base import RescaleOperator
-from kafka_rescale.airflow.params import expansion_params
 from kafka_rescale.airflow.retries import DEFAULT_ARGS
 from kafka_rescale.airflow.runs import owner_of
 from kafka_rescale.core.control.journal import Phase

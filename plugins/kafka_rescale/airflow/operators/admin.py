@@ -10,7 +10,6 @@ from airflow.sdk import Context
 from airflow.sdk.bases.skipmixin import SkipMixin
 from airflow.sdk.exceptions import AirflowSkipException
 
-from kafka_rescale.airflow.kafka_for_spark import require_kafka_for_spark
 from kafka_rescale.airflow.markdown import plan_markdown, remarks_markdown
 from kafka_rescale.airflow.operators.base import RescaleOperator
 from kafka_rescale.airflow.runs import (
@@ -20,6 +19,7 @@ from kafka_rescale.airflow.runs import (
     owner_is_finished,
     owner_of,
 )
+from kafka_rescale.airflow.spark.kafka_for_spark import require_kafka_for_spark
 from kafka_rescale.core.application.config_files import SPARK_ROLES
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.preflight.expected_state import ExpectedState

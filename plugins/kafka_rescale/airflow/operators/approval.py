@@ -8,8 +8,8 @@ from typing import Any
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import Context
 
-from kafka_rescale.airflow.gate import phase_of
 from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
+from kafka_rescale.airflow.lag_gate import phase_of
 from kafka_rescale.airflow.markdown import copied_markdown
 from kafka_rescale.airflow.page_link import ApplicationPageLink
 from kafka_rescale.airflow.retries import APPROVAL_RETRY_POLICY

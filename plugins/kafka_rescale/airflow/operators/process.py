@@ -11,12 +11,12 @@ from airflow.sdk.exceptions import AirflowException
 
 from kafka_rescale.airflow.backfills import generation_of
 from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
-from kafka_rescale.airflow.kafka_for_spark import require_kafka_for_spark
 from kafka_rescale.airflow.markdown import assignment_markdown
 from kafka_rescale.airflow.metrics import report_failed_threads
 from kafka_rescale.airflow.operators.base import RescaleOperator
 from kafka_rescale.airflow.operators.spark_submit import RescaleSparkSubmitOperator
 from kafka_rescale.airflow.runs import owner_of
+from kafka_rescale.airflow.spark.kafka_for_spark import require_kafka_for_spark
 from kafka_rescale.core.assignment.picture import svg
 from kafka_rescale.core.assignment.stream_threads import client_of
 from kafka_rescale.core.errors import Fenced, RescaleError, UnsafeState

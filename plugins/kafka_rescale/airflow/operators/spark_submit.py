@@ -15,13 +15,13 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowException
 
-from kafka_rescale.airflow.gate import phase_of
 from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
-from kafka_rescale.airflow.job_results import failure_of, result_of
-from kafka_rescale.airflow.kafka_for_spark import kafka_environment
+from kafka_rescale.airflow.lag_gate import phase_of
 from kafka_rescale.airflow.page_link import ApplicationPageLink
 from kafka_rescale.airflow.runs import owner_of
-from kafka_rescale.airflow.spark_connection import deploy_mode_of, names_resource_manager, require_spark_master
+from kafka_rescale.airflow.spark.connection import deploy_mode_of, names_resource_manager, require_spark_master
+from kafka_rescale.airflow.spark.job_results import failure_of, result_of
+from kafka_rescale.airflow.spark.kafka_for_spark import kafka_environment
 from kafka_rescale.core.application.config_files import KafkaOfJob
 from kafka_rescale.core.control.journal import AFTER_PROMOTION, Phase
 from kafka_rescale.spark.jobs.files import connector, job_file

@@ -9,7 +9,7 @@ from typing import Any
 
 from airflow.sdk import BaseSensorOperator, Context
 
-from kafka_rescale.airflow.gate import Gate, GateReason
+from kafka_rescale.airflow.lag_gate import Gate, GateReason
 from kafka_rescale.airflow.markdown import lag_markdown
 from kafka_rescale.airflow.page_link import ApplicationPageLink
 from kafka_rescale.airflow.runs import owner_of

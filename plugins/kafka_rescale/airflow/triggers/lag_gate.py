@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from kafka_rescale.airflow.gate import Gate, GateReason, Reading, look
 from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
+from kafka_rescale.airflow.lag_gate import Gate, GateReason, Reading, look
 from kafka_rescale.airflow.metrics import report_lag
 from kafka_rescale.core.errors import Outage, RescaleError
 
@@ -30,7 +30,7 @@ class LagGateTrigger(BaseTrigger):
     outage starts the count again; the wait is limited by the timeout of the deferral.
 
     :param kafka_config_id: id of the Airflow connection; the trigger's stored arguments hold no secrets
-    :param gate: fields of :class:`~kafka_rescale.airflow.gate.Gate`
+    :param gate: fields of :class:`~kafka_rescale.airflow.lag_gate.Gate`
     :param consecutive: how many readings in a row must pass
     :param poll_seconds: pause between two readings
     """

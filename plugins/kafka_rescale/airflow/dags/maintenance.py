@@ -6,8 +6,8 @@ from pathlib import Path
 
 from airflow.sdk import DAG, Param
 
+from kafka_rescale.airflow.dags.params import accept_params, retire_params, roll_back_params
 from kafka_rescale.airflow.operators.closing import AcceptOperator, RetireOperator, RollBackOperator
-from kafka_rescale.airflow.params import accept_params, retire_params, roll_back_params
 from kafka_rescale.airflow.retries import DEFAULT_ARGS, UNTIL_SOMEBODY_RUNS
 from kafka_rescale.core.application.streams import Application
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from airflow.sdk import TaskGroup, chain
 
-from kafka_rescale.airflow.expansion_tasks import ExpansionTasks
+from kafka_rescale.airflow.dags.expansion_tasks import ExpansionTasks
 from kafka_rescale.airflow.retries import THROUGH_AN_OUTAGE, UNTIL_SOMEBODY_RUNS
 from kafka_rescale.core.plan.planning import stage_name
 from kafka_rescale.core.topology.topology import SubTopology, Topology

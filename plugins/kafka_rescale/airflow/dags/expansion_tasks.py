@@ -8,7 +8,6 @@ from typing import Any
 
 from airflow.sdk import TriggerRule
 
-from kafka_rescale.airflow.kafka_for_spark import kafka_arguments
 from kafka_rescale.airflow.operators.admin import (
     ExpandStageOperator,
     PlanOperator,
@@ -23,6 +22,7 @@ from kafka_rescale.airflow.retries import FIRST_IN_LINE, THROUGH_AN_OUTAGE, UNTI
 from kafka_rescale.airflow.runs import PREWARM_TASK
 from kafka_rescale.airflow.sensors.lag_gate import LagGateSensor
 from kafka_rescale.airflow.sensors.pause_alert import PauseAlertSensor
+from kafka_rescale.airflow.spark.kafka_for_spark import kafka_arguments
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.roles import Role
 

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import DAG, TaskGroup, chain
 
-from kafka_rescale.airflow.expansion_tasks import AFTER_PREWARM, ExpansionTasks
-from kafka_rescale.airflow.in_place_dag import DOC as IN_PLACE_DOC
-from kafka_rescale.airflow.in_place_dag import build_in_place
+from kafka_rescale.airflow.dags.expansion_tasks import AFTER_PREWARM, ExpansionTasks
+from kafka_rescale.airflow.dags.in_place import DOC as IN_PLACE_DOC
+from kafka_rescale.airflow.dags.in_place import build_in_place
+from kafka_rescale.airflow.dags.params import expansion_params
 from kafka_rescale.airflow.notifications import attach
 from kafka_rescale.airflow.operators.invalid import InvalidApplicationOperator
-from kafka_rescale.airflow.params import expansion_params
 from kafka_rescale.airflow.retries import DEFAULT_ARGS, FIRST_IN_LINE, THROUGH_AN_OUTAGE
 from kafka_rescale.core.application.runtimes import SPARK
 from kafka_rescale.core.application.streams import Application, Mode

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from airflow.sdk import DAG, TaskGroup, chain
 
+from kafka_rescale.airflow.dags.params import chain_params
 from kafka_rescale.airflow.operators.admin import PreflightOperator
 from kafka_rescale.airflow.operators.chain import MemberExpansionOperator, UnpausedDagsOperator
-from kafka_rescale.airflow.params import chain_params
 from kafka_rescale.airflow.retries import DEFAULT_ARGS
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.errors import InvalidInput
@@ -31,7 +31,7 @@ def chain_dags() -> dict[str, DAG]:
     A chain without one of its members would expand those upstream of it too early, or alone. So it has no DAG
     while a file that can't be used is one of its members, or may be one.
     """
-    from kafka_rescale.airflow.dag_factory import invalid_dag
+    from kafka_rescale.airflow.dags.factory import invalid_dag
 
     found, unusable = _read()
     dags: list[DAG] = []

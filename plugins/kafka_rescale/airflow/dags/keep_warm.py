@@ -7,10 +7,10 @@ from pathlib import Path
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import DAG
 
-from kafka_rescale.airflow.dag_factory import START
-from kafka_rescale.airflow.kafka_for_spark import kafka_arguments
+from kafka_rescale.airflow.dags.factory import START
 from kafka_rescale.airflow.operators.keep_warm import KeepWarmOperator, ProbeOperator, StandbysOperator
 from kafka_rescale.airflow.retries import DEFAULT_ARGS
+from kafka_rescale.airflow.spark.kafka_for_spark import kafka_arguments
 from kafka_rescale.core.application.pipeline import PipelineApplication
 from kafka_rescale.core.roles import Role
 

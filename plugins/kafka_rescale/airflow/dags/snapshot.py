@@ -7,11 +7,11 @@ from pathlib import Path
 
 from airflow.sdk import DAG, CronDataIntervalTimetable
 
-from kafka_rescale.airflow.dag_factory import START
-from kafka_rescale.airflow.kafka_for_spark import kafka_arguments
+from kafka_rescale.airflow.dags.factory import START
+from kafka_rescale.airflow.dags.params import snapshot_params
 from kafka_rescale.airflow.operators.snapshot import SnapshotOperator
-from kafka_rescale.airflow.params import snapshot_params
 from kafka_rescale.airflow.retries import DEFAULT_ARGS
+from kafka_rescale.airflow.spark.kafka_for_spark import kafka_arguments
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.roles import Role
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.log import mask_secret
 
-from kafka_rescale.airflow.spark_connection import deploy_mode_of, require_spark_master
+from kafka_rescale.airflow.spark.connection import deploy_mode_of, require_spark_master
 from kafka_rescale.core.application.config_files import KafkaOfJob, identity_of, refuse_difference
 from kafka_rescale.core.errors import InvalidInput
 

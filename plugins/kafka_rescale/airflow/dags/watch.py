@@ -8,7 +8,7 @@ from pathlib import Path
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import DAG
 
-from kafka_rescale.airflow.dag_factory import START
+from kafka_rescale.airflow.dags.factory import START
 from kafka_rescale.airflow.operators.watch import WatchOperator
 from kafka_rescale.airflow.retries import DEFAULT_ARGS
 from kafka_rescale.core.application.streams import Application, Mode

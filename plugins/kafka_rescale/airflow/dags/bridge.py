@@ -7,8 +7,8 @@ from pathlib import Path
 
 from airflow.sdk import DAG
 
-from kafka_rescale.airflow.dag_factory import START
-from kafka_rescale.airflow.expansion_tasks import ExpansionTasks
+from kafka_rescale.airflow.dags.expansion_tasks import ExpansionTasks
+from kafka_rescale.airflow.dags.factory import START
 from kafka_rescale.airflow.operators.bridge import BridgeDueOperator
 from kafka_rescale.airflow.retries import DEFAULT_ARGS
 from kafka_rescale.core.application.streams import Application

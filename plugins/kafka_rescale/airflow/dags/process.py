@@ -7,12 +7,12 @@ from pathlib import Path
 from airflow.sdk import DAG, CronDataIntervalTimetable
 
 from kafka_rescale.airflow.backfills import interval_params
-from kafka_rescale.airflow.dag_factory import START
-from kafka_rescale.airflow.kafka_for_spark import kafka_arguments
+from kafka_rescale.airflow.dags.factory import START
+from kafka_rescale.airflow.dags.pipeline_params import process_params
 from kafka_rescale.airflow.operators.process import AssignOperator, ProcessOperator
 from kafka_rescale.airflow.operators.processors import WarmUpProcessorsOperator
-from kafka_rescale.airflow.pipeline_params import process_params
 from kafka_rescale.airflow.retries import DEFAULT_ARGS
+from kafka_rescale.airflow.spark.kafka_for_spark import kafka_arguments
 from kafka_rescale.core.application.pipeline import PipelineApplication
 from kafka_rescale.core.pipeline.named import pipeline_named
 from kafka_rescale.core.processing.internal_topics import levels

@@ -1,0 +1,1 @@
+"""Which tasks does each DAG have, and in which order?"""

@@ -1,0 +1,1 @@
+"""How is a Spark job submitted, with which connection to Kafka?"""
