@@ -21,10 +21,10 @@ BROWSER := yes
 WORKERS := 2
 # The longest files first, so that no worker is left alone with one at the end.
 TESTS := tests/system tests/integration tests/unit
-RUN := PYTHONPATH="$(CURDIR)/plugins" $(PYTHON_OF_VENV)
+RUN := PYTHONPATH="$(CURDIR)/plugins:$(CURDIR)" $(PYTHON_OF_VENV)
 SHELL_SCRIPTS := .ci/run $(wildcard scripts/*.sh jvm/demo/*.sh tests/support/*.sh)
 # mypy refuses a directory without a Python file.
-TYPED := $(patsubst %/,%,$(sort $(dir $(wildcard plugins/kafka_rescale/*.py spark_jobs/*.py benchmarks/*.py scripts/*.py examples/*.py))))
+TYPED := $(patsubst %/,%,$(sort $(dir $(wildcard plugins/kafka_rescale/*.py testbed/*.py spark_jobs/*.py benchmarks/*.py scripts/*.py examples/*.py))))
 
 # A test that hangs fails after the first limit with the stacks of all threads. One that hangs in C, where no Python
 # signal handler runs, ends the whole run at the second one, also with the stacks.
@@ -41,7 +41,7 @@ setup: ## Prepare .venv and the jars; the other targets do so themselves
 
 .PHONY: demo
 demo: setup ## Rescale a live Kafka Streams application on this machine, and prove that nothing was lost
-	@$(RUN) -m kafka_rescale.embedded.demo $(ARGS)
+	@$(RUN) -m testbed.demo $(ARGS)
 
 .PHONY: test
 test: machine setup lint typecheck ## Lint, types, and every test but the slow suites; BROWSER=no: without those in Chromium
@@ -91,11 +91,11 @@ typecheck: setup ## Check types
 
 .PHONY: broker
 broker: setup ## Start a Kafka broker in var/broker that keeps running; on a port of yours: ARGS='--port 9092'
-	@$(RUN) -m kafka_rescale.embedded.broker_command start --directory var/broker $(ARGS)
+	@$(RUN) -m testbed.broker_command start --directory var/broker $(ARGS)
 
 .PHONY: broker-stop
 broker-stop: setup ## Stop the broker in var/broker
-	@$(RUN) -m kafka_rescale.embedded.broker_command stop --directory var/broker
+	@$(RUN) -m testbed.broker_command stop --directory var/broker
 
 .PHONY: env
 env: ## Write .env with new secrets for docker compose

@@ -8,8 +8,6 @@ from pathlib import Path
 
 from confluent_kafka import Producer
 from kafka_rescale.core.plan.plan import Plan, Stage
-from kafka_rescale.embedded.expansion import ROOT, Expansion
-from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
@@ -20,6 +18,8 @@ from kafka_rescale.kafka.copy.units import units_of
 
 from benchmarks.copied_topic import changelog_move, read_all
 from benchmarks.sizes import AFTER, BEFORE
+from testbed.expansion import ROOT, Expansion
+from testbed.processes import wait_until
 
 JOB_SECONDS, LEASE_MS = 600, 3_600_000
 

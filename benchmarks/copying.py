@@ -7,8 +7,6 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.embedded.topics import create_inputs, create_outputs
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 
@@ -16,6 +14,8 @@ from benchmarks import streams_restore
 from benchmarks.contestants import Timing, copy_worker, plain_loop, plan_of, restore_job
 from benchmarks.copied_topic import RECORD_BYTES, STORE, Fingerprint, fill, fingerprint
 from benchmarks.sizes import AFTER, BEFORE, Sizes
+from testbed.broker import EmbeddedBroker
+from testbed.topics import create_inputs, create_outputs
 
 APPLICATION = "restored"
 SOURCE = f"{APPLICATION}-{STORE}-changelog"

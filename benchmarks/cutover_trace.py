@@ -16,7 +16,6 @@ from pathlib import Path
 from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.keys import Concern
-from kafka_rescale.embedded.expansion import ROOT, Expansion
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import TOPIC
@@ -25,6 +24,7 @@ from kafka_rescale.kafka.reading.range_reader import read_ranges
 from benchmarks.live_application import live_application
 from benchmarks.process_starts import Event, new_processes, process_starts
 from benchmarks.sizes import AFTER, Sizes
+from testbed.expansion import ROOT, Expansion
 
 
 @dataclass

@@ -7,12 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from kafka_rescale.embedded.expansion import ROOT, Expansion
-from kafka_rescale.embedded.outputs import compare_with_expected
-from kafka_rescale.embedded.topics import FLIGHTS, PLANES
-
 from benchmarks.live_application import LiveApplication, live_application
 from benchmarks.sizes import AFTER, Sizes
+from testbed.expansion import ROOT, Expansion
+from testbed.outputs import compare_with_expected
+from testbed.topics import FLIGHTS, PLANES
 
 PARTS = (
     "drain",

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
-from kafka_rescale.embedded.flights import Dataset, load
 
 from benchmarks.sizes import Sizes
+from testbed.flights import Dataset, load
 
 
 def flights_at_scale(sizes: Sizes, copies: int) -> tuple[Dataset, int]:

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from kafka_rescale.core.control.journal import PartitionOffsets
-from kafka_rescale.embedded.jars import java_command
-from kafka_rescale.embedded.outputs import compare_with_expected
-from kafka_rescale.embedded.processes import wait_until
-from kafka_rescale.embedded.replay import Replay
-from kafka_rescale.embedded.topics import FLIGHTS, PLANES, create_inputs
 
 from benchmarks.live_application import LiveApplication, live_application
 from benchmarks.sizes import AFTER, Sizes
+from testbed.jars import java_command
+from testbed.outputs import compare_with_expected
+from testbed.processes import wait_until
+from testbed.replay import Replay
+from testbed.topics import FLIGHTS, PLANES, create_inputs
 
 RESET_SECONDS = 120
 

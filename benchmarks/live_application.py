@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kafka_rescale.core.control.journal import PartitionOffsets
-from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.embedded.flights import Dataset
-from kafka_rescale.embedded.flights_stack import FlightsStack, environment_of
-from kafka_rescale.embedded.processes import wait_until
-from kafka_rescale.embedded.replay import Replay
-from kafka_rescale.embedded.topics import FLIGHTS, PLANES, create_inputs, create_outputs
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 
 from benchmarks.flights_at_scale import flights_at_scale
 from benchmarks.sizes import BEFORE, Sizes
+from testbed.broker import EmbeddedBroker
+from testbed.flights import Dataset
+from testbed.flights_stack import FlightsStack, environment_of
+from testbed.processes import wait_until
+from testbed.replay import Replay
+from testbed.topics import FLIGHTS, PLANES, create_inputs, create_outputs
 
 REPARTITIONS = ("by-aircraft-repartition", "by-airport-repartition")
 STORES = ("planes", "aircraft-totals", "aircraft-sessions", "airport-hourly")

@@ -8,7 +8,7 @@ import re
 import subprocess
 from importlib.metadata import version
 
-from kafka_rescale.embedded.jars import ensure_jars, require_java
+from testbed.jars import ensure_jars, require_java
 
 
 def machine() -> dict[str, object]:

@@ -25,9 +25,6 @@ from typing import Any
 from confluent_kafka import Producer
 from kafka_rescale.core.application.pipeline import PipelineApplication
 from kafka_rescale.core.processing.request import ProcessRequest
-from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.embedded.expansion import ROOT, SUBMIT
-from kafka_rescale.embedded.jars import ensure_jars
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import ControlTopic
@@ -39,6 +36,9 @@ from benchmarks.counting_pipeline import INPUT, OUTPUT
 from benchmarks.machine import machine
 from benchmarks.pipelines_page import OURS, THEIRS, draw, page
 from benchmarks.structured_counting import OUTPUT as STRUCTURED_OUTPUT
+from testbed.broker import EmbeddedBroker
+from testbed.expansion import ROOT, SUBMIT
+from testbed.jars import ensure_jars
 
 PARTITIONS, SEED, T0 = 2, 7, 1_700_000_000_000
 RUN_SECONDS = 1_800

@@ -8,13 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from kafka_rescale.embedded.expansion import ROOT, Expansion
-from kafka_rescale.embedded.topics import FLIGHTS, PLANES
-
 from benchmarks.copied_topic import fill
 from benchmarks.downtime import expand, parts_of
 from benchmarks.live_application import live_application
 from benchmarks.sizes import Sizes
+from testbed.expansion import ROOT, Expansion
+from testbed.topics import FLIGHTS, PLANES
 
 FILE = ROOT / "applications" / "flights.yaml"
 JOB_SECONDS = 3600.0

@@ -13,8 +13,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from kafka_rescale.embedded.expansion import ROOT
-from kafka_rescale.embedded.jars import ensure_demo_classes, ensure_jars
 from rich.console import Console
 from rich.markdown import Markdown
 
@@ -26,6 +24,8 @@ from benchmarks.machine import machine
 from benchmarks.page import page
 from benchmarks.prewarming import measure_prewarming
 from benchmarks.sizes import GROWTH, STATES, Sizes
+from testbed.expansion import ROOT
+from testbed.jars import ensure_demo_classes, ensure_jars
 
 MEASUREMENTS = ("copying", "downtime", "full_reset", "prewarming")
 console = Console(highlight=False)

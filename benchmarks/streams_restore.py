@@ -10,12 +10,12 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
-from kafka_rescale.embedded.jars import ensure_demo_classes, ensure_jars, require_java
-from kafka_rescale.embedded.processes import end_process, end_with_parent, wait_until
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 
 from benchmarks.contestants import Timing
+from testbed.jars import ensure_demo_classes, ensure_jars, require_java
+from testbed.processes import end_process, end_with_parent, wait_until
 
 START_SECONDS = 600
 THREADS = 2

@@ -22,7 +22,7 @@ class GateJarHook(BuildHookInterface):
         if version == "editable":
             return
         root = Path(self.root)
-        jar = gate_jar(root / "plugins")
+        jar = gate_jar(root)
         # The stamp tells a build from the source distribution that the jar is that of the source beside it.
         kept = [jar] if self.target_name == "wheel" else [jar, jar.with_name(STAMP)]
         prefix = "kafka_rescale/shipped/" if self.target_name == "wheel" else ""
@@ -30,19 +30,19 @@ class GateJarHook(BuildHookInterface):
             build_data["force_include"][str(file)] = f"{prefix}{file.relative_to(root)}"
 
 
-def gate_jar(package_root: Path) -> Path:
+def gate_jar(root: Path) -> Path:
     """Return the jar, compiled if the one that is there is not that of the present source.
 
-    :param package_root: where ``kafka_rescale`` is imported from.
+    :param root: where ``testbed`` is imported from.
     :raises SystemExit: it can't be compiled; the text says why.
     """
-    sys.path.insert(0, str(package_root))
+    sys.path.insert(0, str(root))
     try:
-        from kafka_rescale.embedded.jars import BuildError, MissingToolError, ensure_gate_jar
+        from testbed.jars import BuildError, MissingToolError, ensure_gate_jar
 
         return ensure_gate_jar()
     except (BuildError, MissingToolError) as error:
         reason = f"The jar of the warm-up gate is missing or outdated, and can't be built. {error}"
         raise SystemExit(reason) from None
     finally:
-        sys.path.remove(str(package_root))
+        sys.path.remove(str(root))

@@ -55,8 +55,8 @@ make_jvm_parts() {
         scripts/check_machine.sh >/dev/null
         say "fetching the broker, Kafka Streams and Spark's Kafka connector: about half a minute, 150 MB"
     fi
-    PYTHONPATH=plugins $python -m kafka_rescale.embedded.jars >/dev/null
-    PYTHONPATH=plugins $python -m kafka_rescale.embedded.spark_archive >/dev/null
+    $python -m testbed.jars >/dev/null
+    $python -m testbed.spark_archive >/dev/null
 }
 
 if ! environment_is_usable || [ "$(cat $stamp 2>/dev/null)" != "$(digest)" ]; then

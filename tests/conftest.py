@@ -9,7 +9,8 @@ import tempfile
 from pathlib import Path
 
 from hypothesis import settings
-from kafka_rescale.embedded.spark_archive import spark_environment
+
+from testbed.spark_archive import spark_environment
 
 # The machine is shared: how long one example takes says nothing.
 settings.register_profile("shared machine", deadline=None)

@@ -52,7 +52,7 @@ running_pid() {
 # java with options that favour a fast start: it is a part of the downtime of a cutover.
 java_application() {
     if [ ! -f "$target/classes/FlightsApplication.class" ]; then
-        echo "the application isn't compiled: PYTHONPATH=plugins python -m kafka_rescale.embedded.jars" >&2
+        echo "the application isn't compiled: python -m testbed.jars" >&2
         exit 1
     fi
     class_path="$target/classes:$target/kafka/*${FLIGHTS_CLASSPATH:+:$FLIGHTS_CLASSPATH}"

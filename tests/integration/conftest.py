@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import kafka_rescale
 import pytest
-from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.embedded.jars import ensure_jars
 
+from testbed.broker import EmbeddedBroker
+from testbed.jars import ensure_jars
 from tests.integration.spark_job_helpers import LOCAL
 from tests.support.spark_cluster import spark_cluster
 

@@ -9,8 +9,6 @@ from threading import Event, Thread
 
 from confluent_kafka import KafkaException, Producer
 from kafka_rescale.core.plan.plan import Move, Plan
-from kafka_rescale.embedded.cluster import EmbeddedCluster
-from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
@@ -18,6 +16,8 @@ from kafka_rescale.kafka.copy.loop import CopyWorker
 from kafka_rescale.kafka.copy.settings import LIVE
 from kafka_rescale.kafka.copy.units import units_of
 
+from testbed.cluster import EmbeddedCluster
+from testbed.processes import wait_until
 from tests.integration.copy_helpers import T0, assert_copied, changelog, ends_of, expected_partition, plan_of
 
 CONFIGS = {

@@ -14,11 +14,12 @@ from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.journal import Captured, Journal, Phase
 from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.plan.plan import Plan
-from kafka_rescale.embedded.jars import ensure_jars
-from kafka_rescale.embedded.processes import is_running, kill_process, wait_until
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.spark.jobs.package_zip import build
+
+from testbed.jars import ensure_jars
+from testbed.processes import is_running, kill_process, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN = "shell/test/1"

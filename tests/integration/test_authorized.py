@@ -19,7 +19,6 @@ from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.errors import InvalidInput, PreflightRefused
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.roles import Role
-from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
@@ -46,6 +45,7 @@ from kafka_rescale.operations.preflight.preflight import preflight
 from kafka_rescale.spark.jobs.arguments import Arguments
 from kafka_rescale.spark.jobs.job import Job
 
+from testbed.processes import wait_until
 from tests.support.secured import AFTER, BEFORE, CHANGELOG, REPARTITION, SHOP, Secured, secured
 
 pytestmark = pytest.mark.integration

@@ -15,7 +15,6 @@ from kafka_rescale.core.errors import PreflightRefused
 from kafka_rescale.core.roles import Role
 from kafka_rescale.core.snapshots.day import SnapshotDay
 from kafka_rescale.core.snapshots.request import request_of
-from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
@@ -28,6 +27,7 @@ from kafka_rescale.spark.snapshots import tasks as snapshot_tasks
 from kafka_rescale.spark.snapshots.job import snapshot
 from kafka_rescale.web.kafka_source import KafkaSource
 
+from testbed.processes import wait_until
 from tests.support.inline_jobs import run_job
 from tests.support.secured import AFTER, REPARTITION, Secured, secured
 from tests.support.small_application import KEYS

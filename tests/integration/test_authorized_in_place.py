@@ -12,10 +12,6 @@ import pytest
 from kafka_rescale.core.acls.acls import Acl
 from kafka_rescale.core.errors import PreflightRefused
 from kafka_rescale.core.roles import Role
-from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.embedded.broker_security import BrokerSecurity
-from kafka_rescale.embedded.expansion import Expansion
-from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.operations.application.load import topology_of
 from kafka_rescale.operations.cutover.cutover import run_cutover
@@ -24,6 +20,10 @@ from kafka_rescale.operations.expansion.stages import expand_stage
 from kafka_rescale.operations.preflight.permissions import permitted_state
 from kafka_rescale.operations.preflight.preflight import preflight
 
+from testbed.broker import EmbeddedBroker
+from testbed.broker_security import BrokerSecurity
+from testbed.expansion import Expansion
+from testbed.processes import wait_until
 from tests.support.ordered import NAME
 from tests.support.ordered_in_place import OrderedInPlace
 from tests.support.secured import CANARY, Secured

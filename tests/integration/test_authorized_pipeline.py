@@ -21,8 +21,6 @@ from kafka_rescale.core.processing.adjustments import NOTHING_ASKED, Adjustments
 from kafka_rescale.core.processing.backfill import Backfill, backfill_of
 from kafka_rescale.core.processing.request import KeepWarmRequest, WarmUpRequest
 from kafka_rescale.core.roles import Role
-from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.embedded.broker_security import BrokerSecurity
 from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.operations.application.load import load_pipeline_application
 from kafka_rescale.operations.processing.dead_threads import Attempt, failed, take_over
@@ -32,6 +30,8 @@ from kafka_rescale.operations.processing.processors import expand_processors
 from kafka_rescale.spark.processing.keep_warm import keep_warm
 from kafka_rescale.spark.processing.warm_up_processors import warm_up_processors
 
+from testbed.broker import EmbeddedBroker
+from testbed.broker_security import BrokerSecurity
 from tests.support.inline_jobs import requests, run_job
 from tests.support.secured import CANARY, Secured
 from tests.support.small_cluster import create

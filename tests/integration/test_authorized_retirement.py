@@ -13,13 +13,13 @@ from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.plan.planning import build_plan
 from kafka_rescale.core.roles import Role
-from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.operations.expansion.retire import retire
 from kafka_rescale.operations.preflight.permissions import lacking_to_retire, permitted_state
 
+from testbed.processes import wait_until
 from tests.support.secured import AFTER, BEFORE, CHANGELOG, REPARTITION, SHOP, TOPICS, Secured, secured
 
 pytestmark = pytest.mark.integration

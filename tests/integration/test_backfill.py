@@ -12,12 +12,12 @@ from kafka_rescale.core.application.pipeline import PipelineApplication
 from kafka_rescale.core.errors import Refused
 from kafka_rescale.core.pipeline import LONG
 from kafka_rescale.core.processing.backfill import Backfill
-from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.reading.range_reader import read_ranges
 from kafka_rescale.operations.application.load import load_pipeline_application
 
+from testbed.broker import EmbeddedBroker
 from tests.support.inline_jobs import run_all
 from tests.support.words_pipeline import write_pipeline
 

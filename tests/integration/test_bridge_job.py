@@ -14,8 +14,6 @@ from kafka_rescale.core.control.bridge import Bridge
 from kafka_rescale.core.control.journal import Captured, Phase
 from kafka_rescale.core.errors import PreflightRefused, UnsafeState
 from kafka_rescale.core.plan.plan import Move, MoveKind, Plan, Stage
-from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.embedded.processes import is_running, wait_until
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
@@ -24,6 +22,8 @@ from kafka_rescale.kafka.copy.loop import CopyWorker
 from kafka_rescale.kafka.copy.settings import LIVE
 from kafka_rescale.kafka.copy.units import units_of
 
+from testbed.broker import EmbeddedBroker
+from testbed.processes import is_running, wait_until
 from tests.integration.copy_helpers import T0, Record, killed_within_commit, per_key, read, write
 from tests.integration.spark_job_helpers import advance, begin, submitted, wait_for
 

@@ -12,8 +12,6 @@ from kafka_rescale.core.control.bridge import Bridge
 from kafka_rescale.core.control.journal import Captured, Journal, Phase
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.plan.plan import Move, MoveKind, Plan, Stage
-from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import ControlTopic
@@ -23,6 +21,8 @@ from kafka_rescale.kafka.copy.units import CopyUnit, units_of
 from kafka_rescale.spark.copy.bridge_tasks import CarryOn
 from kafka_rescale.spark.copy.tasks import STOPPED
 
+from testbed.broker import EmbeddedBroker
+from testbed.processes import wait_until
 from tests.integration.copy_helpers import expected_partition, per_key, read
 from tests.integration.spark_job_helpers import advance, begin
 

@@ -17,7 +17,6 @@ from kafka_rescale.core.control.journal import Captured, Journal, Phase
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.errors import Outage
-from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.control.control_topic import ControlTopic
@@ -28,6 +27,7 @@ from kafka_rescale.operations.expansion.rollback import roll_back
 from kafka_rescale.spark.jobs.arguments import Arguments
 from kafka_rescale.spark.jobs.job import Job
 
+from testbed.broker import EmbeddedBroker
 from tests.support.gate_world import MOVE, PLAN
 from tests.support.small_application import application
 from tests.support.small_cluster import create

@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 from kafka_rescale.core.control.journal import Phase
-from kafka_rescale.embedded.cluster import EmbeddedCluster
-from kafka_rescale.embedded.expansion import Expansion
-from kafka_rescale.embedded.flights_stack import FlightsStack
-from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.operations.expansion.stages import expand_stage
 
+from testbed.cluster import EmbeddedCluster
+from testbed.expansion import Expansion
+from testbed.flights_stack import FlightsStack
+from testbed.processes import wait_until
 from tests.support.broker_faults import Faults, harmed_at
 from tests.support.live_expansion import live_application
 

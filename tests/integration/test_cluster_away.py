@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.errors import RescaleError
-from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.operations.cutover import cutover
 from kafka_rescale.operations.cutover.cutover import run_cutover
 
+from testbed.broker import EmbeddedBroker
 from tests.support.live_expansion import live_application
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]

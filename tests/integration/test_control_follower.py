@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 from kafka_rescale.core.control.job_results import JobResult
-from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import ControlTopic
+
+from testbed.processes import wait_until
 
 pytestmark = pytest.mark.integration
 LOOKS = 50

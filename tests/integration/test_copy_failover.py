@@ -6,9 +6,9 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from kafka_rescale.embedded.cluster import EmbeddedCluster
-from kafka_rescale.embedded.cluster_roles import ClusterRoles
 
+from testbed.cluster import EmbeddedCluster
+from testbed.cluster_roles import ClusterRoles
 from tests.integration.failover_helpers import Beside, live_copy
 
 pytestmark = pytest.mark.integration

@@ -12,7 +12,6 @@ from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.errors import Fenced, UnsafeState
 from kafka_rescale.core.formats.subscription_wrapper import LeftTable
 from kafka_rescale.core.plan.plan import Move, Plan
-from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
@@ -21,6 +20,7 @@ from kafka_rescale.kafka.copy import in_flight
 from kafka_rescale.kafka.copy.loop import CopyWorker
 from kafka_rescale.kafka.copy.units import units_of
 
+from testbed.broker import EmbeddedBroker
 from tests.integration.copy_helpers import (
     T0,
     Record,

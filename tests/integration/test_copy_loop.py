@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import pytest
 from kafka_rescale.core.errors import Fenced, UnsafeState
 from kafka_rescale.core.plan.plan import Move, Plan
-from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
@@ -16,6 +15,7 @@ from kafka_rescale.kafka.copy.loop import CopyWorker
 from kafka_rescale.kafka.copy.settings import LIVE
 from kafka_rescale.kafka.copy.units import units_of
 
+from testbed.broker import EmbeddedBroker
 from tests.integration.copy_helpers import (
     T0,
     Record,

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from kafka_rescale.core.errors import Outage
-from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
@@ -17,6 +16,7 @@ from kafka_rescale.kafka.copy.loop import CopyWorker
 from kafka_rescale.kafka.copy.settings import LIVE
 from kafka_rescale.kafka.copy.units import units_of
 
+from testbed.broker import EmbeddedBroker
 from tests.integration.copy_helpers import Record, assert_copied, changelog, create, ends_of, plan_of, read, write
 
 pytestmark = pytest.mark.integration

@@ -12,7 +12,6 @@ from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.errors import Fenced, UnsafeState
 from kafka_rescale.core.plan.plan import Move, Plan
-from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
@@ -25,6 +24,7 @@ from kafka_rescale.kafka.copy.settings import StaleCopy
 from kafka_rescale.kafka.copy.units import units_of
 from kafka_rescale.kafka.reading.committed import copy_consumer
 
+from testbed.broker import EmbeddedBroker
 from tests.integration.copy_helpers import (
     Record,
     assert_copied,

@@ -14,7 +14,6 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.errors import Outage, UnsafeState
 from kafka_rescale.core.plan.plan import Move, Plan
-from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.failures import Rewound
 from kafka_rescale.kafka.copy import in_flight
@@ -23,6 +22,7 @@ from kafka_rescale.kafka.writing.producer import UnitProducer
 from kafka_rescale.kafka.writing.settings import producer_settings
 from kafka_rescale.spark.copy.tasks import FINISHED, Follow
 
+from testbed.broker import EmbeddedBroker
 from tests.integration.copy_helpers import create, per_key, plan_of, read, repartition, write
 from tests.integration.test_copy_in_flight import captured_of, carry, records
 

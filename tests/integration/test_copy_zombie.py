@@ -13,8 +13,6 @@ from pathlib import Path
 import pytest
 from kafka_rescale.core.errors import Fenced
 from kafka_rescale.core.plan.plan import Plan
-from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
@@ -22,6 +20,8 @@ from kafka_rescale.kafka.copy.loop import CopyWorker
 from kafka_rescale.kafka.copy.units import units_of
 from kafka_rescale.kafka.writing.producer import UnitProducer
 
+from testbed.broker import EmbeddedBroker
+from testbed.processes import wait_until
 from tests.integration.copy_helpers import Record, assert_copied, changelog, create, ends_of, plan_of, read, write
 
 pytestmark = pytest.mark.integration

@@ -9,16 +9,16 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import kafka_rescale
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from kafka_rescale.embedded.broker import BrokerError, EmbeddedBroker
-from kafka_rescale.embedded.broker_command import main
-from kafka_rescale.embedded.processes import is_running, wait_until
+
+from testbed.broker import BrokerError, EmbeddedBroker
+from testbed.broker_command import main
+from testbed.processes import is_running, wait_until
 
 pytestmark = pytest.mark.integration
-PLUGINS = Path(kafka_rescale.__file__).parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 RESTARTS: list[Callable[[EmbeddedBroker], object]] = [
     lambda broker: broker.restart(),
     lambda broker: (broker.kill(), broker.start()),
@@ -87,11 +87,11 @@ def test_clients_must_log_in_if_there_are_users(tmp_path: Path) -> None:
 
 def test_it_dies_with_the_process_that_started_it(tmp_path: Path) -> None:
     script = (
-        "import sys, time; from kafka_rescale.embedded.broker import EmbeddedBroker;"
+        "import sys, time; from testbed.broker import EmbeddedBroker;"
         "broker = EmbeddedBroker(sys.argv[1]).start(); print(broker.pid, flush=True); time.sleep(600)"
     )
     command = [sys.executable, "-c", script, str(tmp_path)]
-    environment = {**os.environ, "PYTHONPATH": str(PLUGINS)}
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'plugins'}{os.pathsep}{ROOT}"}
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as parent:
         assert parent.stdout is not None
         pid = int(parent.stdout.readline())

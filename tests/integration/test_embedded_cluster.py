@@ -7,12 +7,13 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
-from kafka_rescale.embedded.cluster import EmbeddedCluster
-from kafka_rescale.embedded.cluster_roles import ClusterRoles, java_hash
-from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin.group_members import admin_client
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.writing.transactional_writer import TransactionalWriter
+
+from testbed.cluster import EmbeddedCluster
+from testbed.cluster_roles import ClusterRoles, java_hash
+from testbed.processes import wait_until
 
 pytestmark = pytest.mark.integration
 

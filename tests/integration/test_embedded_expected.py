@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
-from kafka_rescale.embedded.flights import HOUR_MS, Dataset, Hour, Session, load
+
+from testbed.flights import HOUR_MS, Dataset, Hour, Session, load
 
 A, B = "N1", "N2"
 

@@ -10,19 +10,20 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import kafka_rescale
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
-from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.embedded.flights import Dataset, load
-from kafka_rescale.embedded.jars import DEMO_SOURCES, ensure_demo_classes
-from kafka_rescale.embedded.outputs import Comparison, compare_with_expected
-from kafka_rescale.embedded.processes import wait_until
-from kafka_rescale.embedded.progress import Progress
-from kafka_rescale.embedded.replay import Replay
-from kafka_rescale.embedded.topics import FLIGHTS, create_inputs, create_outputs, partition_count
 
+from testbed.broker import EmbeddedBroker
+from testbed.flights import Dataset, load
+from testbed.jars import DEMO_SOURCES, ensure_demo_classes
+from testbed.outputs import Comparison, compare_with_expected
+from testbed.processes import wait_until
+from testbed.progress import Progress
+from testbed.replay import Replay
+from testbed.topics import FLIGHTS, create_inputs, create_outputs, partition_count
+
+ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.integration
 PARTITIONS = 4
 RUN = str(DEMO_SOURCES / "run.sh")
@@ -108,8 +109,8 @@ def test_a_replay_that_is_stopped_goes_on_where_it_was(sent: Dataset, client: Cl
     before = end_of_topic(client)
     file = tmp_path / "progress.json"
     arguments = ["--bootstrap-servers", client["bootstrap.servers"], "--progress-file", str(file)]
-    command = [sys.executable, "-m", "kafka_rescale.embedded.replay", *arguments]
-    environment = {**os.environ, "PYTHONPATH": str(Path(kafka_rescale.__file__).parents[1])}
+    command = [sys.executable, "-m", "testbed.replay", *arguments]
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'plugins'}{os.pathsep}{ROOT}"}
 
     # When it is stopped in the middle, the topic grows, and it is started again and told to hurry
     first = subprocess.Popen([*command, "--limit", "3000", "--preload", "1000", "--rate", "50"], env=environment)

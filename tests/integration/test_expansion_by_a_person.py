@@ -16,9 +16,9 @@ from threading import Thread
 import pytest
 from kafka_rescale.cli.exit_codes import PASSED
 from kafka_rescale.cli.main import main
-from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.embedded.expansion import Expansion
 
+from testbed.broker import EmbeddedBroker
+from testbed.expansion import Expansion
 from tests.integration.test_stores_control_run import (
     BLUE,
     CONTROL,

@@ -15,12 +15,12 @@ from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.errors import Fenced, UnsafeState
 from kafka_rescale.core.expansion.callback import expansion_id
-from kafka_rescale.embedded.expansion import ROOT
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.operations.application.load import load_application
 from kafka_rescale.operations.expansion.finish import finish
 
+from testbed.expansion import ROOT
 from tests.support import expansion_callbacks
 from tests.support.situations import situation
 from tests.support.small_application import write

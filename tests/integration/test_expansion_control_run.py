@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from kafka_rescale.embedded.expansion import ROOT, Expansion
 
+from testbed.expansion import ROOT, Expansion
 from tests.support.control_run import Control, await_output, compared_run, control_run
 
 pytestmark = pytest.mark.integration

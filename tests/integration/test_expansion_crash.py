@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 from kafka_rescale.core.control.journal import Journal, Phase
-from kafka_rescale.embedded.expansion import Expansion
-from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.operations.expansion.rollback import roll_back
 from kafka_rescale.operations.expansion.stages import expand_stage
 
+from testbed.expansion import Expansion
+from testbed.processes import wait_until
 from tests.support.kills import kill_session, sessions_of
 from tests.support.live_expansion import live_application, operation_process
 

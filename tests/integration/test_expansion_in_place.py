@@ -14,9 +14,6 @@ from kafka_rescale.core.errors import Outage, Refused
 from kafka_rescale.core.formats.changelog_formats import format_of
 from kafka_rescale.core.partitioning.partitioners import partitioner_named
 from kafka_rescale.core.plan.plan import Move
-from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.embedded.expansion import ROOT, Expansion
-from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.copy.marks import read_positions
 from kafka_rescale.kafka.copy.units import units_of
@@ -26,6 +23,9 @@ from kafka_rescale.operations.cutover.cutover import run_cutover
 from kafka_rescale.operations.expansion.retire import retire
 from kafka_rescale.operations.expansion.stages import expand_stage
 
+from testbed.broker import EmbeddedBroker
+from testbed.expansion import ROOT, Expansion
+from testbed.processes import wait_until
 from tests.support.kills import kill_session
 from tests.support.live_expansion import live_application
 from tests.support.ordered import NAME

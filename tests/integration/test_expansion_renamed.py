@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 from kafka_rescale.core.application.instance import Instance
-from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.embedded.expansion import Expansion
-from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 
+from testbed.broker import EmbeddedBroker
+from testbed.expansion import Expansion
+from testbed.processes import wait_until
 from tests.support.feeder import INPUT_PARTITIONS, Feeder
 from tests.support.store_contents import contents, differences, output
 from tests.support.stores_application import (

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.embedded.expansion import Expansion
-from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 
+from testbed.broker import EmbeddedBroker
+from testbed.expansion import Expansion
+from testbed.processes import wait_until
 from tests.support.ordered import AFTER, BEFORE, NAME, OLD, Ordered
 
 pytestmark = pytest.mark.integration

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 import yaml
 from confluent_kafka import Producer
-from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.embedded.expansion import ROOT, Expansion
-from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.lifecycle.instance import Instance
 
+from testbed.broker import EmbeddedBroker
+from testbed.expansion import ROOT, Expansion
+from testbed.processes import wait_until
 from tests.support.counting_lifecycle import VARIABLE, Counting
 from tests.support.stores import live_entries
 from tests.support.user_partitioners import by_adler

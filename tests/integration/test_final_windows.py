@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.embedded.expansion import Expansion
-from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 
+from testbed.broker import EmbeddedBroker
+from testbed.expansion import Expansion
+from testbed.processes import wait_until
 from tests.integration.copy_helpers import read
 from tests.support.stores_application import StoresApplication, environment_of
 

@@ -11,12 +11,12 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from kafka_rescale.core.errors import Outage, UnsafeState
-from kafka_rescale.embedded.jars import java_command
-from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.admin.transactions import open_transactions, wait_until_complete
 from kafka_rescale.kafka.client.connection import KafkaConnection
 
+from testbed.jars import java_command
+from testbed.processes import wait_until
 from tests.support.streams_member import streams_member
 
 pytestmark = pytest.mark.integration

@@ -12,13 +12,13 @@ from kafka_rescale.core.errors import Refused, UnsafeState
 from kafka_rescale.core.partitioning.linear_hashing import LinearHashing
 from kafka_rescale.core.partitioning.partitioners import Murmur2
 from kafka_rescale.core.processing.backfill import Backfill
-from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.processing.grown_ends import Holds
 from kafka_rescale.operations.processing import processors
 from kafka_rescale.operations.processing.new_offset import set_offset
 from kafka_rescale.spark.processing import stream_task
 
+from testbed.broker import EmbeddedBroker
 from tests.support.growing import Growing
 from tests.support.growing_load import T0
 from tests.support.inline_jobs import run_all

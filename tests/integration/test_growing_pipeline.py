@@ -13,8 +13,6 @@ from kafka_rescale.core.errors import Fenced
 from kafka_rescale.core.partitioning.linear_hashing import LinearHashing
 from kafka_rescale.core.processing.request import WarmUpRequest
 from kafka_rescale.core.processing.state_copies import NewTask
-from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin.transactions import wait_until_complete
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.processing.hand_over import HandOver
@@ -24,6 +22,8 @@ from kafka_rescale.operations.processing.prepare import is_idle, prepare
 from kafka_rescale.operations.processing.processors import expand_processors
 from kafka_rescale.spark.processing.run import run_task
 
+from testbed.broker import EmbeddedBroker
+from testbed.processes import wait_until
 from tests.integration.spark_job_helpers import ROOT, submitted
 from tests.support.folding_pipeline import STORE
 from tests.support.growing import INITIAL, Growing

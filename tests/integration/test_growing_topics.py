@@ -17,10 +17,11 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 from kafka_rescale.core.errors import InvalidInput, UnsafeState
-from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
+
+from testbed.broker import EmbeddedBroker
+from testbed.processes import wait_until
 
 pytestmark = pytest.mark.integration
 TOPICS = ("a", "b", "c")

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.lease import Lease
-from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.control.control_topic import ControlTopic
@@ -18,6 +17,7 @@ from kafka_rescale.operations.expansion.compaction import HELD, KEEP_ALL, hold_c
 from kafka_rescale.operations.expansion.rescale import Rescale
 from kafka_rescale.operations.expansion.stages import expand_stage
 
+from testbed.broker import EmbeddedBroker
 from tests.support.small_application import declared, write
 from tests.support.small_cluster import make, run_preflight
 

@@ -14,7 +14,6 @@ from kafka_rescale.core.errors import Fenced, UnsafeState
 from kafka_rescale.core.formats.record_batches import size_of
 from kafka_rescale.core.partitioning.partitioners import partitioner_named
 from kafka_rescale.core.plan.plan import Move, Plan
-from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
@@ -26,6 +25,7 @@ from kafka_rescale.kafka.copy.units import units_of
 from kafka_rescale.kafka.reading.committed import copy_consumer
 from kafka_rescale.kafka.writing.producer import UnitProducer
 
+from testbed.broker import EmbeddedBroker
 from tests.integration.copy_helpers import T0, Record, read
 from tests.support.in_place_logs import (
     append,

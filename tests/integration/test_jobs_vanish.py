@@ -12,11 +12,11 @@ from subprocess import Popen
 
 import pytest
 from kafka_rescale.core.control.journal import Journal, Phase
-from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.embedded.expansion import ROOT, Expansion
-from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.operations.expansion.stages import expand_stage
 
+from testbed.broker import EmbeddedBroker
+from testbed.expansion import ROOT, Expansion
+from testbed.processes import wait_until
 from tests.support.kills import kill_session, processes_with, sessions_of
 from tests.support.live_expansion import FILE, live_application, operation_process
 from tests.support.ordered import NAME, Ordered

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 from kafka_rescale.core.errors import InvalidInput, Outage
-from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.embedded.jars import java_command
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import ControlTopic
+
+from testbed.broker import EmbeddedBroker
+from testbed.jars import java_command
 
 pytestmark = pytest.mark.integration
 

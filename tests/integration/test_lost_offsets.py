@@ -11,7 +11,6 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from kafka_rescale.core.application.pipeline import PipelineApplication
 from kafka_rescale.core.errors import Refused, UnsafeState
 from kafka_rescale.core.processing.task_state import TaskMark
-from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.processing.task_producer import TaskProducer
@@ -21,6 +20,7 @@ from kafka_rescale.operations.application.load import load_pipeline_application
 from kafka_rescale.operations.processing.new_offset import set_offset
 from kafka_rescale.operations.processing.prepare import is_idle, prepare
 
+from testbed.broker import EmbeddedBroker
 from tests.integration.test_stream_task import made
 from tests.support.counted import Counted, write
 from tests.support.inline_jobs import requests, run_all

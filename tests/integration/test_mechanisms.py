@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 from kafka_rescale.core.errors import InvalidInput, Outage
-from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.embedded.broker_config import to_properties_file
-from kafka_rescale.embedded.broker_security import BrokerSecurity
-from kafka_rescale.embedded.jars import ensure_jars, require_java
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 
+from testbed.broker import EmbeddedBroker
+from testbed.broker_config import to_properties_file
+from testbed.broker_security import BrokerSecurity
+from testbed.jars import ensure_jars, require_java
 from tests.support.token_issuer import token_issuer
 
 pytestmark = pytest.mark.integration

@@ -11,7 +11,6 @@ import pytest
 from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.plan.plan import Plan, Stage
-from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.spark.copy import tasks as copy_tasks
@@ -19,6 +18,7 @@ from kafka_rescale.spark.copy.move import move
 from kafka_rescale.spark.jobs.arguments import Arguments
 from kafka_rescale.spark.jobs.job import Job
 
+from testbed.broker import EmbeddedBroker
 from tests.integration.copy_helpers import T0, Record, read
 from tests.support.in_place_logs import (
     Log,

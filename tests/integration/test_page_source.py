@@ -14,8 +14,6 @@ from kafka_rescale.core.expansion.lag import NO_POSITION
 from kafka_rescale.core.page.health import Level
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.plan.planning import build_plan
-from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.embedded.processes import free_ports
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import ControlTopic
@@ -24,6 +22,8 @@ from kafka_rescale.operations.application.load import topology_of
 from kafka_rescale.operations.expansion.stages import lags
 from kafka_rescale.web.kafka_source import KafkaSource
 
+from testbed.broker import EmbeddedBroker
+from testbed.processes import free_ports
 from tests.support.made_topics import make_topics
 from tests.support.small_application import application, write
 

@@ -13,7 +13,6 @@ from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.plan.planning import build_plan
-from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import ControlTopic
@@ -22,6 +21,7 @@ from kafka_rescale.operations.application.load import load_application, topology
 from kafka_rescale.operations.expansion.stages import lags
 from kafka_rescale.web.kafka_source import KafkaSource
 
+from testbed.broker import EmbeddedBroker
 from tests.support.browser import chromium
 from tests.support.page_server import COOKIE, SETTINGS, mounted, served
 from tests.support.per_dag_auth import token_of

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
-from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka.client.connection import KafkaConnection
 
+from testbed.broker import EmbeddedBroker
 from tests.support.flight_programs import PROGRAMS
 from tests.support.flight_runs import FlightRun, Logged, create_inputs, kafka_streams, recent_flights
 

@@ -10,16 +10,17 @@ import pytest
 from kafka_rescale.core.application.topics import Output
 from kafka_rescale.core.errors import PreflightRefused
 from kafka_rescale.core.preflight.expected_state import ExpectedState
-from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.embedded.flights import load
-from kafka_rescale.embedded.jars import DEMO_SOURCES, ensure_demo_classes
-from kafka_rescale.embedded.replay import Replay
-from kafka_rescale.embedded.topics import create_inputs, create_outputs
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms, poll_until
 from kafka_rescale.operations.application.load import load_application, topology_of
 from kafka_rescale.operations.preflight.preflight import Preflight, preflight
+
+from testbed.broker import EmbeddedBroker
+from testbed.flights import load
+from testbed.jars import DEMO_SOURCES, ensure_demo_classes
+from testbed.replay import Replay
+from testbed.topics import create_inputs, create_outputs
 
 pytestmark = pytest.mark.integration
 RUN = str(DEMO_SOURCES / "run.sh")

@@ -13,16 +13,16 @@ from kafka_rescale.core.control.journal import Journal, PartitionOffsets, Phase
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.expansion.prewarming import gate_group
 from kafka_rescale.core.plan.plan import Plan
-from kafka_rescale.embedded.expansion import ROOT, Expansion
-from kafka_rescale.embedded.flights_stack import FlightsStack
-from kafka_rescale.embedded.jars import ensure_gate_jar, ensure_jars
-from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.reading.range_reader import read_ranges
 from kafka_rescale.operations.cutover.cutover import run_cutover
 
 from benchmarks.cutover_trace import traced_cutover
 from benchmarks.process_starts import new_processes, process_starts
+from testbed.expansion import ROOT, Expansion
+from testbed.flights_stack import FlightsStack
+from testbed.jars import ensure_gate_jar, ensure_jars
+from testbed.processes import wait_until
 from tests.support.kills import kill_session
 from tests.support.live_expansion import live_application, operation_process
 

@@ -12,7 +12,6 @@ from kafka_rescale.core.errors import Outage, Refused
 from kafka_rescale.core.pipeline import LONG
 from kafka_rescale.core.processing.adjustments import Adjustments
 from kafka_rescale.core.processing.request import ProcessRequest
-from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import ControlTopic
@@ -21,6 +20,7 @@ from kafka_rescale.operations.application.load import load_pipeline_application
 from kafka_rescale.operations.processing.prepare import is_idle, prepare
 from kafka_rescale.operations.processing.stream_threads import add_stream_thread, remove_stream_thread
 
+from testbed.broker import EmbeddedBroker
 from tests.integration.spark_job_helpers import ROOT, RUN, submitted
 from tests.support.words_pipeline import write_pipeline
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient
-from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka.client.connection import KafkaConnection
+
+from testbed.broker import EmbeddedBroker
 
 pytestmark = pytest.mark.integration
 

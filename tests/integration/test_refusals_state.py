@@ -19,12 +19,12 @@ from kafka_rescale.core.errors import Fenced, InvalidInput, LeaseHeld, Outage, P
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.preflight.expected_state import ExpectedState
 from kafka_rescale.core.values import Value
-from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.operations.application.load import load_application
 from kafka_rescale.operations.expansion.stages import expand_stage
 
+from testbed.broker import EmbeddedBroker
 from tests.support.group_member import group_member
 from tests.support.small_application import START_MS, Made, declared, write
 from tests.support.small_cluster import create, make, picture, produce, run_preflight

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from kafka_rescale.core.partitioning.partitioners import partitioner_named
-from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 
+from testbed.processes import wait_until
 from tests.support.rates import PROGRAM, UNKNOWN, Rates
 from tests.support.streams_member import streams_member
 

@@ -7,13 +7,14 @@ from contextlib import contextmanager
 
 import pytest
 from kafka_rescale.core.control.keys import Concern
-from kafka_rescale.embedded.cluster import EmbeddedCluster
-from kafka_rescale.embedded.cluster_roles import ClusterRoles
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.admin.group_members import describe_unseen
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import TOPIC, ControlTopic
 from kafka_rescale.kafka.writing.transactional_writer import TransactionalWriter
+
+from testbed.cluster import EmbeddedCluster
+from testbed.cluster_roles import ClusterRoles
 
 pytestmark = pytest.mark.integration
 

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.reading.log_batches import log_batches
 from kafka_rescale.spark.snapshots.seed import candidates_for
 
+from testbed.processes import wait_until
 from tests.integration.copy_helpers import read
 from tests.integration.seeded_restore import Restored, SeededRestore
 from tests.support.changelogs import trim

@@ -15,13 +15,13 @@ from kafka_rescale.cli.pipelines import begun, given_up, pipeline_status
 from kafka_rescale.core.assignment.thread_states import State
 from kafka_rescale.core.errors import Fenced, InvalidInput, Refused
 from kafka_rescale.core.processing.request import KeepWarmRequest
-from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.processing.task_producer import TaskProducer
 from kafka_rescale.kafka.reading.committed import copy_consumer
 from kafka_rescale.operations.processing.dead_threads import Attempt, failed, take_over
 from kafka_rescale.operations.processing.keep_warm import due_clients
 
+from testbed.broker import EmbeddedBroker
 from tests.integration.spark_job_helpers import ROOT, submitted
 from tests.support.several_clients import OUTPUT, PARTITIONS, SeveralClients
 

@@ -9,12 +9,12 @@ from kafka_rescale.core.control.generations import Generations, PastGeneration
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.errors import InvalidInput, Outage, Refused
 from kafka_rescale.core.snapshots.day import DAY_MS, SnapshotDay
-from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.kafka.reading.log_batches import log_batches
 from kafka_rescale.spark.snapshots import files as snapshot_files
 
+from testbed.processes import wait_until
 from tests.support.changelogs import Record, log_range, record_count, trim, write_log
 from tests.support.snapshot_world import FIRST, STORE, SnapshotWorld, orders_of_days
 from tests.unit.test_repartitioned import STOP, plan

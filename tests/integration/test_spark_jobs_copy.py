@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 from kafka_rescale.core.control.journal import Phase
-from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.embedded.processes import is_running, wait_until
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 
+from testbed.broker import EmbeddedBroker
+from testbed.processes import is_running, wait_until
 from tests.integration.copy_helpers import (
     assert_copied,
     changelog,

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 from kafka_rescale.core.control.journal import Phase
-from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.embedded.processes import is_running, wait_until
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.lease import release
 from kafka_rescale.spark.jobs.exit_codes import SUPERSEDED
 
+from testbed.broker import EmbeddedBroker
+from testbed.processes import is_running, wait_until
 from tests.integration.copy_helpers import changelog, create, plan_of, records, write
 from tests.integration.spark_job_helpers import RUN, SECONDS, advance, begin, submitted, wait_for
 

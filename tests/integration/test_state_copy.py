@@ -9,7 +9,6 @@ from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.partitioning.linear_hashing import LinearHashing
 from kafka_rescale.core.pipeline.named import pipeline_named
 from kafka_rescale.core.processing.state_copies import NO_POSITION, NewTask
-from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.processing import state_copy
 from kafka_rescale.kafka.processing.state_copy import StateCopy
@@ -17,6 +16,7 @@ from kafka_rescale.kafka.processing.task_producer import TaskProducer
 from kafka_rescale.operations.processing.processors import expand_processors
 from kafka_rescale.spark.processing.work import expansion_of
 
+from testbed.broker import EmbeddedBroker
 from tests.support.growing import INITIAL, Growing
 from tests.support.growing_load import T0, write
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.embedded.expansion import Expansion
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 
+from testbed.broker import EmbeddedBroker
+from testbed.expansion import Expansion
 from tests.integration.test_stores_control_run import (
     BLUE,
     CONTROL,

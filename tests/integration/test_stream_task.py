@@ -14,12 +14,12 @@ from kafka_rescale.core.partitioning.partitioners import partitioner_named
 from kafka_rescale.core.pipeline import LONG, STRING, StreamsBuilder
 from kafka_rescale.core.pipeline.task import Emitted, Record, SubTopology
 from kafka_rescale.core.processing.backfill import Backfill
-from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.processing.task_producer import TaskProducer
 from kafka_rescale.spark.processing.run import run_task
 from kafka_rescale.spark.processing.task_work import TaskLimits
 
+from testbed.broker import EmbeddedBroker
 from tests.support.counted import SMALL, T0, Counted, write
 from tests.support.counting_pipeline import CountingProcessor
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 from kafka_rescale.core.processing.expiry import Expiry
-from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.client.connection import KafkaConnection
 
+from testbed.broker import EmbeddedBroker
+from testbed.processes import wait_until
 from tests.support.counted import Counted, write
 from tests.support.joined_pipeline import joined
 from tests.support.killed import FENCED, SECONDS, killed_run, lines_of_a_run, run_that_stops, started

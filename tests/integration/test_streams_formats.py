@@ -17,10 +17,10 @@ from kafka_rescale.core.formats.samples import Sample
 from kafka_rescale.core.formats.subscription_wrapper import LeftTable, Subscription, parse, rewritten
 from kafka_rescale.core.formats.suppress_buffer import version_of
 from kafka_rescale.core.partitioning.partitioners import Murmur2
-from kafka_rescale.embedded.jars import require_java
 from py4j.java_collections import ListConverter
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
+from testbed.jars import require_java
 from tests.support.jvm_tests import class_path
 
 pytestmark = pytest.mark.integration

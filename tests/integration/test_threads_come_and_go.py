@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from kafka_rescale.core.assignment.thread_states import ThreadState
 from kafka_rescale.core.pipeline import LONG
-from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.reading.range_reader import read_ranges
 from kafka_rescale.operations.application.load import load_pipeline_application
 
+from testbed.broker import EmbeddedBroker
 from tests.support.coming_and_going import ADD, KILL, REMOVE, Runs, next_events
 from tests.support.inline_jobs import run_all
 from tests.support.thread_model import Client

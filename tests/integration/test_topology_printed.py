@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import pytest
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.topology.describe import parse_describe
-from kafka_rescale.embedded.jars import JVM_DIRECTORY, java_command
+
+from testbed.jars import JVM_DIRECTORY, java_command
 
 pytestmark = pytest.mark.integration
 

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 from kafka_rescale.core.errors import Fenced
-from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.writing.transactional_writer import TransactionalWriter
+
+from testbed.broker import EmbeddedBroker
 
 pytestmark = pytest.mark.integration
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.reading.range_reader import read_ranges
 
+from testbed.processes import wait_until
 from tests.support.streams_member import streams_member
 
 pytestmark = pytest.mark.integration

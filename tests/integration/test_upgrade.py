@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.control.keys import CONTROL_TOPIC
-from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control import journal_store, lease
 from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.kafka.writing.transactional_writer import TransactionalWriter
 
+from testbed.broker import EmbeddedBroker
 from tests.support.names import flights_plan
 from tests.support.upgrades import VERSIONS, records_of
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 from kafka_rescale.core.verify.oracles import Oracle
 from kafka_rescale.core.verify.pairs import LogRange
-from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.spark.verify.compare import compare_store
 from pyspark.sql import SparkSession
 
+from testbed.processes import wait_until
 from tests.support.changelogs import (
     KEY_TOPIC,
     Record,

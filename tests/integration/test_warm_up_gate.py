@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from kafka_rescale.core.expansion.prewarming import gate_group, refusals
-from kafka_rescale.embedded.jars import ensure_gate_jar
-from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 
+from testbed.jars import ensure_gate_jar
+from testbed.processes import wait_until
 from tests.support.streams_member import streams_member
 
 pytestmark = pytest.mark.integration

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from kafka_rescale.embedded.expansion import ROOT, Expansion
-from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 
+from testbed.expansion import ROOT, Expansion
+from testbed.processes import wait_until
 from tests.support.control_run import STORES, await_output, compared_run, control_run
 
 pytestmark = pytest.mark.integration

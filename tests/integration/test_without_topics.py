@@ -11,8 +11,6 @@ import pytest
 from confluent_kafka import Producer
 from kafka_rescale.core.application.streams import Application, Mode
 from kafka_rescale.core.control.journal import Captured, Phase
-from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
@@ -30,6 +28,8 @@ from kafka_rescale.spark.copy.move import move
 from kafka_rescale.spark.jobs.arguments import Arguments
 from kafka_rescale.spark.jobs.job import Job
 
+from testbed.broker import EmbeddedBroker
+from testbed.processes import wait_until
 from tests.integration.copy_helpers import read
 from tests.integration.spark_job_helpers import RUN, advance, begin, wait_for
 from tests.support.filtering import VARIABLE, Filtering

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafka_rescale.embedded.airflow_client import AirflowClient
+from testbed.airflow_client import AirflowClient
 
 LAST_CHARACTERS = 3_000
 

@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 from kafka_rescale.core.control.journal import Journal, Phase
-from kafka_rescale.embedded.cluster import EmbeddedCluster
-from kafka_rescale.embedded.cluster_roles import ClusterRoles
-from kafka_rescale.embedded.expansion import Expansion
 from kafka_rescale.operations.expansion.rescale import Rescale
+
+from testbed.cluster import EmbeddedCluster
+from testbed.cluster_roles import ClusterRoles
+from testbed.expansion import Expansion
 
 AWAY_SECONDS = {"kill": 10.0, "freeze": 40.0}
 """After so long a broker that was harmed comes back."""

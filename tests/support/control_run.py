@@ -7,16 +7,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.embedded.expansion import Expansion
-from kafka_rescale.embedded.flights import load
-from kafka_rescale.embedded.flights_stack import FlightsStack, environment_of
-from kafka_rescale.embedded.processes import wait_until
-from kafka_rescale.embedded.progress import Progress
-from kafka_rescale.embedded.replay import Replay
-from kafka_rescale.embedded.topics import create_inputs, create_outputs
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 
+from testbed.broker import EmbeddedBroker
+from testbed.expansion import Expansion
+from testbed.flights import load
+from testbed.flights_stack import FlightsStack, environment_of
+from testbed.processes import wait_until
+from testbed.progress import Progress
+from testbed.replay import Replay
+from testbed.topics import create_inputs, create_outputs
 from tests.support.stores import Entry, differences, live_entries
 
 FLIGHTS = 12_000

@@ -18,9 +18,6 @@ from kafka_rescale.core.pipeline.named import pipeline_named
 from kafka_rescale.core.pipeline.task import Headers
 from kafka_rescale.core.processing.internal_topics import levels
 from kafka_rescale.core.topology.topology import changelog_topic, internal_topic
-from kafka_rescale.embedded.flights import HOUR_MS, Dataset, load
-from kafka_rescale.embedded.jars import require_java
-from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import ControlTopic
@@ -30,6 +27,9 @@ from kafka_rescale.spark.processing.run import run_task
 from kafka_rescale.spark.processing.task_work import TaskDone
 from kafka_rescale.spark.processing.work import works_of
 
+from testbed.flights import HOUR_MS, Dataset, load
+from testbed.jars import require_java
+from testbed.processes import wait_until
 from tests.support.flight_programs import INPUTS, OUTPUTS, built
 from tests.support.jvm_tests import class_path
 

@@ -6,16 +6,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from kafka_rescale.embedded.airflow_client import AirflowClient
-from kafka_rescale.embedded.airflow_standalone import (
-    START_TIMEOUT_SECONDS,
-    STOP_TIMEOUT_SECONDS,
-    AirflowStandalone,
-)
-from kafka_rescale.embedded.kept_process import KeptProcess
-from kafka_rescale.embedded.processes import free_ports, wait_until
-from kafka_rescale.embedded.sessions import end_session, kill_session_with_parent
-
+from testbed.airflow_client import AirflowClient
+from testbed.airflow_standalone import START_TIMEOUT_SECONDS, STOP_TIMEOUT_SECONDS, AirflowStandalone
+from testbed.kept_process import KeptProcess
+from testbed.processes import free_ports, wait_until
+from testbed.sessions import end_session, kill_session_with_parent
 from tests.support.page_server import SETTINGS
 from tests.support.per_dag_auth import ADMIN, token_of
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 
-from kafka_rescale.embedded.processes import wait_until
+from testbed.processes import wait_until
 
 
 @dataclass(frozen=True)

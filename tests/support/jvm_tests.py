@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kafka_rescale.embedded.jars import JVM_DIRECTORY, TARGET_DIRECTORY, ensure_classes, jars_directory
+from testbed.jars import JVM_DIRECTORY, TARGET_DIRECTORY, ensure_classes, jars_directory
 
 
 def class_path() -> str:

@@ -11,8 +11,8 @@ from typing import Any
 from kafka_rescale.core.assignment.assignment import ClientTasks
 from kafka_rescale.core.assignment.configs import AssignmentConfigs
 from kafka_rescale.core.assignment.tasks import Client, TaskId, Tasks
-from kafka_rescale.embedded.jars import require_java
 
+from testbed.jars import require_java
 from tests.support.jvm_tests import class_path
 
 Scenario = tuple[Tasks, Sequence[Client], AssignmentConfigs]

@@ -16,9 +16,9 @@ from typing import Any
 import kafka_rescale
 from kafka_rescale.core.errors import Fenced
 from kafka_rescale.core.pipeline.task import Emitted, Record, StoreView, TaskProcessor
-from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.spark.processing.run import run_task
 
+from testbed.processes import wait_until
 from tests.support.counted import SMALL, Counted
 from tests.support.counting_pipeline import SINK
 

@@ -14,8 +14,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from kafka_rescale.embedded.jars import JVM_DIRECTORY, java_command
-from kafka_rescale.embedded.processes import end_process, is_running
+from testbed.jars import JVM_DIRECTORY, java_command
+from testbed.processes import end_process, is_running
 
 SOURCE = JVM_DIRECTORY / "tests" / "LinkApplication.java"
 FAST = ("-Xshare:auto", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m")

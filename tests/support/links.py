@@ -23,7 +23,8 @@ NAMES = ("up", "middle", "down")
 KEYS = 397
 TOPICS = ("raw", "sums", "peaks", "finals")
 PROGRAM = Path(__file__).with_name("link.py")
-PACKAGE = Path(__file__).resolve().parents[2] / "plugins"
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = f"{ROOT / 'plugins'}:{ROOT}"
 DESCRIPTION = """Topologies:
    Sub-topology: 0
     Source: KSTREAM-SOURCE-0000000000 (topics: [{input}])
@@ -98,7 +99,7 @@ class Links:
 
     def run(self, command: str, application_id: str) -> int:
         """Run a lifecycle command and return its exit code."""
-        environment = {**os.environ, "PYTHONPATH": str(PACKAGE), **self.environment}
+        environment = {**os.environ, "PYTHONPATH": PACKAGE, **self.environment}
         words = [sys.executable, str(PROGRAM), command, application_id]
         return subprocess.run(words, env=environment, check=False).returncode
 

@@ -10,13 +10,13 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.embedded.cluster import EmbeddedCluster
-from kafka_rescale.embedded.expansion import ROOT, Expansion
-from kafka_rescale.embedded.flights_stack import RUN, FlightsStack, environment_of
-from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 
+from testbed.broker import EmbeddedBroker
+from testbed.cluster import EmbeddedCluster
+from testbed.expansion import ROOT, Expansion
+from testbed.flights_stack import RUN, FlightsStack, environment_of
+from testbed.processes import wait_until
 from tests.support.kills import kill_session
 
 FILE = ROOT / "applications" / "flights.yaml"

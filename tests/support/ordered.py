@@ -16,10 +16,10 @@ from pathlib import Path
 
 import yaml
 from confluent_kafka import Consumer, Producer, TopicPartition
-from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 
+from testbed.processes import wait_until
 from tests.support.links import DESCRIPTION, PACKAGE, PROGRAM
 
 NAME, OLD, SEEN = "ordered", "orders", "seen"
@@ -91,7 +91,7 @@ class Ordered:
 
     def run(self, command: str, application_id: str) -> int:
         """Run a lifecycle command by hand and return its exit code."""
-        environment = {**os.environ, "PYTHONPATH": str(PACKAGE), "LINKS": str(self.directory)}
+        environment = {**os.environ, "PYTHONPATH": PACKAGE, "LINKS": str(self.directory)}
         words = [sys.executable, str(PROGRAM), command, application_id]
         return subprocess.run(words, env=environment, check=False).returncode
 

@@ -12,8 +12,9 @@ from airflow.api_fastapi.app import init_auth_manager, purge_cached_app
 from airflow.settings import engine
 from fastapi import FastAPI
 from kafka_rescale.airflow.page_path import PREFIX
-from kafka_rescale.embedded.processes import free_ports, wait_until
 from kafka_rescale.web.app import Source, create_app
+
+from testbed.processes import free_ports, wait_until
 
 COOKIE = "_token"
 SETTINGS = {

@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kafka_rescale.embedded.jars import require_java
-
+from testbed.jars import require_java
 from tests.support.jvm_tests import class_path
 from tests.support.pipeline_driver import Piped, Written
 

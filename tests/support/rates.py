@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from confluent_kafka import Producer
-from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.reading.range_reader import read_ranges
+
+from testbed.processes import wait_until
 
 PROGRAM = "LookupMember"
 UNKNOWN = "none"

@@ -25,11 +25,11 @@ from kafka_rescale.core.acls.needed import needed_acls
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.roles import Role
 from kafka_rescale.core.topology.topology import Topology
-from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.embedded.broker_security import BrokerSecurity
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.operations.application.load import load_application, topology_of
 
+from testbed.broker import EmbeddedBroker
+from testbed.broker_security import BrokerSecurity
 from tests.support.small_application import KEYS, Made, placed
 from tests.support.small_cluster import create, produce
 

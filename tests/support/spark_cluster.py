@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from kafka_rescale.embedded.processes import end_with_parent, free_ports, wait_until
-
+from testbed.processes import end_with_parent, free_ports, wait_until
 from tests.support.kills import kill_session
 
 SPARK_CLASS = Path(sys.executable).with_name("spark-class")

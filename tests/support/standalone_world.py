@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kafka_rescale.embedded.airflow_client import AirflowClient
-from kafka_rescale.embedded.airflow_standalone import AirflowStandalone
-from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import ControlTopic
 
+from testbed.airflow_client import AirflowClient
+from testbed.airflow_standalone import AirflowStandalone
+from testbed.broker import EmbeddedBroker
 from tests.support.made_topics import make_topics
 from tests.support.recorded_notices import declared
 from tests.support.small_application import declared as small

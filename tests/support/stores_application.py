@@ -14,14 +14,14 @@ from typing import Any
 import yaml
 from kafka_rescale.core.topology.describe import parse_describe
 from kafka_rescale.core.topology.topology import internal_topic
-from kafka_rescale.embedded.jars import require_java
-from kafka_rescale.embedded.processes import end_process, end_with_parent, is_running
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import wait_until
 from kafka_rescale.kafka.reading.remaining import with_records
 from kafka_rescale.lifecycle.instance import Instance
 
+from testbed.jars import require_java
+from testbed.processes import end_process, end_with_parent, is_running
 from tests.support.jvm_tests import class_path
 
 STORES: dict[str, dict[str, str]] = {

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Thread
 
-from kafka_rescale.embedded.jars import require_java
-from kafka_rescale.embedded.processes import wait_until
-
+from testbed.jars import require_java
+from testbed.processes import wait_until
 from tests.support.jvm_tests import class_path
 
 COUNTING = "CountingMember"

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from kafka_rescale.embedded.jars import JVM_DIRECTORY, ensure_jars, require_java
-from kafka_rescale.embedded.processes import end_with_parent, wait_until
-
+from testbed.jars import JVM_DIRECTORY, ensure_jars, require_java
+from testbed.processes import end_with_parent, wait_until
 from tests.support.kills import kill_session
 
 SOURCE = JVM_DIRECTORY / "yarn" / "SmallYarn.java"

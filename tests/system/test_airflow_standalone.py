@@ -10,11 +10,11 @@ from kafka_rescale.core.control.journal import Captured, Journal, Phase
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.plan.planning import build_plan
 from kafka_rescale.core.verify.report import Report
-from kafka_rescale.embedded.airflow_api import AirflowApiError
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.operations.application.load import topology_of
 
+from testbed.airflow_api import AirflowApiError
 from tests.support.airflow_runs import assert_success, failures
 from tests.support.made_topics import commit, ends
 from tests.support.page_contents import complete

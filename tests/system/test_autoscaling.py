@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 from kafka_rescale.core.control.journal import Phase
-from kafka_rescale.embedded.airflow_standalone import AirflowStandalone
-from kafka_rescale.embedded.demo import ROOT, Options, await_live, environment
-from kafka_rescale.embedded.flights_stack import FlightsStack
-from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import ControlTopic
 
+from testbed.airflow_standalone import AirflowStandalone
+from testbed.demo import ROOT, Options, await_live, environment
+from testbed.flights_stack import FlightsStack
+from testbed.processes import wait_until
 from tests.support.airflow_runs import assert_success
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]

@@ -9,12 +9,12 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from kafka_rescale.embedded.airflow_standalone import AirflowStandalone
-from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.control.control_topic import ControlTopic
 
+from testbed.airflow_standalone import AirflowStandalone
+from testbed.broker import EmbeddedBroker
+from testbed.processes import wait_until
 from tests.support.links import KEYS, NAMES, Links
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]

@@ -11,14 +11,14 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from kafka_rescale.embedded.airflow_client import FINISHED_RUN, AirflowApiError
-from kafka_rescale.embedded.airflow_standalone import AirflowStandalone
-from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.embedded.demo import Options, await_live, environment
-from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import ControlTopic
 
+from testbed.airflow_client import FINISHED_RUN, AirflowApiError
+from testbed.airflow_standalone import AirflowStandalone
+from testbed.broker import EmbeddedBroker
+from testbed.demo import Options, await_live, environment
+from testbed.processes import wait_until
 from tests.support.kills import killed, processes_with
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]

@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from kafka_rescale.embedded.demo import main
+
+from testbed.demo import main
 
 pytestmark = pytest.mark.system
 SMALL = ["--preload", "8000", "--limit", "14000", "--rate", "20"]

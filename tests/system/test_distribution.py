@@ -18,9 +18,9 @@ from typing import Any
 
 import pytest
 from kafka_rescale import __version__
-from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka.client.connection import KafkaConnection
 
+from testbed.broker import EmbeddedBroker
 from tests.integration.copy_helpers import assert_copied, changelog, create, plan_of, records, write
 from tests.integration.spark_job_helpers import RUN, begin
 from tests.support.application_files import write_application
@@ -124,7 +124,7 @@ def test_the_package_is_the_one_of_the_wheel_and_has_no_test_bed(installed: Inst
     package = Path(installed.python("-c", WHERE).strip()).parent
     assert package.is_relative_to(installed.programs.parent)
     assert (package / "py.typed").is_file()
-    assert not (package / "embedded").exists()
+    assert not (package.parent / "testbed").exists()
 
 
 def test_airflow_lists_the_provider_the_plugin_and_the_dags(installed: Installed) -> None:

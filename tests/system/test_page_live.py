@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 from kafka_rescale.airflow.page_path import PREFIX
-from kafka_rescale.embedded.airflow_client import AirflowClient
-from kafka_rescale.embedded.airflow_standalone import AirflowStandalone
-from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.embedded.expansion import ROOT
-from kafka_rescale.embedded.flights_stack import FlightsStack
 
+from testbed.airflow_client import AirflowClient
+from testbed.airflow_standalone import AirflowStandalone
+from testbed.broker import EmbeddedBroker
+from testbed.expansion import ROOT
+from testbed.flights_stack import FlightsStack
 from tests.support.browser import chromium
 from tests.support.guarded_server import guarded_server
 from tests.support.page_server import COOKIE, SETTINGS

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 from kafka_rescale.core.control.processing import Processing
-from kafka_rescale.embedded.airflow_standalone import AirflowStandalone
-from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.client.connection import KafkaConnection
 
+from testbed.airflow_standalone import AirflowStandalone
+from testbed.broker import EmbeddedBroker
+from testbed.processes import wait_until
 from tests.support.airflow_runs import assert_success
 from tests.support.growing import Growing
 from tests.support.growing_control import both, live_and_control, moved_between, same_results

@@ -23,16 +23,16 @@ from confluent_kafka.admin import (
 )
 from kafka_rescale.core.acls.needed import needed_acls
 from kafka_rescale.core.roles import Role
-from kafka_rescale.embedded.airflow_standalone import AirflowStandalone
-from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.embedded.broker_config import to_properties_file
-from kafka_rescale.embedded.broker_security import BrokerSecurity
-from kafka_rescale.embedded.flights_stack import RUN, FlightsStack
-from kafka_rescale.embedded.processes import free_ports, wait_until
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.operations.application.load import load_application, topology_of
 
+from testbed.airflow_standalone import AirflowStandalone
+from testbed.broker import EmbeddedBroker
+from testbed.broker_config import to_properties_file
+from testbed.broker_security import BrokerSecurity
+from testbed.flights_stack import RUN, FlightsStack
+from testbed.processes import free_ports, wait_until
 from tests.support.airflow_runs import failures
 from tests.support.canary import Watch, event_logs, key_material, shown_in_files, shown_to_others, watching
 from tests.support.live_expansion import FILE, lifecycle_of

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 from kafka_rescale.core.control.lease import Lease
-from kafka_rescale.embedded.airflow_standalone import AirflowStandalone
-from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import ControlTopic
 
+from testbed.airflow_standalone import AirflowStandalone
+from testbed.broker import EmbeddedBroker
+from testbed.processes import wait_until
 from tests.support.airflow_runs import failures
 from tests.support.application_files import write_application
 from tests.support.snapshot_world import FIRST, STORE, SnapshotWorld, orders_of_days

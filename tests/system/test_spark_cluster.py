@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from kafka_rescale.embedded.airflow_standalone import AirflowStandalone
 
+from testbed.airflow_standalone import AirflowStandalone
 from tests.support.airflow_runs import assert_success
 from tests.support.live_expansion import live_application
 from tests.support.spark_cluster import spark_cluster

@@ -21,10 +21,10 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
-from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.embedded.broker_security import BrokerSecurity
-from kafka_rescale.embedded.processes import free_ports
 
+from testbed.broker import EmbeddedBroker
+from testbed.broker_security import BrokerSecurity
+from testbed.processes import free_ports
 from tests.integration.spark_job_helpers import submit_verify
 from tests.support.canary import event_logs, key_material, shown_in, shown_in_files, watching
 from tests.support.expanded import Expanded

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 from kafka_rescale.airflow.operators.spark_submit import RescaleSparkSubmitOperator
-from kafka_rescale.embedded.broker import EmbeddedBroker
 from kafka_rescale.kafka.client.connection import KafkaConnection
 
+from testbed.broker import EmbeddedBroker
 from tests.integration.copy_helpers import Record, assert_copied, changelog, create, plan_of, write
 from tests.integration.spark_job_helpers import begin
 from tests.support.yarn_cluster import Yarn, yarn_cluster

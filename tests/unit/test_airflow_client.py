@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from kafka_rescale.embedded.airflow_api import TRIES, AirflowApi, AirflowApiError
-from kafka_rescale.embedded.airflow_client import AirflowClient
+
+from testbed.airflow_api import TRIES, AirflowApi, AirflowApiError
+from testbed.airflow_client import AirflowClient
 
 
 class ParsesLate(AirflowClient):

@@ -16,9 +16,10 @@ from kafka_rescale.airflow.operators.spark_submit import RescaleSparkSubmitOpera
 from kafka_rescale.airflow.spark.connection import require_spark_master
 from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.errors import InvalidInput
-from kafka_rescale.embedded.jars import jars_directory
-from kafka_rescale.embedded.processes import is_running, wait_until
 from kafka_rescale.spark.jobs.files import FETCHED, connector, require_spark_files
+
+from testbed.jars import jars_directory
+from testbed.processes import is_running, wait_until
 
 PASSWORD = "not-to-be-seen"
 KAFKA = {"bootstrap.servers": "localhost:9092", "sasl.password": PASSWORD}

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 import yaml
-from kafka_rescale.embedded.airflow_settings import SMALL_MACHINE
 
 from scripts.create_env import filled_in
+from testbed.airflow_settings import SMALL_MACHINE
 
 ROOT = Path(__file__).resolve().parents[2]
 COMPOSE_FILE = ROOT / "docker-compose.yml"

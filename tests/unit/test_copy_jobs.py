@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.errors import Fenced, Outage, UnsafeState
-from kafka_rescale.embedded.processes import is_running, wait_until
 from kafka_rescale.kafka.copy.settings import StaleCopy
 from kafka_rescale.kafka.reading.progress import Snapshot
 from kafka_rescale.spark.copy.warm_up import assert_converging
 from kafka_rescale.spark.jobs.exit_codes import DONE, FAILED, ORPHANED, SUPERSEDED
 from kafka_rescale.spark.jobs.package_zip import build
 from kafka_rescale.spark.jobs.task_errors import TaskFailure, as_text, from_text
+
+from testbed.processes import is_running, wait_until
 
 PLUGINS = Path(__file__).resolve().parents[2] / "plugins"
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from kafka_rescale.embedded.demo_report import PARTS, Outcome, stages_in_order
+
+from testbed.demo_report import PARTS, Outcome, stages_in_order
 
 STAGES = [f"stage_{n}_of_shop.{task}" for n in (1, 2) for task in ("expand", "restore", "warm_up", "lag_gate")]
 BEFORE = ["preflight", "plan", "approve_plan"]

@@ -6,7 +6,8 @@ import subprocess
 from collections.abc import Iterator
 
 import pytest
-from kafka_rescale.embedded.processes import end_with_parent, is_running, started_at
+
+from testbed.processes import end_with_parent, is_running, started_at
 
 
 @pytest.fixture

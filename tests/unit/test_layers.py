@@ -20,8 +20,6 @@ ALLOWED = {
     "spark": {"core", "kafka", "spark"},
     "operations": {"core", "operations", *ADAPTERS},
     **{part: {"core", "operations", *ADAPTERS, *OUTER} for part in OUTER},
-    # What runs everything on one machine; nothing that runs elsewhere needs it.
-    "embedded": {"core", "operations", "embedded", *ADAPTERS, *OUTER},
 }
 NOT_IN_CORE = {
     "airflow",

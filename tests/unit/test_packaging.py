@@ -18,12 +18,12 @@ from kafka_rescale.cli.exit_codes import PASSED, REFUSED
 from kafka_rescale.cli.main import main
 from kafka_rescale.core import installation
 from kafka_rescale.core.installation import GATE_JAR, own_file
-from kafka_rescale.embedded.jars import GATE_JAR as BUILT_GATE_JAR
 from kafka_rescale.lifecycle.programs import home
 from kafka_rescale.operations.application.load import application_files
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from testbed.jars import GATE_JAR as BUILT_GATE_JAR
 from tests.support.application_files import write_application
 from tests.support.dag_bags import parsed
 
@@ -45,7 +45,7 @@ def pins() -> dict[str, str]:
 
 
 def shipped() -> list[Path]:
-    files = [file for file in PACKAGE.rglob("*.py") if "embedded" not in file.relative_to(PACKAGE).parts]
+    files = list(PACKAGE.rglob("*.py"))
     return [*files, *(ROOT / "spark_jobs").glob("*.py"), ROOT / "examples" / "kafka_rescale_dags.py"]
 
 

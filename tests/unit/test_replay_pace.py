@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from kafka_rescale.embedded.replay import due_of
+
+from testbed.replay import due_of
 
 
 def test_a_steady_replay_sends_at_its_rate() -> None:

@@ -12,9 +12,9 @@ from kafka_rescale.core.acls.needed import needed_acls
 from kafka_rescale.core.acls.pipeline import pipeline_acls
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.roles import Role
-from kafka_rescale.embedded.expansion import ROOT
 from kafka_rescale.operations.application.load import load_pipeline_application, topology_of
 
+from testbed.expansion import ROOT
 from tests.support.secured import SHOP
 from tests.support.words_pipeline import words, write_pipeline
 

@@ -34,7 +34,7 @@ def said_by_setup(checkout: Path) -> str:
     command = ["bash", str(checkout / "scripts" / "setup.sh")]
     offline = {"PATH": "/usr/bin:/bin", "PIP_NO_INDEX": "1", "UV_OFFLINE": "1"}
     run = subprocess.run(command, capture_output=True, text=True, check=False, env=offline)
-    assert "kafka_rescale" in run.stderr
+    assert "testbed" in run.stderr
     return run.stderr
 
 

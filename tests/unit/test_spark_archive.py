@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kafka_rescale.embedded import spark_archive
-from kafka_rescale.embedded.spark_archive import ensure_spark_archive, spark_environment
+
+from testbed import spark_archive
+from testbed.spark_archive import ensure_spark_archive, spark_environment
 
 
 @pytest.fixture(autouse=True)

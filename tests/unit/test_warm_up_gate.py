@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from kafka_rescale.embedded.jars import ensure_gate_jar, ensure_jars, require_java
+from testbed.jars import ensure_gate_jar, ensure_jars, require_java
 
 TEST = Path(__file__).resolve().parents[1] / "java" / "WarmUpGateTest.java"
 PASSED = [

@@ -7,8 +7,8 @@ import urllib.parse
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from kafka_rescale.embedded.airflow_api import AirflowApi, AirflowApiError
-from kafka_rescale.embedded.processes import wait_until
+from testbed.airflow_api import AirflowApi, AirflowApiError
+from testbed.processes import wait_until
 
 FINISHED_RUN = frozenset({"success", "failed"})
 FINISHED_TASK = frozenset({"success", "failed", "skipped", "upstream_failed", "removed"})

@@ -15,7 +15,7 @@ from typing import Literal
 
 JarSet = Literal["kafka", "connector", "yarn"]
 
-JVM_DIRECTORY = Path(__file__).resolve().parents[3] / "jvm"
+JVM_DIRECTORY = Path(__file__).resolve().parents[1] / "jvm"
 TARGET_DIRECTORY = JVM_DIRECTORY / "target"
 DEMO_SOURCES = JVM_DIRECTORY / "demo"
 CLASSES_DIRECTORY = TARGET_DIRECTORY / "classes"
@@ -183,6 +183,6 @@ def build_lock() -> Iterator[None]:
         yield
 
 
-if __name__ == "__main__":  # `python -m kafka_rescale.embedded.jars` prepares a machine beforehand
+if __name__ == "__main__":  # `python -m testbed.jars` prepares a machine beforehand
     for each in (ensure_jars("kafka"), ensure_jars("connector"), ensure_demo_classes()):
         print(each)

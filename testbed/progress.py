@@ -8,7 +8,7 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from kafka_rescale.embedded.flights import Dataset, load
+from testbed.flights import Dataset, load
 
 REPORT_SECONDS = 2
 

@@ -19,9 +19,9 @@ from typing import Any
 
 from confluent_kafka import KafkaException, Producer
 
-from kafka_rescale.embedded.flights import Dataset, load
-from kafka_rescale.embedded.progress import Progress, ProgressReport
-from kafka_rescale.embedded.topics import FLIGHTS, PLANES, create_inputs, create_outputs
+from testbed.flights import Dataset, load
+from testbed.progress import Progress, ProgressReport
+from testbed.topics import FLIGHTS, PLANES, create_inputs, create_outputs
 
 REFRESH_SECONDS = 3
 TICK_SECONDS = 0.02
@@ -174,7 +174,7 @@ def _property(text: str) -> tuple[str, str]:
 
 def main(arguments: list[str] | None = None) -> int:
     """Command line; exits 0 when all flights are sent or it was asked to end."""
-    parser = argparse.ArgumentParser(prog="python -m kafka_rescale.embedded.replay", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m testbed.replay", description=__doc__)
     default = os.environ.get("KAFKA_BOOTSTRAP_SERVERS", "127.0.0.1:9092")
     parser.add_argument("--bootstrap-servers", default=default)
     parser.add_argument("--property", type=_property, action="append", default=[], metavar="NAME=VALUE")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from confluent_kafka import Consumer, TopicPartition
-
 from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
+
+from testbed.processes import wait_until
 
 DELETABLE = {"cleanup.policy": "compact,delete", "retention.ms": "-1"}
 

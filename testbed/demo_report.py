@@ -8,13 +8,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-
 from kafka_rescale.core.expansion.prewarming import remark
 from kafka_rescale.core.verify.report import Report
 from kafka_rescale.core.verify.report_text import render
-from kafka_rescale.embedded.airflow_client import AirflowClient
+from rich.console import Console
+from rich.table import Table
+
+from testbed.airflow_client import AirflowClient
 
 PARTS = {
     "drain": "producers held, inputs drained",

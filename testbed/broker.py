@@ -12,23 +12,11 @@ from types import TracebackType
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from kafka_rescale.embedded.broker_config import (
-    Ports,
-    cluster_id,
-    jvm_options,
-    server_properties,
-    to_properties_file,
-)
-from kafka_rescale.embedded.broker_security import BrokerSecurity
-from kafka_rescale.embedded.jars import java_command
-from kafka_rescale.embedded.kept_process import KeptProcess
-from kafka_rescale.embedded.processes import (
-    end_process,
-    end_with_parent,
-    is_running,
-    kill_process,
-    wait_until,
-)
+from testbed.broker_config import Ports, cluster_id, jvm_options, server_properties, to_properties_file
+from testbed.broker_security import BrokerSecurity
+from testbed.jars import java_command
+from testbed.kept_process import KeptProcess
+from testbed.processes import end_process, end_with_parent, is_running, kill_process, wait_until
 
 START_TIMEOUT_SECONDS = 90
 STOP_TIMEOUT_SECONDS = 60

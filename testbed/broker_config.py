@@ -10,8 +10,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from kafka_rescale.core.errors import InvalidInput
-from kafka_rescale.embedded.broker_security import BrokerSecurity
-from kafka_rescale.embedded.processes import free_ports
+
+from testbed.broker_security import BrokerSecurity
+from testbed.processes import free_ports
 
 SMALL_MACHINE = {
     "process.roles": "broker,controller",

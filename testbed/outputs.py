@@ -11,7 +11,7 @@ from typing import Any
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 from kafka.partitioner.default import murmur2
 
-from kafka_rescale.embedded.flights import Dataset, Hour, Session
+from testbed.flights import Dataset, Hour, Session
 
 MAX_DIFFERENCES = 20
 

@@ -12,10 +12,10 @@ from confluent_kafka.admin import (
     ScramMechanism,
     UserScramCredentialUpsertion,
 )
-
-from kafka_rescale.embedded.certificates import Certificates
-from kafka_rescale.embedded.processes import wait_until
 from kafka_rescale.kafka.client.sasl_settings import jaas_quoted
+
+from testbed.certificates import Certificates
+from testbed.processes import wait_until
 
 MECHANISMS = {
     "SCRAM-SHA-256": ScramMechanism.SCRAM_SHA_256,

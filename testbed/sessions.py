@@ -13,7 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from kafka_rescale.embedded.processes import is_running, wait_until
+from testbed.processes import is_running, wait_until
 
 
 def session_members(session: int) -> list[int]:
@@ -44,8 +44,8 @@ def kill_session(session: int) -> None:
 
 def kill_session_with_parent(session: int) -> subprocess.Popen[bytes]:
     """Start a watchdog that kills a session when this Python process ends, however it ends."""
-    command = [sys.executable, "-m", "kafka_rescale.embedded.sessions", str(session)]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
+    command = [sys.executable, "-m", "testbed.sessions", str(session)]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[1])}
     return subprocess.Popen(command, stdin=subprocess.PIPE, env=environment, start_new_session=True)
 
 

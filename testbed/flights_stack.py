@@ -13,14 +13,14 @@ from pathlib import Path
 
 from confluent_kafka import KafkaException
 
-from kafka_rescale.embedded.jars import DEMO_SOURCES, ensure_demo_classes
-from kafka_rescale.embedded.outputs import Comparison, compare_with_expected, read_numbers
-from kafka_rescale.embedded.processes import end_process, end_with_parent, wait_until
-from kafka_rescale.embedded.progress import Progress
-from kafka_rescale.embedded.topics import FLIGHTS
+from testbed.jars import DEMO_SOURCES, ensure_demo_classes
+from testbed.outputs import Comparison, compare_with_expected, read_numbers
+from testbed.processes import end_process, end_with_parent, wait_until
+from testbed.progress import Progress
+from testbed.topics import FLIGHTS
 
 RUN = DEMO_SOURCES / "run.sh"
-PACKAGE_ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 
 
 @dataclass
@@ -97,8 +97,8 @@ class FlightsStack:
         words += ["--lasting"] * self.lasting + ["--pinned"] * self.pinned
         with (self.directory / "replay.log").open("ab") as log:
             self._replay = subprocess.Popen(
-                [sys.executable, "-m", "kafka_rescale.embedded.replay", *words],
-                env={**os.environ, "PYTHONPATH": str(PACKAGE_ROOT)},
+                [sys.executable, "-m", "testbed.replay", *words],
+                env={**os.environ, "PYTHONPATH": f"{ROOT / 'plugins'}{os.pathsep}{ROOT}"},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

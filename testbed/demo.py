@@ -15,21 +15,21 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import Console
-
-from kafka_rescale.embedded.airflow_standalone import AirflowStandalone
-from kafka_rescale.embedded.cluster import brokers_on
-from kafka_rescale.embedded.demo_progress import follow_run
-from kafka_rescale.embedded.demo_report import Outcome, print_report, task_order
-from kafka_rescale.embedded.flights_stack import FlightsStack
-from kafka_rescale.embedded.pictures import screenshot
-from kafka_rescale.embedded.processes import wait_until
-from kafka_rescale.embedded.removal import remove_first_record
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import ControlTopic
+from rich.console import Console
 
-ROOT = Path(__file__).resolve().parents[3]
+from testbed.airflow_standalone import AirflowStandalone
+from testbed.cluster import brokers_on
+from testbed.demo_progress import follow_run
+from testbed.demo_report import Outcome, print_report, task_order
+from testbed.flights_stack import FlightsStack
+from testbed.pictures import screenshot
+from testbed.processes import wait_until
+from testbed.removal import remove_first_record
+
+ROOT = Path(__file__).resolve().parents[1]
 DAG = "expand_flights"
 BLUE, GREEN = "flights", "flights-g2"
 MARKER = ".demo"

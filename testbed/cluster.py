@@ -14,9 +14,9 @@ from types import TracebackType
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from kafka_rescale.embedded.broker import EmbeddedBroker
-from kafka_rescale.embedded.broker_config import Ports, cluster_id
-from kafka_rescale.embedded.processes import wait_until
+from testbed.broker import EmbeddedBroker
+from testbed.broker_config import Ports, cluster_id
+from testbed.processes import wait_until
 
 NODES = 3
 HEALTHY_SECONDS = 120

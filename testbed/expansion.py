@@ -21,8 +21,6 @@ from kafka_rescale.core.job_requests import as_argument
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.snapshots.day import SnapshotDay
 from kafka_rescale.core.snapshots.request import request_of
-from kafka_rescale.embedded.jars import ensure_jars
-from kafka_rescale.embedded.processes import end_with_parent
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.control.control_topic import ControlTopic
@@ -35,7 +33,10 @@ from kafka_rescale.operations.expansion.stages import expand_stage
 from kafka_rescale.operations.preflight.preflight import preflight
 from kafka_rescale.spark.jobs.package_zip import build
 
-ROOT = Path(__file__).resolve().parents[3]
+from testbed.jars import ensure_jars
+from testbed.processes import end_with_parent
+
+ROOT = Path(__file__).resolve().parents[1]
 SUBMIT = Path(sys.executable).parent / "spark-submit"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from confluent_kafka.admin import AdminClient
-
 from kafka_rescale.kafka.admin.group_members import admin_client
 from kafka_rescale.kafka.client.connection import KafkaConnection
 

@@ -7,12 +7,13 @@ import sys
 from pathlib import Path
 
 from kafka_rescale.core.errors import InvalidInput
-from kafka_rescale.embedded.broker import EmbeddedBroker
+
+from testbed.broker import EmbeddedBroker
 
 
 def main(arguments: list[str] | None = None) -> int:
     """``start``, ``stop`` or ``status`` of a broker that outlives the command; status exits 3 if none."""
-    parser = argparse.ArgumentParser(prog="python -m kafka_rescale.embedded.broker_command", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m testbed.broker_command", description=__doc__)
     parser.add_argument("command", choices=["start", "stop", "status"])
     parser.add_argument("--directory", type=Path, required=True)
     parser.add_argument("--port", type=int, help="of a new one; else a free port, which it keeps")

@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
-from kafka_rescale.embedded.airflow_client import AirflowClient
-from kafka_rescale.embedded.airflow_settings import AirflowPorts, airflow_environment
-from kafka_rescale.embedded.kept_process import KeptProcess
-from kafka_rescale.embedded.processes import wait_until
-from kafka_rescale.embedded.sessions import end_session, kill_session_with_parent, session_members
+from testbed.airflow_client import AirflowClient
+from testbed.airflow_settings import AirflowPorts, airflow_environment
+from testbed.kept_process import KeptProcess
+from testbed.processes import wait_until
+from testbed.sessions import end_session, kill_session_with_parent, session_members
 
 START_TIMEOUT_SECONDS = 480
 STOP_TIMEOUT_SECONDS = 20
-REPOSITORY = Path(__file__).resolve().parents[3]
+REPOSITORY = Path(__file__).resolve().parents[1]
 
 
 class AirflowError(RuntimeError):

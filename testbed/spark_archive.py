@@ -15,7 +15,7 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-from kafka_rescale.embedded.jars import TARGET_DIRECTORY, build_lock, require_java
+from testbed.jars import TARGET_DIRECTORY, build_lock, require_java
 
 log = logging.getLogger(__name__)
 
@@ -86,5 +86,5 @@ def _train(archive: Path) -> str:
     return done.stderr[-1000:] if done.returncode else ""
 
 
-if __name__ == "__main__":  # `python -m kafka_rescale.embedded.spark_archive` prepares a machine beforehand
+if __name__ == "__main__":  # `python -m testbed.spark_archive` prepares a machine beforehand
     print(ensure_spark_archive() or "")

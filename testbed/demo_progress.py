@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import time
 
+from kafka_rescale.core.errors import RescaleError
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.control.control_topic import ControlTopic
+from kafka_rescale.operations.expansion.stages import lags
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from kafka_rescale.core.errors import RescaleError
-from kafka_rescale.embedded.airflow_client import FINISHED_RUN, AirflowClient
-from kafka_rescale.embedded.flights_stack import FlightsStack
-from kafka_rescale.kafka.client.connection import KafkaConnection
-from kafka_rescale.kafka.control.control_topic import ControlTopic
-from kafka_rescale.operations.expansion.stages import lags
+from testbed.airflow_client import FINISHED_RUN, AirflowClient
+from testbed.flights_stack import FlightsStack
 
 RUN_SECONDS = 900
 _MARKS = {"success": "[green]✓[/green]", "failed": "[red]✗[/red]", "running": "[yellow]…[/yellow]"}
