@@ -17,16 +17,6 @@ from kafka_rescale.spark.verify.subscriptions import FIELDS
 HASH_MASK = 0x7FFFFFFF
 
 
-def compare_logs(
-    spark: SparkSession, kafka: Mapping[str, str], pairs: Sequence[StorePair]
-) -> tuple[StoreReport, ...]:
-    """Compare every store over its whole ranges, one after the other.
-
-    :param kafka: settings of the Java client, without the prefix ``kafka.``.
-    """
-    return tuple(compare_store(spark, kafka, pair) for pair in pairs)
-
-
 def compare_store(spark: SparkSession, kafka: Mapping[str, str], pair: StorePair) -> StoreReport:
     """Compare one store; only counts and at most ``MAX_FINDINGS`` findings per oracle come to the driver."""
     judged = judge(align(spark, dict(kafka), pair), pair)
