@@ -14,6 +14,10 @@ from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.failures import ConnectionTrouble, fatal_error, to_error
 
 CALL_SECONDS = 20.0
+BEGIN_SECONDS = 45.0
+"""How long to try to fence earlier holders. The end of their transaction has to be written first. While one of its
+leaders is frozen, the coordinator answers ``CONCURRENT_TRANSACTIONS`` for longer than 20 s (seen)."""
+
 FIRST_SECONDS = 3.0
 """How long a producer has to find its coordinator before a new one looks for it."""
 
@@ -54,7 +58,7 @@ class TransactionalWriter:
         One that waits for a coordinator which is down may miss that another broker has taken over. A new one asks
         for the coordinator anew.
         """
-        deadline, seconds = time.monotonic() + CALL_SECONDS, FIRST_SECONDS
+        deadline, seconds = time.monotonic() + BEGIN_SECONDS, FIRST_SECONDS
         while True:
             producer = Producer(settings)
             try:
@@ -63,7 +67,7 @@ class TransactionalWriter:
                 reason = self._error(producer, error)
                 if not isinstance(reason, ClusterOutage) or time.monotonic() > deadline:
                     raise reason from None
-                seconds = max(FIRST_SECONDS, min(2 * seconds, deadline - time.monotonic()))
+                seconds = max(FIRST_SECONDS, min(2 * seconds, CALL_SECONDS, deadline - time.monotonic()))
             else:
                 return producer
 
