@@ -12,6 +12,7 @@ from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.copy.loop import CopyWorker
+from kafka_rescale.kafka.copy.progress import CopyProgress
 from kafka_rescale.kafka.copy.settings import LIVE
 from kafka_rescale.kafka.copy.units import units_of
 
@@ -212,3 +213,23 @@ def test_a_key_of_another_partition_is_refused(connection: KafkaConnection, uniq
         worker.run_to(ends_of(connection, move), now_ms())
     worker.close()
     assert not any(read(connection, move.target).values())
+
+
+def test_a_worker_that_was_fenced_while_idle_is_no_longer_said_to_follow(
+    connection: KafkaConnection, unique: str
+) -> None:
+    move = changelog(unique, "key-value", 2, 4)
+    plan = plan_of(unique, move)
+    create(connection, plan)
+    write(connection, move, [Record(b"k%d" % i, b"v") for i in range(20)])
+    idle = CopyWorker(connection, plan, units_of([move]), LIVE)
+    idle.begin()
+    idle.announce("of catch_up")
+    progress = CopyProgress(connection, plan, [move])
+    assert progress.all_follow("of catch_up", units_of([move]))
+
+    copy(connection, plan)
+
+    assert not progress.all_follow("of catch_up", units_of([move]))
+    progress.close()
+    idle.close()

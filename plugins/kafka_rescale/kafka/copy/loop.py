@@ -116,10 +116,17 @@ class CopyWorker:
             elif found is not None and found.mark.state == EMPTIED:
                 found = Position((starts or {})[source], found.mark)
             rules = self._rules[source[0]]
-            start = start_of(writer.unit, found, log, rules, self._clock())
+            start = self._owned(start_of(writer.unit, found, log, rules, self._clock()))
             writer.begin(start, committed=start == committed.get(source))
         self._read_from_positions()
         return seeded
+
+    def _owned(self, start: Position) -> Position:
+        """Return a position without the word of another worker, which has just been fenced and follows nothing.
+
+        A job of which a worker was fenced while it had nothing to write would go on saying that it is ready.
+        """
+        return replace(start, mark=replace(start.mark, session=self._session))
 
     def announce(self, session: str) -> None:
         """Leave word, where the positions are, that this worker is up and follows its units.
