@@ -179,7 +179,11 @@ def verified(expansion: Expansion, faults: Faults, harm: Harm | None) -> dict[st
     """Return the report of a verification during which harm is done."""
     job = expansion.submit("verify")
     if harm is not None:
-        await_result(expansion, "verify")
+        wait_until(
+            lambda: bool(expansion.state().report) or job.poll() is not None,
+            timeout=240,
+            what="verify to say how far it is",
+        )
         faults.harm(*harm, moment="verify")
     job.wait(400)
     return dict(expansion.state().report)
