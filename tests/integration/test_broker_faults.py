@@ -133,7 +133,11 @@ def live_cluster(directory: Path, guarantee: str) -> Iterator[tuple[FlightsStack
         EmbeddedCluster(directory / "cluster") as cluster,
         live_application(directory, rate=RATE, guarantee=guarantee, cluster=cluster) as (stack, expansion),
     ):
-        yield stack, expansion, Faults(cluster, expansion)
+        faults = Faults(cluster, expansion)
+        try:
+            yield stack, expansion, faults
+        finally:
+            faults.join()
 
 
 def run(case: Case, directory: Path) -> None:

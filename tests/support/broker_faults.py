@@ -45,17 +45,16 @@ class Faults:
     rounds: int = 0
     _returns: list[threading.Thread] = field(default_factory=list)
 
-    def harm(self, how: str, role: str, moment: str, seconds: float | None = None) -> None:
+    def harm(self, how: str, role: str, moment: str) -> None:
         """Kill or freeze the broker of a role; another thread lets it come back.
 
         :param how: ``kill`` or ``freeze``.
         :param role: of ``ROLES``.
         :param moment: for the table.
-        :param seconds: until it comes back; by default as ``AWAY_SECONDS`` has it.
         """
         self.await_returned()
         number = ROLES[role](ClusterRoles(self.expansion.connection), self.expansion)
-        broker, away = self.cluster.brokers[number], AWAY_SECONDS[how] if seconds is None else seconds
+        broker, away = self.cluster.brokers[number], AWAY_SECONDS[how]
         getattr(broker, how)()
         self.done.append(f"{moment}: {how}, {away:.0f} s, broker {number}, {role}")
         print(self.done[-1], flush=True)
@@ -96,9 +95,14 @@ class Faults:
 
     def await_returned(self) -> None:
         """Return when every broker that was harmed is back, and the cluster is whole."""
+        if self._returns:
+            self.join()
+            self.cluster.await_healthy()
+
+    def join(self) -> None:
+        """Return when no thread will bring a broker back any more: a test that fails must leave none behind."""
         while self._returns:
             self._returns.pop().join()
-            self.cluster.await_healthy()
 
 
 @contextmanager
