@@ -35,6 +35,8 @@ ROLLING = "rolling restart"
 RATE = 8.0
 MEASURED_SECONDS = 60.0
 PAUSE = (Phase.QUIESCING, Phase.QUIESCED, Phase.CAUGHT_UP, Phase.PROMOTED)
+REPLACED_THREADS = {"FLIGHTS_OPTIONS": "--on-exception REPLACE_THREAD"}
+"""Kafka Streams' own threads may die of a frozen broker. With its default handler nothing starts them again."""
 Harm = tuple[str, str]
 """How, and the role of the broker."""
 
@@ -181,7 +183,9 @@ def live_cluster(directory: Path, guarantee: str) -> Iterator[tuple[FlightsStack
     """The flights application at work on three brokers."""
     with (
         EmbeddedCluster(directory / "cluster") as cluster,
-        live_application(directory, rate=RATE, guarantee=guarantee, cluster=cluster) as (stack, expansion),
+        live_application(
+            directory, rate=RATE, guarantee=guarantee, cluster=cluster, settings=REPLACED_THREADS
+        ) as (stack, expansion),
     ):
         faults = Faults(cluster, expansion)
         try:
