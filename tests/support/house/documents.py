@@ -39,7 +39,7 @@ def named_tests(text: str) -> set[str]:
 
 
 def in_its_folder(name: str) -> str:
-    """Return a test as pytest names it. Pages write ``U/test_file.py``, without the folder: file names are unique."""
+    """Return a test as pytest names it; pages write ``U/test_file.py``, as file names are unique."""
     place, _, rest = name.partition("/")
     file, colons, node = rest.partition("::")
     found = [str(path.relative_to(ROOT)) for path in (ROOT / PLACES[place]).rglob(file)]
