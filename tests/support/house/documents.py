@@ -66,6 +66,6 @@ def collected(names: Iterable[str]) -> list[str]:
     """Return every test of the files that are named and exist, slow ones too, as pytest names them."""
     files = sorted({file for name in names if (ROOT / (file := name.partition("::")[0])).is_file()})
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", *files]
-    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100, check=False)
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
     return [line for line in result.stdout.splitlines() if "::" in line]

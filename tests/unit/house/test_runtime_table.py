@@ -11,7 +11,7 @@ from kafka_rescale.core.assignment.high_availability import assign
 from kafka_rescale.core.assignment.lags import LATEST_OFFSET
 from kafka_rescale.core.assignment.picture import svg
 
-from tests.support.house.documents import ROOT, named_tests, rows
+from tests.support.house.documents import ROOT, in_its_folder, named_tests, rows
 from tests.support.processing.assignments import client, tasks
 
 TEXT = (ROOT / "docs" / "runtime-spark.md").read_text()
@@ -33,7 +33,9 @@ def test_every_sentence_has_a_test(source: str) -> None:
 def test_every_case_of_kafka_streams_is_there_under_its_name() -> None:
     """Its name in snake case begins with ``should``."""
     for file, cases in ORIGINALS.items():
-        names = re.findall(r"^def (test_should_\w+)", (ROOT / "tests" / "unit" / file).read_text(), re.MULTILINE)
+        names = re.findall(
+            r"^def (test_should_\w+)", (ROOT / in_its_folder(f"U/{file}")).read_text(), re.MULTILINE
+        )
         assert len(set(names)) == cases, file
         assert f"`U/{file}` ({cases})" in TEXT
 
