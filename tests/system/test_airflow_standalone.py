@@ -15,12 +15,9 @@ from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.operations.application.load import topology_of
 
 from testbed.airflow_api import AirflowApiError
-from tests.support.airflow_runs import assert_success, failures
-from tests.support.made_topics import commit, ends
-from tests.support.page_contents import complete
-from tests.support.recorded_notices import told
-from tests.support.small_application import KEYS, application, topic_configs
-from tests.support.standalone_world import (
+from tests.support.airflow.airflow_runs import assert_success, failures
+from tests.support.airflow.recorded_notices import told
+from tests.support.airflow.standalone_world import (
     BRIDGED,
     CHAINED,
     GATED,
@@ -34,6 +31,9 @@ from tests.support.standalone_world import (
     repartitioned,
     standalone_world,
 )
+from tests.support.made_topics import commit, ends
+from tests.support.page.page_contents import complete
+from tests.support.small_application import KEYS, application, topic_configs
 
 REAL_RUN = {"dry_run": False, "approve_plan": True}
 LIMIT = 300
