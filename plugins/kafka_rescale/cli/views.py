@@ -15,7 +15,7 @@ from kafka_rescale.core.control.lag_history import NOT_BEGUN, lag_of
 from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.expansion.bridge_progress import AT_WORK, JOB, NOT_AT_WORK
-from kafka_rescale.core.expansion.prewarming import remark
+from kafka_rescale.core.expansion.prewarming import remark_on
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.topology.topology import Topology
 from kafka_rescale.core.verify.report import Report
@@ -142,7 +142,7 @@ def _summary(application: Application, control: ControlState) -> str:
         lines.append(f"rolled back because: {journal.rollback_reason}")
     if journal and "total" in journal.timings:
         lines.append(f"pause: {journal.timings['total']:.1f} s")
-    if journal and not journal.plan.is_in_place and (said := remark(journal.timings, journal.prewarmed)):
+    if journal and (said := remark_on(journal)):
         lines.append(said)
     if journal and journal.is_promoted and journal.plan.bridges and (result := control.results.get(JOB)):
         lines.append(_bridge_line(Bridge.of(journal.plan, control.bridge), result))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from kafka_rescale.core.control.journal import PartitionOffsets
+from kafka_rescale.core.control.journal import Journal, PartitionOffsets
 from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.expansion.lag import NO_POSITION, GateDecision, decide
 from kafka_rescale.core.expansion.offset_metadata import OffsetTexts
@@ -98,6 +98,11 @@ def outlook(prewarmed: Mapping[str, float] | None) -> str:
         "Not pre-warmed: green restores all of its stores within the pause, which grows with the state; the log "
         "of `prewarm` says why."
     )
+
+
+def remark_on(journal: Journal) -> str:
+    """Return ``remark`` on an expansion; empty in place, where there is no pre-warming."""
+    return "" if journal.plan.is_in_place else remark(journal.timings, journal.prewarmed)
 
 
 def remark(timings: Mapping[str, float], prewarmed: Mapping[str, float]) -> str:
