@@ -40,7 +40,7 @@ def test_clients_are_declared_under_the_names_of_kafka_streams(tmp_path: Path) -
     assert (configs.num_standby_replicas, configs.max_warmup_replicas) == (1, 4)
     assert (configs.acceptable_recovery_lag, configs.probing_rebalance_interval_ms) == (100, 120_000)
     assert configs.rack_aware_assignment_tags == ("zone",)
-    assert application.uncaught_exception_handler is Decision.SHUTDOWN_CLIENT
+    assert application.uncaught_exception_handler == Decision.SHUTDOWN_CLIENT
     with pytest.raises(InvalidInput, match="one of a, b"):
         application.member("c")
 

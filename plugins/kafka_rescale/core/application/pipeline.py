@@ -22,6 +22,8 @@ from kafka_rescale.core.assignment.stream_threads import Decision, client_of
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.roles import Role
 
+ExceptionHandler = Annotated[str, Field(pattern=rf"^({'|'.join(Decision)}|[\w.]+:\w+)$")]
+
 
 class DeclaredBackfill(Strict):
     """How past intervals are processed once more, each by a generation of its own.
@@ -54,7 +56,9 @@ class PipelineApplication(Strict):
         offsets that a new processor may be behind when it takes its partitions over.
     :param probing_rebalance_interval_ms: a run is triggered after this time if something warms up.
     :param rack_aware_assignment_tags: tags in whose values the copies of a task shall differ.
-    :param uncaught_exception_handler: what comes of a thread whose `spark-submit` has failed or was killed.
+    :param uncaught_exception_handler: what comes of a thread whose `spark-submit` has failed or was killed:
+        `REPLACE_THREAD`, `SHUTDOWN_CLIENT` or `SHUTDOWN_APPLICATION`; or `module:name` of a function that is given
+        the exception and returns one of them.
     :param keep_warm_schedule: when standbys and warm-ups read what was written to the changelogs.
     :param linear_hashing: inputs whose producers place keys by linear hashing, and outputs that shall be
         written so, with the partition count that each was created with.
@@ -82,8 +86,8 @@ class PipelineApplication(Strict):
         default=600_000, ge=60_000, alias="probing.rebalance.interval.ms"
     )
     rack_aware_assignment_tags: tuple[str, ...] = Field(default=(), alias="rack.aware.assignment.tags")
-    uncaught_exception_handler: Decision = Field(
-        default=Decision.REPLACE_THREAD, alias="uncaught.exception.handler"
+    uncaught_exception_handler: ExceptionHandler = Field(
+        default=Decision.REPLACE_THREAD.value, alias="uncaught.exception.handler"
     )
     keep_warm_schedule: str = "*/5 * * * *"
     linear_hashing: dict[Name, PartitionCount] = Field(default_factory=dict)

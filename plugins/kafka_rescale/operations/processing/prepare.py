@@ -19,6 +19,7 @@ from kafka_rescale.core.processing.adjustments import (
     thread_removed,
 )
 from kafka_rescale.core.processing.backfill import Backfill
+from kafka_rescale.core.processing.exception_handler import exception_handler
 from kafka_rescale.core.processing.internal_topics import levels
 from kafka_rescale.core.processing.rebalance import Rebalance
 from kafka_rescale.core.processing.request import ProcessRequest
@@ -76,6 +77,7 @@ def prepare(
     :param run: ``<dag_id>/<run_id>``.
     :param asked: changes before the rebalance, once per run.
     :param backfill: the interval that the generation is for.
+    :raises InvalidInput: the pipeline or its handler of exceptions can't be imported.
     :raises Refused: a topic that the pipeline reads or writes doesn't exist, or has grown in a way that would tear
         keys from their state; what the interval needs is gone; or no client can take part.
     :raises Outage: a thread that shall be removed is still at work when its timeout is over.
@@ -83,6 +85,7 @@ def prepare(
     :raises Fenced: an old run has come in while processors were given their partitions; run again.
     """
     pipeline, control = pipeline_named(application.pipeline), ControlTopic(connection, application.application_id)
+    exception_handler(application.uncaught_exception_handler)  # as long as nothing has begun
     asked = still_asked(control.read().processing, run, asked)
     if asked.processors is not None:
         require_live(application, asked.processors, backfill)
