@@ -62,7 +62,7 @@ class JobFailure(Value):
 
 def _can_be_made_again(kind: type) -> bool:
     """Whether a class is one of ours whose error is made from the four texts."""
-    return getattr(errors, kind.__name__, None) is kind and kind.__init__ is RescaleError.__init__  # type: ignore[misc]
+    return getattr(errors, kind.__name__, None) is kind and kind.__init__ is RescaleError.__init__
 
 
 def _exception(name: str, text: str) -> Exception:
