@@ -107,6 +107,32 @@ def test_a_lost_rack_promotes_standbys_on_other_racks(
     assert app.counts() == app.expected()
 
 
+@pytest.mark.parametrize("rule", [None, "tests.support.rack_rule:NextRack"])
+def test_standbys_go_by_rack_ids_and_by_the_rule_of_a_user(
+    connection: KafkaConnection, unique: str, tmp_path: Path, rule: str | None
+) -> None:
+    racks = {"a1": "a", "a2": "a", "b1": "b", "c1": "c"}
+    clients = {client: {"rack.id": rack} for client, rack in racks.items()}
+    app = made(connection, unique, tmp_path, clients, **{"rack.standby.task.assignor": rule})
+    app.write(50)
+    app.run("run/1")
+    places = {(racks[active], racks[standby]) for active, keep in app.places().values() for standby in keep}
+    assert all(len(keep) == 1 for _, keep in app.places().values())
+    assert all(active != standby for active, standby in places)
+    if rule is not None:
+        assert places == {("a", "b"), ("b", "c"), ("c", "a")}
+    app.keep_warm()
+    lost = {client for client, rack in racks.items() if rack == "a"}
+    of_lost = {task for task, (active, _) in app.places().items() if active in lost}
+    for client in lost:
+        shutil.rmtree(app.state_dir(client))
+    app.write(5)
+    second = app.run("run/2")
+    assert of_lost
+    assert all((done.restored, done.full_restores) == (0, 0) for done in second.values())
+    assert app.counts() == app.expected()
+
+
 def test_a_rack_that_a_person_gives_up_has_no_part_until_it_is_started_again(
     connection: KafkaConnection, unique: str, tmp_path: Path
 ) -> None:

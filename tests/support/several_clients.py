@@ -50,7 +50,7 @@ def counting() -> Pipeline:
 class SeveralClients:
     """An application of its own.
 
-    :param clients: tags by client id.
+    :param clients: tags by client id; `rack.id` is no tag, but stands for one.
     """
 
     connection: KafkaConnection
@@ -75,7 +75,7 @@ class SeveralClients:
                 {
                     "client.id": client,
                     "state.dir": str(self.state_dir(client)),
-                    **{f"client.tag.{key}": value for key, value in tags.items()},
+                    **{n if n == "rack.id" else f"client.tag.{n}": value for n, value in tags.items()},
                 }
                 for client, tags in self.clients.items()
             ],

@@ -14,6 +14,15 @@ from tests.support.words_pipeline import write_pipeline
 
 A: dict[str, Any] = {"client.id": "a", "state.dir": "/a", "client.tag.zone": "east"}
 B: dict[str, Any] = {"client.id": "b", "state.dir": "/b", "client.tag.zone": "west"}
+R = {"rack.id": "east"}
+TAGGED = {"state.dir": None, "rack.aware.assignment.tags": ["zone"]}
+
+
+def test_a_rack_id_is_short_for_the_only_tag(tmp_path: Path) -> None:
+    clients = [A | {"rack.id": "east"}, B | {"rack.id": "west"}]
+    application = load_pipeline_application(write_pipeline(tmp_path, clients=clients, **{"state.dir": None}))
+    assert [client.tags["rack"] for client in application.members] == ["east", "west"]
+    assert application.assignment_configs.rack_aware_assignment_tags == ("rack",)
 
 
 def test_clients_are_declared_under_the_names_of_kafka_streams(tmp_path: Path) -> None:
@@ -69,6 +78,11 @@ def test_without_clients_there_is_one_with_the_name_of_the_application(tmp_path:
             "client a: 'cluster' without a value",
         ),
         ({"rack.aware.assignment.tags": ["zone"]}, "without `clients`"),
+        ({"clients": [A | R, B], "state.dir": None}, "client b without `rack.id`"),
+        ({"clients": [A | R, B | R], **TAGGED}, "`rack.id` beside `rack.aware.assignment.tags`"),
+        ({"clients": [A | R | {"client.tag.rack": "x"}], "state.dir": None}, "`rack.id` and `client.tag.rack`"),
+        ({"clients": [A | {"rack.id": "x" * 31}], "state.dir": None}, "at most 30 characters"),
+        ({"rack.standby.task.assignor": "module:Class"}, "expected `rack.id` of every client"),
         ({"num.standby.replicas": -1}, "0 or more"),
         ({"max.warmup.replicas": 0}, "1 or more"),
         ({"acceptable.recovery.lag": -1}, "0 or more"),
