@@ -16,8 +16,8 @@ from kafka_rescale.operations.application.load import topology_of
 
 from testbed import expansion as without_airflow
 from testbed.expansion import Expansion
+from tests.support.airflow.dag_bags import parsed
 from tests.support.application_files import CHAIN, write_application
-from tests.support.dag_bags import parsed
 from tests.support.plans import IN_PLACE_TOPICS
 
 STAGES = ["stage_1_subtopology_2", "stage_2_subtopology_1", "stage_3_subtopology_0"]

@@ -44,6 +44,21 @@ class ClusterOutage(Outage):
     """The brokers did not carry out a request in time; the same request may succeed when they are well again."""
 
 
+class TimedOut(Outage):
+    """Something did not happen in time; it still may.
+
+    :param waiting_for: what was waited for, for example ``stream thread a-StreamThread-2 to end``.
+    :param seconds: how long.
+    """
+
+    def __init__(self, waiting_for: str, seconds: float, remedy: str) -> None:
+        super().__init__(waiting_for, found=f"no, after {seconds:g} s", expected="yes", remedy=remedy)
+        self.seconds = seconds
+
+    def __str__(self) -> str:
+        return f"Timed out after {self.seconds:g} s waiting for {self.what}. {self.remedy}"
+
+
 class Fenced(RescaleError):
     """A newer attempt has taken over; this one must stop and has written nothing since."""
 
