@@ -165,17 +165,26 @@ def _verification(report: Report, *, is_older: bool) -> list[str]:
 
 
 def _bridge_line(known: Bridge, result: JobResult) -> str:
-    since = f"; no record in the old topic since {_utc(known.quiet_since_ms)}" if known.quiet_since_ms else ""
+    since = _newest(known, result.partitions)
     if known.ended_at_ms and all(p.position >= p.end for p in result.partitions):
         return f"bridge: ended{since}"
     lags = [lag_of(p) for p in result.partitions]
     waiting = lags.count(NOT_BEGUN)
-    behind = f"{sum(lags) - waiting * NOT_BEGUN} offsets behind"
+    behind = f"{sum(lags) - waiting * NOT_BEGUN:,} offsets behind"
     behind += f", {waiting} of {len(lags)} partitions not begun" if waiting else ""
     if result.state in AT_WORK:
         return f"bridge: carries on, {behind}{since}"
     why = result.detail if result.state == NOT_AT_WORK else result.state
-    return f"bridge: NOT AT WORK ({why}), {behind}; move no producer before it carries on and is 0 behind"
+    return f"bridge: NOT AT WORK ({why}), {behind}; move no producer before `bridged` has returned"
+
+
+def _newest(known: Bridge, now: Sequence[PartitionProgress]) -> str:
+    """Say when the newest record came in: the bridge's last look is up to 30 s old, and ends have moved since."""
+    if not known.quiet_since_ms:
+        return ""
+    if any(p.end != known.ends.get(p.topic, {}).get(p.partition, 0) for p in now):
+        return f"; records have come into the old topic since {_utc(known.quiet_since_ms)}"
+    return f"; no record in the old topic since {_utc(known.quiet_since_ms)}"
 
 
 def _utc(at_ms: int) -> str:

@@ -62,7 +62,11 @@ class ClusterAdmin(TopicAdmin, OffsetAdmin):
             return describe_unseen(self.connection, group)
         members = tuple(sorted(member.member_id for member in found.members))
         state = _STATES.get(found.state, found.state.name.capitalize())
-        return GroupDescription(group_id=group, state=state, members=members)
+        assigned = {
+            member.member_id: frozenset((at.topic, at.partition) for at in member.assignment.topic_partitions)
+            for member in found.members
+        }
+        return GroupDescription(group_id=group, state=state, members=members, assigned=assigned)
 
     def remove_members(self, group: str) -> tuple[str, ...]:
         """Remove all members of a group, for instances that are known to be stopped.
