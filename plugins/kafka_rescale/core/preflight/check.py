@@ -71,7 +71,7 @@ def check(situation: Situation) -> list[Finding]:
     findings += callback_findings(situation.application)
     if situation.control.journal is not None and situation.control.journal.in_progress:
         return findings
-    missing = list(missing_topics(situation))
+    missing = list(missing_topics(situation, situation.visible))
     findings += [
         *missing,
         *unexplained_topics(situation),
