@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 
 class RescaleError(Exception):
@@ -38,6 +39,17 @@ class UnsafeState(RescaleError):
 
 class Outage(RescaleError):
     """A broker, a process or a connection did not answer in time; a retry may help."""
+
+    @classmethod
+    def timed_out(cls, what: str, *, seconds: float, remedy: str) -> Self:
+        """Return the error of a wait that ended before its condition held.
+
+        :param what: what was waited for, as a noun and an infinitive: ``shop to run again``.
+        :param seconds: how long the wait lasted.
+        """
+        error = cls(what, found=f"nothing after {seconds:.0f} s", expected="it to come in time", remedy=remedy)
+        error.args = (f"Timed out after {seconds:.0f} s waiting for {what}. {remedy}",)
+        return error
 
 
 class ClusterOutage(Outage):

@@ -68,15 +68,19 @@ class TopicReader(AdminCalls):
             topic = self._topic(name)
             return topic is not None and condition(topic)
 
-        poll_until(shows, seconds=SETTLE_SECONDS, otherwise=lambda: not_seen(name, f"with {wanted}"))
+        poll_until(
+            shows, seconds=SETTLE_SECONDS, otherwise=lambda: not_seen(name, f"to have {wanted}", SETTLE_SECONDS)
+        )
 
 
-def not_seen(name: str, expected: str) -> ClusterOutage:
-    """Return the error for a change that doesn't show in time."""
-    return ClusterOutage(
-        f"topic {name!r}",
-        found="no change after the request",
-        expected=f"to see it {expected}",
+def not_seen(name: str, change: str, seconds: float) -> ClusterOutage:
+    """Return the error for a change that doesn't show in time.
+
+    :param change: what the topic was to do, as an infinitive.
+    """
+    return ClusterOutage.timed_out(
+        f"topic {name!r} {change}, as the brokers describe it",
+        seconds=seconds,
         remedy="Run again: what has been done is found and kept.",
     )
 

@@ -50,7 +50,9 @@ class TopicAdmin(GrowingTopics):
             created = created or not has_code(answer, KafkaError.TOPIC_ALREADY_EXISTS)
             return self._topic(name)
 
-        found = poll_until(present, seconds=CHANGE_SECONDS, otherwise=lambda: not_seen(name, "to be created"))
+        found = poll_until(
+            present, seconds=CHANGE_SECONDS, otherwise=lambda: not_seen(name, "to be created", CHANGE_SECONDS)
+        )
         assert found is not None, "poll_until returns what is true"
         if found.partitions != partitions:
             raise UnsafeState(
@@ -112,7 +114,11 @@ class TopicAdmin(GrowingTopics):
                     value_of(answer, f"topic {name!r}")
             return gone()
 
-        poll_until(deleted, seconds=CHANGE_SECONDS, otherwise=lambda: not_seen(", ".join(left), "to be deleted"))
+        poll_until(
+            deleted,
+            seconds=CHANGE_SECONDS,
+            otherwise=lambda: not_seen(", ".join(left), "to be deleted", CHANGE_SECONDS),
+        )
 
     def delete_records(self, before: PartitionOffsets) -> None:
         """Delete the records of some partitions before an offset.

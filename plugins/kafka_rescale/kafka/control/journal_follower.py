@@ -52,8 +52,8 @@ class ControlFollower:
         poll_until(
             read,
             seconds=FIRST_SECONDS,
-            otherwise=lambda: ClusterOutage(
-                f"topic {CONTROL_TOPIC!r}", found="no end", expected="to read up to the end", remedy="Run again."
+            otherwise=lambda: ClusterOutage.timed_out(
+                f"topic {CONTROL_TOPIC!r} to be read up to its end", seconds=FIRST_SECONDS, remedy="Run again."
             ),
         )
 

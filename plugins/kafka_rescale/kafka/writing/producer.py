@@ -157,10 +157,9 @@ class UnitProducer:
         poll_until(
             lambda: partition in self._producer.list_topics(topic, CALL_SECONDS).topics[topic].partitions,
             seconds=PARTITION_SECONDS,
-            otherwise=lambda: Outage(
-                self._what,
-                found=f"no partition {partition} of {topic!r} after {PARTITION_SECONDS:.0f} s",
-                expected="every broker to show it: the topic has grown",
+            otherwise=lambda: Outage.timed_out(
+                f"every broker to show partition {partition} of topic {topic!r}, which has grown",
+                seconds=PARTITION_SECONDS,
                 remedy="Look at the brokers, whose metadata lag behind; then run again.",
             ),
         )

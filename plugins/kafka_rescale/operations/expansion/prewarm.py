@@ -157,10 +157,10 @@ def _await_restored(rescale: Rescale, journal: Journal) -> None:
     poll_until(
         restored,
         seconds=seconds,
-        otherwise=lambda: Outage(
-            f"pre-warming of {plan.green}",
-            found=f"stores that are not restored after {seconds} s",
-            expected=f"the positions of its restore consumers in group {gate_group(plan.green)} at the ends",
+        otherwise=lambda: Outage.timed_out(
+            f"{plan.green} to restore its stores: its restore consumers have to commit the ends of its changelogs "
+            f"in group {gate_group(plan.green)}",
+            seconds=seconds,
             remedy="Look at its log: is the warm-up gate on its class path, set as default.client.supplier, and "
             "allowed to use that group? Or raise max_restore_seconds.",
         ),

@@ -146,10 +146,9 @@ def _wait_for_end(control: ControlTopic, thread: str | None, timeout_seconds: fl
     poll_until(
         lambda: thread not in at_work(control.read()),
         seconds=timeout_seconds,
-        otherwise=lambda: Outage(
-            f"stream thread {thread}",
-            found=f"it at work after {timeout_seconds:g} s",
-            expected="its end",
+        otherwise=lambda: Outage.timed_out(
+            f"stream thread {thread}, which an earlier run has at work, to end",
+            seconds=timeout_seconds,
             remedy="Trigger the run again, without a timeout: then what it has is revoked, and it can't commit.",
         ),
         longest_pause=LONGEST_PAUSE_SECONDS,

@@ -60,10 +60,9 @@ def remove_stream_thread(
     poll_until(
         ended,
         seconds=timeout_seconds,
-        otherwise=lambda: Outage(
-            f"stream thread {name}",
-            found=f"PENDING_SHUTDOWN after {timeout_seconds:g} s",
-            expected="its end",
+        otherwise=lambda: Outage.timed_out(
+            f"stream thread {name}, which is PENDING_SHUTDOWN, to end",
+            seconds=timeout_seconds,
             remedy="It ends with the next run of the pipeline; nothing has to be done again.",
         ),
         longest_pause=LONGEST_PAUSE_SECONDS,

@@ -39,10 +39,14 @@ def from_text(failure: Exception) -> Exception:
         return failure
     fields = json.JSONDecoder().raw_decode(text, at + len(_MARK))[0]
     kind: type[RescaleError] = getattr(errors, fields.pop("kind"))
-    return kind(**fields)
+    args = fields.pop("args")
+    error = kind(**fields)
+    # A wait that timed out has its own words.
+    error.args = tuple(args)
+    return error
 
 
 def _text(error: RescaleError) -> str:
     kind = next(c.__name__ for c in type(error).__mro__ if getattr(errors, c.__name__, None) is c)
     fields = {"what": error.what, "found": error.found, "expected": error.expected, "remedy": error.remedy}
-    return _MARK + json.dumps({"kind": kind, **fields})
+    return _MARK + json.dumps({"kind": kind, **fields, "args": error.args})
