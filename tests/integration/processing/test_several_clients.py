@@ -11,14 +11,14 @@ from threading import Barrier
 from typing import Any
 
 import pytest
-from kafka_rescale.cli.pipelines import begun, given_up, pipeline_status
+from kafka_rescale.cli.pipelines import begin_clients, give_up_clients, pipeline_status
 from kafka_rescale.core.assignment.thread_states import State
 from kafka_rescale.core.errors import Fenced, InvalidInput, Refused
 from kafka_rescale.core.processing.request import KeepWarmRequest
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.processing.task_producer import TaskProducer
 from kafka_rescale.kafka.reading.committed import copy_consumer
-from kafka_rescale.operations.processing.dead_threads import Attempt, failed, take_over
+from kafka_rescale.operations.processing.dead_threads import Attempt, handle_failure, take_over
 from kafka_rescale.operations.processing.keep_warm import due_clients
 
 from testbed.broker import EmbeddedBroker
@@ -114,11 +114,11 @@ def test_a_rack_that_a_person_gives_up_has_no_part_until_it_is_started_again(
     config, picture = tmp_path / "config.json", tmp_path / "assignment.svg"
     config.write_text(json.dumps(dict(connection.config)))
     with pytest.raises(Refused, match="no run of it so far"):
-        given_up(app.file, config, "east-k1", None)
+        give_up_clients(app.file, config, "east-k1", None)
     app.prepare("run/1")
     with pytest.raises(InvalidInput, match="one of --client ID and --tag KEY=VALUE"):
-        given_up(app.file, config, None, None)
-    assert given_up(app.file, config, None, "zone=east").data == {"clients": ["east-k1", "east-k2"]}
+        give_up_clients(app.file, config, None, None)
+    assert give_up_clients(app.file, config, None, "zone=east").data == {"clients": ["east-k1", "east-k2"]}
     app.prepare("run/2")
     assert {active for active, _ in app.places().values()} == {"west-k1", "west-k2"}
 
@@ -131,7 +131,7 @@ def test_a_rack_that_a_person_gives_up_has_no_part_until_it_is_started_again(
         ("west-k2", "RUNNING", 0),
     ]
     assert ">0_0</text>" in picture.read_text()
-    assert begun(app.file, config, None).data == {"clients": ["east-k1", "east-k2"]}
+    assert begin_clients(app.file, config, None).data == {"clients": ["east-k1", "east-k2"]}
     app.prepare("run/3")
     assert {active for active, _ in app.places().values()} == set(RACKS)
 
@@ -243,7 +243,7 @@ def test_a_client_whose_thread_died_is_shut_down_if_the_handler_says_so(
     app = made(connection, unique, tmp_path, TWO, **{"uncaught.exception.handler": "SHUTDOWN_CLIENT"})
     thread = app.prepare("run/1").processing.threads[0].name
     attempt = Attempt("run/1", f"process/1/{thread}", thread, 1)
-    found = failed(app.application, connection, attempt, "killed")
+    found = handle_failure(app.application, connection, attempt, "killed")
     assert found is not None
     assert [c.state for c in found.clients] == [State.ERROR, State.RUNNING]
     assert (app.control.read().results[attempt.job].detail, found.thread_for(thread)) == ("killed", thread)
@@ -265,7 +265,7 @@ def test_threads_that_die_at_once_are_all_buried(connection: KafkaConnection, un
 
     def dies(thread: str) -> None:
         together.wait()
-        failed(app.application, connection, Attempt("run/1", f"process/1/{thread}", thread, 1), "killed")
+        handle_failure(app.application, connection, Attempt("run/1", f"process/1/{thread}", thread, 1), "killed")
 
     with ThreadPoolExecutor(len(threads)) as tasks:
         list(tasks.map(dies, threads))

@@ -62,14 +62,14 @@ class TestSomebodyStartsItMeanwhile:
     def test_it_is_not_taken_for_the_one_that_was_started_here(
         self, stopped: GrowingWorld, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        grow_and_move = cutover.grown
+        grow_and_move = cutover.grow_and_move
 
         def somebody_starts_it(*arguments: Any) -> Any:
             journal = grow_and_move(*arguments)
             stopped.running = stopped.members = True
             return journal
 
-        monkeypatch.setattr(cutover, "grown", somebody_starts_it)
+        monkeypatch.setattr(cutover, "grow_and_move", somebody_starts_it)
         with pytest.raises(UnsafeState, match="without the offsets that it is to start from"):
             cut_over()
 

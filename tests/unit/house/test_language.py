@@ -47,3 +47,98 @@ def test_a_wait_in_other_words_is_found() -> None:
 
 def parsed(file: Path) -> ast.Module:
     return ast.parse(file.read_text())
+
+
+PARTICIPLES = frozenset(
+    [
+        "grown",
+        "begun",
+        "given",
+        "moved",
+        "written",
+        "taken",
+        "kept",
+        "made",
+        "sent",
+        "held",
+        "told",
+        "gone",
+        "done",
+        "seen",
+        "drawn",
+        "built",
+        "caught",
+        "brought",
+    ]
+)
+EFFECTS = frozenset(
+    [
+        "add_stream_thread",
+        "advance",
+        "begin_transaction",
+        "collect",
+        "commit",
+        "create_partitions",
+        "create_topics",
+        "delete_records",
+        "delete_topics",
+        "ensure_topic",
+        "expand_processors",
+        "fence",
+        "grow_own_topics",
+        "grow_topic",
+        "grow_topics",
+        "hold_compaction",
+        "insist",
+        "init_transactions",
+        "publish",
+        "put",
+        "put_result",
+        "release",
+        "release_compaction",
+        "remove_clients",
+        "remove_stream_thread",
+        "run",
+        "run_beside",
+        "send",
+        "send_offsets_to_transaction",
+        "set_offset",
+        "start_clients",
+        "urlopen",
+        "write",
+    ]
+)
+"""What changes a cluster, a file, a process or the control topic, wherever it is called."""
+
+
+def named_by_a_participle(tree: ast.Module) -> Iterator[str]:
+    """Yield the functions and methods that begin with a participle and have an effect."""
+    bodies = [tree.body, *(node.body for node in tree.body if isinstance(node, ast.ClassDef))]
+    for function in (node for body in bodies for node in body if isinstance(node, ast.FunctionDef)):
+        word = function.name.strip("_").split("_")[0]
+        if (word in PARTICIPLES or (word.endswith("ed") and word != "seed")) and called(function) & EFFECTS:
+            yield function.name
+
+
+def called(function: ast.FunctionDef) -> set[str]:
+    """Return the names of all that a function calls."""
+    functions = [node.func for node in ast.walk(function) if isinstance(node, ast.Call)]
+    return {each.attr if isinstance(each, ast.Attribute) else getattr(each, "id", "") for each in functions}
+
+
+def test_no_function_with_an_effect_is_named_by_a_participle() -> None:
+    """It is a verb; a participle says that it only returns a copy with a change."""
+    found = {
+        f"{file.relative_to(ROOT)}: {name}" for file in PRODUCT for name in named_by_a_participle(parsed(file))
+    }
+    assert found == set()
+
+
+def test_a_participle_for_an_effect_is_found() -> None:
+    code = (
+        "class A:\n    def added(self): return add_stream_thread()\n    def advanced(self): return self.copy()\n"
+    )
+    assert list(named_by_a_participle(ast.parse(f"{code}def grown(admin): admin.grow_topic('t', 2)"))) == [
+        "grown",
+        "added",
+    ]

@@ -29,7 +29,7 @@ _CONFIG = ConfigEntry("retention.ms", "-1", incremental_operation=AlterConfigOpT
 class AbsentTopics(AdminCalls):
     """Asks for the rights of one principal; nothing is changed by it, whatever exists by then."""
 
-    def denied(self, names: Sequence[str]) -> dict[Operation, set[str]]:
+    def find_denied(self, names: Sequence[str]) -> dict[Operation, set[str]]:
         """Return the topics that must not be created, nor their configs be described or altered, by operation."""
         if not names:
             return {}

@@ -35,7 +35,7 @@ class GrowingTopics(TopicReader):
         answers: dict[str, Any] = {}
 
         def answered() -> bool:
-            answers.update(self._asked(short, validate_only=True))
+            answers.update(self._ask(short, validate_only=True))
             return not any(map(is_unknown, answers.values()))
 
         def outage() -> RescaleError:
@@ -65,7 +65,7 @@ class GrowingTopics(TopicReader):
 
         def done() -> bool:
             if asked := growth.to_ask:
-                growth.take(self._asked(asked))
+                growth.take(self._ask(asked))
             growth.look(self._counts(targets))
             return not growth.waiting
 
@@ -74,7 +74,7 @@ class GrowingTopics(TopicReader):
         growth.raise_refused()
         return {name: count for name, count in before.items() if count < targets[name]}
 
-    def _asked(self, targets: Mapping[str, int], *, validate_only: bool = False) -> dict[str, Any]:
+    def _ask(self, targets: Mapping[str, int], *, validate_only: bool = False) -> dict[str, Any]:
         wanted = [NewPartitions(name, target) for name, target in sorted(targets.items())]
         return self._once(
             lambda client, seconds: client.create_partitions(

@@ -53,7 +53,7 @@ class RightsReader(AbsentTopics):
 
     def _untold(self, role: Role, names: list[str]) -> Iterator[Right]:
         """Yield the rights on topics of which brokers don't tell by themselves."""
-        for operation, forbidden in self.denied(names).items():
+        for operation, forbidden in self.find_denied(names).items():
             for name in names:
                 yield _single(role, name, operation, allowed=name not in forbidden)
 

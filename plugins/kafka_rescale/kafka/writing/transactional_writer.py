@@ -50,9 +50,9 @@ class TransactionalWriter:
             "linger.ms": 0,
             "socket.timeout.ms": round(SILENCE_SECONDS * 1000),
         }
-        self._producer = self._begun(connection.client(**settings, error_cb=self._trouble))
+        self._producer = self._begin(connection.client(**settings, error_cb=self._trouble))
 
-    def _begun(self, settings: Mapping[str, Any]) -> Producer:
+    def _begin(self, settings: Mapping[str, Any]) -> Producer:
         """Return a producer that has fenced all others.
 
         One that waits for a coordinator which is down may miss that another broker has taken over. A new one asks

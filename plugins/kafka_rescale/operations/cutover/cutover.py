@@ -38,7 +38,7 @@ from kafka_rescale.operations.cutover.copies import (
     signs_of,
 )
 from kafka_rescale.operations.cutover.growing import assert_may_grow, assert_movable
-from kafka_rescale.operations.cutover.in_place import grown
+from kafka_rescale.operations.cutover.in_place import grow_and_move
 from kafka_rescale.operations.cutover.input_positions import await_positions
 from kafka_rescale.operations.cutover.jobs_beside import JobsBeside
 from kafka_rescale.operations.cutover.persistence import insist, start, state_of_pause
@@ -178,7 +178,7 @@ class Cutover:
         if journal.phase is Phase.PROMOTED:
             timings = self._timings = Timings({**journal.timings, **self._timings})
             if journal.plan.is_in_place:
-                journal = grown(self._rescale, journal, timings)
+                journal = grow_and_move(self._rescale, journal, timings)
             journal = start_green(self._rescale, journal, timings)
         return dict(journal.timings)
 

@@ -67,7 +67,7 @@ def prewarm(
         return dict(journal.prewarmed)
     _close(rescale, journal)
     timings = Timings({})
-    journal = _opened(rescale, journal)
+    journal = _open_gate(rescale, journal)
     try:
         with timings.part("restore"):
             start(green(journal.plan))
@@ -118,7 +118,7 @@ def _close(rescale: Rescale, journal: Journal) -> None:
         )
 
 
-def _opened(rescale: Rescale, journal: Journal) -> Journal:
+def _open_gate(rescale: Rescale, journal: Journal) -> Journal:
     """Prepare everything that the gate and the proof need, and note that green may run from here on."""
     plan, admin = journal.plan, rescale.admin
     targets = [m.target for m in plan.moves]

@@ -33,7 +33,7 @@ def remove_clients(
     if tag is not None:
         key, value = tag
         ids |= {c.client_id for c in application.members if c.client_tags.get(key) == value}
-    return _changed(application, connection, lambda processing: clients_removed(processing, ids))
+    return _change(application, connection, lambda processing: clients_removed(processing, ids))
 
 
 def start_clients(
@@ -48,10 +48,10 @@ def start_clients(
     """
     named = application.members if client_id is None else (application.member(client_id),)
     ids: Collection[str] = {client.client_id for client in named}
-    return _changed(application, connection, lambda processing: clients_started(processing, ids))
+    return _change(application, connection, lambda processing: clients_started(processing, ids))
 
 
-def _changed(
+def _change(
     application: PipelineApplication, connection: KafkaConnection, event: Callable[[Processing], Processing]
 ) -> list[str]:
     changed: list[str] = []

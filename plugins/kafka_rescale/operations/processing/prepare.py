@@ -102,14 +102,14 @@ def prepare(
     while True:
         for task in to_fence:
             fence(connection, transactional_id(application.application_id, task))
-        processing = _rebalanced(application, control, known, expansions, run, asked)
+        processing = _rebalance(application, control, known, expansions, run, asked)
         to_fence = processing.revoked
         if not to_fence:
             return Prepared(processing, created, revoked, expansions.messages)
         revoked += to_fence
 
 
-def _rebalanced(
+def _rebalance(
     application: PipelineApplication,
     control: ControlTopic,
     known: KnownState,

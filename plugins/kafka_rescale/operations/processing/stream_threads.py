@@ -32,7 +32,7 @@ def add_stream_thread(
     :raises Outage: the brokers don't answer.
     """
     control = ControlTopic(connection, application_id)
-    return _changed(control, lambda processing: thread_added(processing, client_id))
+    return _change(control, lambda processing: thread_added(processing, client_id))
 
 
 def remove_stream_thread(
@@ -49,7 +49,7 @@ def remove_stream_thread(
     :raises Outage: it has not ended in time; it still will.
     """
     control = ControlTopic(connection, application_id)
-    name = _changed(control, lambda processing: thread_removed(processing, client_id))
+    name = _change(control, lambda processing: thread_removed(processing, client_id))
     if name is None or timeout_seconds is None:
         return name
 
@@ -70,7 +70,7 @@ def remove_stream_thread(
     return name
 
 
-def _changed(control: ControlTopic, event: Event) -> str | None:
+def _change(control: ControlTopic, event: Event) -> str | None:
     names: list[str | None] = [None]
 
     def change(state: ControlState) -> Mapping[str, Processing]:
