@@ -209,8 +209,8 @@ def test_a_retirement_without_the_right_name_is_not_even_started(world: World) -
 def test_what_was_never_begun_is_not_rolled_back(world: World) -> None:
     dag = f"rollback_{NO_SPARK}"
     run = world.airflow.trigger(dag)
-    assert world.airflow.wait_for_run(dag, run, timeout=LIMIT) == "success"
-    assert "nothing to roll back" in world.airflow.xcom(dag, run, "roll_back")["told"]
+    assert world.airflow.wait_for_run(dag, run, timeout=LIMIT) == "failed"
+    assert "found nothing to roll back: no expansion is in progress" in world.airflow.log(dag, run, "roll_back")
 
 
 def test_an_input_that_has_grown_has_the_expansion_triggered_and_after_a_failure_again(world: World) -> None:

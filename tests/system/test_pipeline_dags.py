@@ -22,6 +22,7 @@ from tests.support.kills import killed, processes_with
 from tests.support.processing.growing import Growing
 from tests.support.processing.growing_control import both, live_and_control, moved_between, same_results
 from tests.support.processing.growing_load import T0, under_load
+from tests.support.rack_rule import ASKED
 from tests.support.words_pipeline import write_pipeline
 
 pytestmark = pytest.mark.system
@@ -37,11 +38,13 @@ class World:
     """A pipeline on two clients, one that never grows, and an Airflow that runs the first.
 
     :param control: gets the same input, and is run by the test itself.
+    :param asked: what the rule for racks was asked.
     """
 
     live: Growing
     control: Growing
     airflow: AirflowStandalone
+    asked: Path
 
     @property
     def dag(self) -> str:
@@ -52,6 +55,18 @@ class World:
         run_id = self.airflow.client.trigger(self.dag, params)
         assert_success(self.airflow.client, self.dag, run_id, RUN_SECONDS)
         return run_id
+
+    def begin(self, change: str, **params: Any) -> tuple[str, str]:
+        """Trigger the DAG of an operator; return its id and the run's."""
+        dag = f"{change}_{self.live.application.application_id}"
+        self.airflow.client.await_dag(dag)
+        return dag, self.airflow.client.trigger(dag, params)
+
+    def await_log(self, run: tuple[str, str], text: str) -> None:
+        """Wait until the operator of a run has said something."""
+        client = self.airflow.client
+        client.wait_for_task(*run, "change", states={"running", "success", "failed"}, timeout=RUN_SECONDS)
+        client.wait(lambda: text in client.log(*run, "change"), f"{text!r} in its log", RUN_SECONDS)
 
     @property
     def processing(self) -> Processing:
@@ -82,6 +97,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         )
         live.admin.ensure_topic(AGAIN, 2, 1, {"retention.ms": "-1"})
         declared = live.declared | {
+            "clients": [client | {"rack.id": client["client.id"]} for client in live.declared["clients"]],
+            "rack.standby.task.assignor": "tests.support.rack_rule:NextRack",
+            "uncaught.exception.handler": "tests.support.failing_pipeline:handler",
             "num.standby.replicas": 1,
             "backfill": {"outputs": {f"{live.topic}-folded": AGAIN}},
         }
@@ -93,9 +111,13 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         }
         # The pipeline is found beside the tests.
         path = f"{ROOT / 'plugins'}:{ROOT}"
-        env = {"KAFKA_RESCALE_APPLICATIONS": str(applications), "PYTHONPATH": path}
-        with AirflowStandalone(directory / "airflow", connections=connections, env=env) as airflow:
-            yield World(live, control, airflow)
+        asked = directory / "asked"
+        env = {"KAFKA_RESCALE_APPLICATIONS": str(applications), "PYTHONPATH": path, ASKED: str(asked)}
+        dags = directory / "dags"
+        shutil.copytree(ROOT / "dags", dags)
+        shutil.copy(ROOT / "tests/support/airflow/dags/pipeline_changes.py", dags)
+        with AirflowStandalone(directory / "airflow", dags=dags, connections=connections, env=env) as airflow:
+            yield World(live, control, airflow, asked)
 
 
 def kill_drivers(run_id: str) -> None:
@@ -125,6 +147,14 @@ def test_partitions_and_processors_grow_under_load_and_a_driver_is_killed(world:
     world.assert_same_results()
     assert sum(map(len, world.control.outputs().values())) == sum(sent) > 1_000
     assert moved_between(live, {0, 1}) == set()
+
+
+def test_standbys_are_on_the_racks_that_the_users_class_allows(world: World) -> None:
+    world.run()
+    assert "0_0, 0_1" in world.asked.read_text()
+    assert all(line.endswith(" on east, west") for line in world.asked.read_text().splitlines())
+    for client in world.processing.clients:
+        assert not set(client.standbys) & {str(task) for task in client.active}
 
 
 def test_standbys_are_kept_warm_and_take_over_when_a_client_is_lost(world: World) -> None:
@@ -197,3 +227,49 @@ def test_a_past_interval_is_processed_once_more_and_nothing_else_is_touched(worl
     }
     assert sum(map(len, again.values())) > 100
     assert (live.outputs(), live.state()) == (outputs, state)
+
+
+def test_operators_wait_until_a_thread_has_started_or_is_gone(world: World) -> None:
+    world.run()
+    client, before = world.airflow.client, world.threads
+    adding = world.begin("add_thread")
+    world.await_log(adding, "to start: it is STARTING")
+    assert client.task_states(*adding) == {"change": "running"}
+    world.run()
+    assert_success(client, *adding, RUN_SECONDS)
+    (added,) = world.threads - before
+    assert client.xcom(*adding, "change") == added
+
+    too_soon = world.begin("remove_thread_soon")
+    assert client.wait_for_run(*too_soon, timeout=RUN_SECONDS) == "failed"
+    assert "Timed out after 1 s waiting for stream thread west-StreamThread-" in client.log(*too_soon, "change")
+    removing = world.begin("remove_thread")
+    world.await_log(removing, "to end: it is PENDING_SHUTDOWN")
+    assert client.task_states(*removing) == {"change": "running"}
+    added_again = world.begin("add_thread")
+    world.await_log(added_again, "to start: it is STARTING")
+    world.run()
+    for run in (removing, added_again):
+        assert_success(client, *run, RUN_SECONDS)
+    west = [thread for thread in world.threads if thread.startswith(WEST)]
+    assert len(west) == 1, "one more, two less, one more"
+    both(world.live, world.control, world.live.counts.count, range(400, 500))
+    world.assert_same_results()
+
+
+def test_an_operator_adds_processors(world: World) -> None:
+    live, client = world.live, world.airflow.client
+    world.run()
+    wanted = 2 * live.counts.count
+    if len(live.admin.end_offsets([live.topic])[live.topic]) < wanted:
+        live.admin.grow_topic(live.topic, wanted)
+        world.run()
+    expanding = world.begin("expand_processors", to=wanted)
+    assert_success(client, *expanding, RUN_SECONDS)
+    assert live.counts.expanding_to == wanted
+    for _ in range(5):
+        if live.counts.count == wanted:
+            break
+        world.run()
+    assert (live.counts.count, live.counts.expanding_to) == (wanted, 0)
+    world.assert_same_results()

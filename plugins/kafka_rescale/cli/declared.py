@@ -15,8 +15,10 @@ from kafka_rescale.core.acls.pipeline import pipeline_acls
 from kafka_rescale.core.application.pipeline import PipelineApplication
 from kafka_rescale.core.application.runtimes import SPARK
 from kafka_rescale.core.application.streams import Application
+from kafka_rescale.core.assignment.rack_standbys import rack_standby_task_assignor
 from kafka_rescale.core.errors import Finding
 from kafka_rescale.core.pipeline.named import pipeline_named
+from kafka_rescale.core.processing.exception_handler import exception_handler
 from kafka_rescale.core.processing.linear_topics import require_linear_topics
 from kafka_rescale.core.roles import Role
 from kafka_rescale.operations.application.load import (
@@ -31,11 +33,14 @@ from kafka_rescale.operations.preflight.overreach import overreach
 def validated(file: Path) -> Document:
     """Return what a valid file describes; a pipeline is imported for that.
 
-    :raises InvalidInput: the file, or the pipeline that it names, can't be used.
+    :raises InvalidInput: the file, or the pipeline or handler that it names, can't be used.
     """
     if runtime_of(file) == SPARK:
         declared = load_pipeline_application(file)
         pipeline = pipeline_named(declared.pipeline)
+        exception_handler(declared.uncaught_exception_handler)
+        if declared.rack_standby_task_assignor is not None:
+            rack_standby_task_assignor(declared.rack_standby_task_assignor)
         require_linear_topics(declared.linear_hashing, pipeline.topology, declared.moved_outputs)
         return pipeline_view(declared, pipeline)
     application = load_application(file)

@@ -64,6 +64,11 @@ def failed(error: RescaleError) -> None:
     _console(stderr=True).print(str(error), soft_wrap=True)
 
 
+def progress(line: str) -> None:
+    """Print what a command waits for to stderr, so that its result stays alone on stdout."""
+    _console(stderr=True).print(line, soft_wrap=True)
+
+
 def _console(*, stderr: bool = False) -> Console:
     console = Console(stderr=stderr, markup=False, highlight=False, emoji=False)
     if not console.is_terminal:

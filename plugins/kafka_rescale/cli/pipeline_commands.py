@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated
 
 import typer
@@ -22,22 +23,33 @@ pipelines = typer.Typer()
 OfClient = Annotated[str | None, typer.Option("--client", help="Its client.id; needed where there are several.")]
 
 
+NoWait = Annotated[bool, typer.Option("--no-wait", help="Return at once; it happens with the next run.")]
+
+
 @pipelines.command()
-def add_stream_thread(file: File, client: OfClient = None, config: Config = None, as_json: AsJson = False) -> None:
-    """Add a stream thread to a pipeline of runtime spark."""
-    show(add_thread(file, config, client), as_json)
+def add_stream_thread(
+    file: File,
+    timeout: Annotated[float, typer.Option(min=0, help="Seconds to wait until it has started.")] = math.inf,
+    no_wait: NoWait = False,
+    client: OfClient = None,
+    config: Config = None,
+    as_json: AsJson = False,
+) -> None:
+    """Add a stream thread to a pipeline of runtime spark, and wait until it has started."""
+    show(add_thread(file, config, None if no_wait else timeout, client), as_json)
 
 
 @pipelines.command()
 def remove_stream_thread(
     file: File,
-    timeout: Annotated[float | None, typer.Option(min=0, help="Seconds to wait until it has ended.")] = None,
+    timeout: Annotated[float, typer.Option(min=0, help="Seconds to wait until it has ended.")] = math.inf,
+    no_wait: NoWait = False,
     client: OfClient = None,
     config: Config = None,
     as_json: AsJson = False,
 ) -> None:
-    """Remove a stream thread of a pipeline of runtime spark."""
-    show(remove_thread(file, config, timeout, client), as_json)
+    """Remove a stream thread of a pipeline of runtime spark, and wait until it has ended."""
+    show(remove_thread(file, config, None if no_wait else timeout, client), as_json)
 
 
 @pipelines.command()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kafka_rescale.cli.connections import connection_for
-from kafka_rescale.cli.output import Document, Rows
+from kafka_rescale.cli.output import Document, Rows, progress
 from kafka_rescale.core.application.pipeline import PipelineApplication
 from kafka_rescale.core.assignment.picture import svg
 from kafka_rescale.core.cluster import TopicPartition
@@ -24,18 +24,25 @@ from kafka_rescale.operations.processing.stream_threads import add_stream_thread
 NOT_RUNNING = "No thread was {}: the pipeline has never run, or is not running."
 
 
-def add_thread(file: Path, config: Path | None, client: str | None) -> Document:
-    """Add a thread, and return what to say about it."""
+def add_thread(file: Path, config: Path | None, timeout_seconds: float | None, client: str | None) -> Document:
+    """Add a thread, and return what to say about it.
+
+    :param timeout_seconds: how long to wait until it has started; None doesn't wait.
+    """
     application, connection = _opened(file, config)
-    name = add_stream_thread(application.application_id, connection, client)
-    text = NOT_RUNNING.format("added") if name is None else f"{name} has its part from the next run on."
+    name = add_stream_thread(application.application_id, connection, client, timeout_seconds, progress)
+    started = "has started." if timeout_seconds is not None else "has its part from the next run on."
+    text = NOT_RUNNING.format("added") if name is None else f"{name} {started}"
     return Document(data={"thread": name}, text=text)
 
 
 def remove_thread(file: Path, config: Path | None, timeout_seconds: float | None, client: str | None) -> Document:
-    """Remove a thread, and return what to say about it."""
+    """Remove a thread, and return what to say about it.
+
+    :param timeout_seconds: how long to wait until it has ended; None doesn't wait.
+    """
     application, connection = _opened(file, config)
-    name = remove_stream_thread(application.application_id, connection, timeout_seconds, client)
+    name = remove_stream_thread(application.application_id, connection, timeout_seconds, client, progress)
     ended = "has ended." if timeout_seconds is not None else "ends with the next run."
     text = NOT_RUNNING.format("removed") if name is None else f"{name} {ended}"
     return Document(data={"thread": name}, text=text)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
 
 
 class RescaleError(Exception):
@@ -40,20 +39,28 @@ class UnsafeState(RescaleError):
 class Outage(RescaleError):
     """A broker, a process or a connection did not answer in time; a retry may help."""
 
-    @classmethod
-    def timed_out(cls, what: str, *, seconds: float, remedy: str) -> Self:
-        """Return the error of a wait that ended before its condition held.
-
-        :param what: what was waited for, as a noun and an infinitive: ``shop to run again``.
-        :param seconds: how long the wait lasted.
-        """
-        error = cls(what, found=f"nothing after {seconds:.0f} s", expected="it to come in time", remedy=remedy)
-        error.args = (f"Timed out after {seconds:.0f} s waiting for {what}. {remedy}",)
-        return error
-
 
 class ClusterOutage(Outage):
     """The brokers did not carry out a request in time; the same request may succeed when they are well again."""
+
+
+class TimedOut(Outage):
+    """A wait ended before its condition held; the condition still may come true.
+
+    :param waiting_for: what was waited for, as a noun and an infinitive: ``thread a-StreamThread-2 to end``.
+    :param seconds: how long.
+    """
+
+    def __init__(self, waiting_for: str, seconds: float, remedy: str) -> None:
+        super().__init__(waiting_for, found=f"no, after {seconds:g} s", expected="yes", remedy=remedy)
+        self.seconds = seconds
+
+    def __str__(self) -> str:
+        return f"Timed out after {round(self.seconds, 1):g} s waiting for {self.what}. {self.remedy}"
+
+
+class ClusterTimedOut(TimedOut, ClusterOutage):
+    """The brokers did not show a change in time; the same request may succeed when they are well again."""
 
 
 class Fenced(RescaleError):

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from kafka_rescale.core.application.lifecycles import ManualLifecycle
-from kafka_rescale.core.errors import Outage
+from kafka_rescale.core.errors import TimedOut
 from kafka_rescale.lifecycle.instance import Instance
 
 log = logging.getLogger(__name__)
@@ -53,7 +53,7 @@ class Person:
         log.warning("PLEASE %s NOW. %s", what, instructions)
         while self._has_members(instance.application_id) is not running:
             if time.monotonic() > deadline:
-                raise Outage.timed_out(
+                raise TimedOut(
                     f"a person to do by hand what the manual lifecycle asks: {what}",
                     seconds=self._spec.timeout_seconds,
                     remedy="Do it and retry the task, or let it roll back.",

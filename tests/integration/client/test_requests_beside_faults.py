@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
 from kafka_rescale.core.control.keys import Concern
+from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.admin.group_members import describe_unseen
 from kafka_rescale.kafka.client.connection import KafkaConnection
@@ -15,6 +17,7 @@ from kafka_rescale.kafka.writing.transactional_writer import TransactionalWriter
 
 from testbed.cluster import EmbeddedCluster
 from testbed.cluster_roles import ClusterRoles
+from testbed.processes import wait_until
 
 pytestmark = pytest.mark.integration
 
@@ -63,13 +66,13 @@ CASES = [
 
 @contextmanager
 def away(cluster: EmbeddedCluster, node: int, harm: str) -> Iterator[None]:
-    """Kill or freeze a broker for a while."""
+    """Kill, stop or freeze a broker for a while."""
     broker = cluster.brokers[node]
     getattr(broker, harm)()
     try:
         yield
     finally:
-        if harm == "kill":
+        if broker.pid is None:
             broker.start()
         broker.thaw()
         cluster.await_healthy()
@@ -97,3 +100,29 @@ def test_the_others_answer(cluster: EmbeddedCluster, role: str, harm: str, uniqu
         assert admin.ensure_topic(unique, 3, 3, {})
         assert admin.grow_topics({unique: 5}) == {unique: 3}
         admin.delete_topics([unique])
+
+
+def test_a_broker_that_restarts_is_waited_for_and_counted(
+    cluster: EmbeddedCluster, unique: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A broker that was stopped in order is given no replicas, and isn't listed, until it is back."""
+    connection = KafkaConnection(cluster.client_config())
+    admin, broker = ClusterAdmin(connection), cluster.brokers[2]
+    admin.ensure_topic(f"{unique}-grown", 1, 3, {})
+    with away(cluster, 2, "stop"), ThreadPoolExecutor(max_workers=4) as pool:
+        wait_until(lambda: admin.live_brokers() == 2, timeout=60, what="the broker to be gone from the metadata")
+        assert admin.broker_count() == 3
+        with pytest.raises(UnsafeState, match="INVALID_REPLICATION_FACTOR"):
+            admin.ensure_topic(f"{unique}-wide", 1, 4, {})
+        waiting = [
+            pool.submit(admin.ensure_topic, unique, 3, 3, {}),
+            pool.submit(ClusterAdmin(connection).grow_topics, {f"{unique}-grown": 2}),
+            pool.submit(ClusterAdmin(connection).validate_growth, {f"{unique}-grown": 2}),
+            pool.submit(ClusterAdmin(connection).live_brokers, 3),
+        ]
+        wait_until(lambda: "Waiting for 3" in caplog.text, timeout=60, what="the first look")
+        assert not any(future.done() for future in waiting)
+        broker.start()
+        created, grown, _, live = (future.result(timeout=120) for future in waiting)
+    assert (created, grown, live) == (True, {f"{unique}-grown": 1}, 3)
+    assert admin.describe_topics([unique])[unique].replication_factor == 3

@@ -20,10 +20,11 @@ from kafka_rescale.core.errors import Outage
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.control.control_topic import ControlTopic
-from kafka_rescale.operations.cutover import cutover, start_green
+from kafka_rescale.operations.cutover import start_green
 from kafka_rescale.operations.cutover.cutover import run_cutover
 from kafka_rescale.operations.expansion import rescale as rescale_module
 from kafka_rescale.operations.expansion.rollback import roll_back
+from kafka_rescale.operations.modes import blue_green
 from kafka_rescale.spark.jobs.arguments import Arguments
 from kafka_rescale.spark.jobs.job import Job
 
@@ -49,7 +50,7 @@ class World:
         self.connection = KafkaConnection(broker.client_config())
         self.control = ControlTopic(self.connection, PLAN.application)
         self.thawed = threading.Event()
-        self._await_delta, self._frozen = cutover.await_delta, False
+        self._await_copied, self._frozen = blue_green.await_copied, False
         create(broker.client_config(), [NewTopic(MOVE.source, 1, 1), NewTopic(MOVE.target, 2, 1)])
         self.control.ensure()
         captured = Captured(changelog_ends={MOVE.source: {0: 0}})
@@ -79,11 +80,11 @@ class World:
         )
 
     def freeze(self, *arguments: Any) -> None:
-        """Stands for ``await_delta``."""
+        """Stands for ``await_copied``."""
         if not self._frozen:
             self._frozen = True
             self.be_away()
-        self._await_delta(*arguments)
+        self._await_copied(*arguments)
 
     def be_away(self) -> None:
         """Freeze the broker, and let it come back from another thread."""
@@ -124,7 +125,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     with EmbeddedBroker(tmp_path / "broker", heap="512m") as broker:
         made = World(broker)
         monkeypatch.setattr(rescale_module, "lifecycle_of", lambda *_: made.lifecycle)
-        monkeypatch.setattr(cutover, "await_delta", made.freeze)
+        monkeypatch.setattr(blue_green, "await_copied", made.freeze)
         monkeypatch.setattr(start_green, "outputs_now", lambda _: {})
         monkeypatch.setattr(start_green, "watch_first_output", lambda *_: {"restore": 0.0})
         yield made

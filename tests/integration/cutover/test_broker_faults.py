@@ -6,18 +6,21 @@ what follows from the input by an independent computation.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import Popen
 from typing import Any
 
+import psutil
 import pytest
 from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.operations.expansion.stages import expand_stage
 
 from testbed.cluster import EmbeddedCluster
+from testbed.cluster_roles import ClusterRoles
 from testbed.expansion import Expansion
 from testbed.flights_stack import FlightsStack
 from testbed.processes import wait_until
@@ -30,7 +33,10 @@ LEADER, CONTROL, CONTROLLER = "leader of a changelog", "leader of the control to
 GROUP, TRANSACTIONS = "coordinator of the copy's group", "coordinator of the journal's transactions"
 ROLLING = "rolling restart"
 RATE = 8.0
+MEASURED_SECONDS = 60.0
 PAUSE = (Phase.QUIESCING, Phase.QUIESCED, Phase.CAUGHT_UP, Phase.PROMOTED)
+REPLACED_THREADS = {"FLIGHTS_OPTIONS": "--on-exception REPLACE_THREAD"}
+"""Kafka Streams' own threads may die of a frozen broker. With its default handler nothing starts them again."""
 Harm = tuple[str, str]
 """How, and the role of the broker."""
 
@@ -127,12 +133,60 @@ def test_an_expansion_survives_rolling_restarts_all_the_time(guarantee: str, tmp
         assert faults.rounds >= 2, "each broker is to be restarted twice"
 
 
+@pytest.mark.slow
+def test_a_job_needs_no_more_processor_time_while_a_broker_is_down(tmp_path: Path) -> None:
+    with live_cluster(tmp_path, EXACTLY_ONCE) as (_, expansion, faults):
+        restored(expansion, faults, None)
+        job = caught_up(expansion)
+        before = processor_seconds(job)
+        leader = ClusterRoles(expansion.connection).leader(changelog(expansion))
+        faults.cluster.brokers[leader].kill()
+        down = processor_seconds(job)
+        faults.cluster.brokers[leader].start()
+        faults.cluster.await_healthy()
+        after = processor_seconds(job)
+        assert job.poll() is None, expansion.log_of("catch_up")
+        # Followed to the end all the same: the job has not saved its time by doing nothing.
+        await_result(expansion, "catch_up", "ready")
+        print(
+            f"RESULT processor time of a job in {MEASURED_SECONDS:.0f} s: {before:.1f} s while all brokers run, "
+            f"{down:.1f} s while one is down, {after:.1f} s after it; ratio {2 * down / (before + after):.2f}"
+        )
+        assert down <= 1.25 * max(before, after)
+
+
+def changelog(expansion: Expansion) -> str:
+    """Return a changelog that the job writes."""
+    journal = expansion.state().journal
+    assert journal is not None
+    return journal.plan.changelogs[0].target
+
+
+def processor_seconds(job: Popen[bytes]) -> float:
+    """Return the processor time that a job and its processes use within ``MEASURED_SECONDS``, in seconds."""
+
+    def used() -> dict[int, float]:
+        family = [psutil.Process(job.pid), *psutil.Process(job.pid).children(recursive=True)]
+        times = {}
+        for process in family:
+            with suppress(psutil.NoSuchProcess):
+                spent = process.cpu_times()
+                times[process.pid] = spent.user + spent.system
+        return times
+
+    before = used()
+    time.sleep(MEASURED_SECONDS)
+    return sum(spent - before.get(pid, 0.0) for pid, spent in used().items())
+
+
 @contextmanager
 def live_cluster(directory: Path, guarantee: str) -> Iterator[tuple[FlightsStack, Expansion, Faults]]:
     """The flights application at work on three brokers."""
     with (
         EmbeddedCluster(directory / "cluster") as cluster,
-        live_application(directory, rate=RATE, guarantee=guarantee, cluster=cluster) as (stack, expansion),
+        live_application(
+            directory, rate=RATE, guarantee=guarantee, cluster=cluster, settings=REPLACED_THREADS
+        ) as (stack, expansion),
     ):
         faults = Faults(cluster, expansion)
         try:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.errors import RescaleError
-from kafka_rescale.operations.cutover import cutover
 from kafka_rescale.operations.cutover.cutover import run_cutover
+from kafka_rescale.operations.modes import blue_green
 
 from testbed.broker import EmbeddedBroker
 from tests.support.live_expansion import live_application
@@ -34,16 +34,16 @@ def test_somebody_processes_in_the_end(
     ):
         expansion.warm(expansion.begin())
         expansion.submit("catch_up")
-        await_delta, frozen = cutover.await_delta, []
+        await_copied, frozen = blue_green.await_copied, []
 
         def freezing(*arguments: Any) -> None:
             if not frozen:
                 frozen.append(True)
                 broker.freeze()
                 threading.Timer(AWAY_SECONDS, broker.thaw).start()
-            await_delta(*arguments)
+            await_copied(*arguments)
 
-        monkeypatch.setattr(cutover, "await_delta", freezing)
+        monkeypatch.setattr(blue_green, "await_copied", freezing)
         try:
             run_cutover(expansion.application, expansion.connection, owner=expansion.owner)
         except RescaleError as error:

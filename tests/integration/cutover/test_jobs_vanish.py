@@ -12,7 +12,6 @@ from subprocess import Popen
 
 import pytest
 from kafka_rescale.core.control.journal import Journal, Phase
-from kafka_rescale.operations.expansion.stages import expand_stage
 
 from testbed.broker import EmbeddedBroker
 from testbed.expansion import ROOT, Expansion
@@ -122,12 +121,7 @@ def test_move(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
                 wait_until(lambda: len(ordered.seen) == len(ordered.sent) > 300, timeout=120, what="every key")
                 # Of tasks that only breathe, Spark begins another one.
                 for harm in (kill, hide):
-                    plan = expansion.begin()
-                    for stage in plan.stages:
-                        expand_stage(
-                            expansion.application, expansion.connection, owner=expansion.owner, stage=stage.index
-                        )
-                    expansion.job("rehearse")
+                    expansion.follow(expansion.begin(), before="move")
                     move = expansion.submit("move")
                     await_word(expansion, "move")
                     vanishes(expansion, ordered.file, "move", move, harm)

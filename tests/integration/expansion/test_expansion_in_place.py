@@ -21,7 +21,6 @@ from kafka_rescale.kafka.reading.committed import copy_consumer
 from kafka_rescale.kafka.reading.range_reader import read_ranges
 from kafka_rescale.operations.cutover.cutover import run_cutover
 from kafka_rescale.operations.expansion.retire import retire
-from kafka_rescale.operations.expansion.stages import expand_stage
 
 from testbed.broker import EmbeddedBroker
 from testbed.expansion import ROOT, Expansion
@@ -196,10 +195,7 @@ def grow(expansion: Expansion, *, killed: bool) -> None:
     if not killed:
         expansion.run()
         return
-    plan = expansion.begin()
-    for stage in plan.stages:
-        expand_stage(expansion.application, expansion.connection, owner=expansion.owner, stage=stage.index)
-    expansion.job("rehearse")
+    expansion.follow(expansion.begin(), before="move")
     submitted = expansion.submit("move")
     with ThreadPoolExecutor(max_workers=1) as beside:
         done = beside.submit(run_cutover, expansion.application, expansion.connection, owner=expansion.owner)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 
 import pytest
 from confluent_kafka import Producer
 from kafka_rescale.core.application.pipeline import PipelineApplication
-from kafka_rescale.core.errors import Outage, Refused
+from kafka_rescale.core.errors import Refused, TimedOut, UnsafeState
 from kafka_rescale.core.pipeline import LONG
 from kafka_rescale.core.processing.adjustments import Adjustments
 from kafka_rescale.core.processing.request import ProcessRequest
@@ -114,11 +117,69 @@ def test_threads_are_added_and_removed_between_runs(
     assert add_stream_thread(unique, connection) == f"{unique}-StreamThread-2"
     second = prepare(application, connection, "process/2").processing
     assert [(t.name[-1], len(t.tasks)) for t in second.threads] == [("1", 2), ("2", 2)]
-    with pytest.raises(Outage, match="PENDING_SHUTDOWN"):
+    with pytest.raises(TimedOut, match=r"Timed out after 0 s waiting for stream thread .*-1 to end"):
         remove_stream_thread(unique, connection, timeout_seconds=0)
     third = prepare(application, connection, "process/3").processing
     assert [(t.name[-1], len(t.tasks)) for t in third.threads] == [("2", 4)]
     assert add_stream_thread(unique, connection) == f"{unique}-StreamThread-1", "the lowest index that is free"
+
+
+def test_adding_blocks_until_the_thread_has_started_and_removing_until_it_is_gone(
+    connection: KafkaConnection, unique: str, tmp_path: Path
+) -> None:
+    admin, application = ClusterAdmin(connection), declared(tmp_path, unique)
+    for topic in ("lines", "counted"):
+        admin.ensure_topic(topic, 2, 1, {"retention.ms": "-1"})
+    prepare(application, connection, "process/1")
+    waits, said = Event(), list[str]()
+
+    def say(line: str) -> None:
+        said.append(line)
+        waits.set()
+
+    with ThreadPoolExecutor(1) as beside:
+        for number, (change, name) in enumerate(((add_stream_thread, "2"), (remove_stream_thread, "1")), start=2):
+            waits.clear()
+            blocked = beside.submit(change, unique, connection, timeout_seconds=math.inf, say=say)
+            assert waits.wait(60)
+            assert not blocked.done()
+            prepare(application, connection, f"process/{number}")
+            assert blocked.result(60) == f"{unique}-StreamThread-{name}"
+    assert [line.partition(". ")[0] for line in said] == [
+        f"Waiting for stream thread {unique}-StreamThread-2 to start: it is STARTING",
+        f"Waiting for stream thread {unique}-StreamThread-1 to end: it is PENDING_SHUTDOWN and has 0_0, 0_1",
+    ]
+    assert all(f"with the next run of process_{unique}" in line for line in said)
+
+
+def test_a_timeout_that_expires_says_what_was_waited_for_and_takes_nothing_back(
+    connection: KafkaConnection, unique: str, tmp_path: Path
+) -> None:
+    admin, application = ClusterAdmin(connection), declared(tmp_path, unique)
+    for topic in ("lines", "counted"):
+        admin.ensure_topic(topic, 2, 1, {"retention.ms": "-1"})
+    prepare(application, connection, "process/1")
+    with pytest.raises(TimedOut, match=rf"Timed out after 0.1 s waiting for stream thread {unique}.*-2 to start"):
+        add_stream_thread(unique, connection, timeout_seconds=0.1)
+    assert len(prepare(application, connection, "process/2").processing.running) == 2
+
+
+def test_a_thread_that_ends_before_it_has_started_is_not_waited_for(
+    connection: KafkaConnection, unique: str, tmp_path: Path
+) -> None:
+    admin, application = ClusterAdmin(connection), declared(tmp_path, unique)
+    for topic in ("lines", "counted"):
+        admin.ensure_topic(topic, 2, 1, {"retention.ms": "-1"})
+    prepare(application, connection, "process/1")
+    waits = Event()
+    with ThreadPoolExecutor(1) as beside:
+        blocked = beside.submit(
+            add_stream_thread, unique, connection, timeout_seconds=60, say=lambda _: waits.set()
+        )
+        assert waits.wait(60)
+        assert [remove_stream_thread(unique, connection)[-1:] for _ in range(2)] == ["1", "2"]
+        with pytest.raises(UnsafeState, match="its end before it has started"):
+            blocked.result(60)
 
 
 def test_an_older_run_that_is_cleared_repeats_nothing_that_was_asked_for(

@@ -12,14 +12,17 @@ from typing import Any
 
 import pytest
 from kafka_rescale.cli.pipelines import begin_clients, give_up_clients, pipeline_status
+from kafka_rescale.core.assignment.tasks import TaskId
 from kafka_rescale.core.assignment.thread_states import State
 from kafka_rescale.core.errors import Fenced, InvalidInput, Refused
 from kafka_rescale.core.processing.request import KeepWarmRequest
 from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.processing.task_producer import TaskProducer
 from kafka_rescale.kafka.reading.committed import copy_consumer
 from kafka_rescale.operations.processing.dead_threads import Attempt, handle_failure, take_over
 from kafka_rescale.operations.processing.keep_warm import due_clients
+from kafka_rescale.operations.processing.members import lags_of
 
 from testbed.broker import EmbeddedBroker
 from tests.integration.spark_job_helpers import ROOT, submitted
@@ -107,6 +110,32 @@ def test_a_lost_rack_promotes_standbys_on_other_racks(
     assert app.counts() == app.expected()
 
 
+@pytest.mark.parametrize("rule", [None, "tests.support.rack_rule:NextRack"])
+def test_standbys_go_by_rack_ids_and_by_the_rule_of_a_user(
+    connection: KafkaConnection, unique: str, tmp_path: Path, rule: str | None
+) -> None:
+    racks = {"a1": "a", "a2": "a", "b1": "b", "c1": "c"}
+    clients = {client: {"rack.id": rack} for client, rack in racks.items()}
+    app = made(connection, unique, tmp_path, clients, **{"rack.standby.task.assignor": rule})
+    app.write(50)
+    app.run("run/1")
+    places = {(racks[active], racks[standby]) for active, keep in app.places().values() for standby in keep}
+    assert all(len(keep) == 1 for _, keep in app.places().values())
+    assert all(active != standby for active, standby in places)
+    if rule is not None:
+        assert places == {("a", "b"), ("b", "c"), ("c", "a")}
+    app.keep_warm()
+    lost = {client for client, rack in racks.items() if rack == "a"}
+    of_lost = {task for task, (active, _) in app.places().items() if active in lost}
+    for client in lost:
+        shutil.rmtree(app.state_dir(client))
+    app.write(5)
+    second = app.run("run/2")
+    assert of_lost
+    assert all((done.restored, done.full_restores) == (0, 0) for done in second.values())
+    assert app.counts() == app.expected()
+
+
 def test_a_rack_that_a_person_gives_up_has_no_part_until_it_is_started_again(
     connection: KafkaConnection, unique: str, tmp_path: Path
 ) -> None:
@@ -160,6 +189,43 @@ def test_a_client_that_joins_is_warmed_up_while_the_others_go_on(
     assert {task: [active] for task, (active, _) in app.places().items() if task in warm} == warm
     assert all(done.restored <= ACCEPTABLE and not done.full_restores for done in third.values())
     assert not app.processing.assignment.is_probing_rebalance_needed
+    assert app.counts() == app.expected()
+
+
+@pytest.mark.parametrize(("pipeline", "stores"), [("counting", 1), ("three_stores", 3)])
+def test_caught_up_is_by_the_lag_over_all_changelogs_of_a_task(
+    connection: KafkaConnection, unique: str, tmp_path: Path, pipeline: str, stores: int
+) -> None:
+    """Each changelog alone is within the acceptable lag; the three of a task together are not."""
+    app = made(
+        connection,
+        unique,
+        tmp_path,
+        {"a": {}},
+        **{"num.standby.replicas": 0, "pipeline": f"tests.support.processing.several_clients:{pipeline}"},
+    )
+    app.write(50)
+    app.run("run/1")
+    app.clients = TWO
+    second = app.prepare("run/2").processing
+    warming = {movement.task for movement in second.movements}
+    assert len(warming) == PARTITIONS // 2
+    assert set(app.keep_warm()) == {"b"}
+    behind = ACCEPTABLE // 2
+    app.write(behind)
+    app.process(second)
+
+    third = app.prepare("run/3").processing
+    saved = {
+        task: lags_of(unique, str(app.state_dir("b")), app.known.logs, now_ms())[TaskId.parse(task)]
+        for task in warming
+    }
+    assert all(stores * behind <= lag <= stores * (behind + 2) for lag in saved.values()), saved
+    assert {task for task, (active, _) in app.places().items() if active == "b"} == (
+        warming if stores == 1 else set()
+    )
+    assert {movement.task for movement in third.movements} == (set() if stores == 1 else warming)
+    app.process(third)
     assert app.counts() == app.expected()
 
 

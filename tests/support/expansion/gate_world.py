@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.cluster import GroupDescription
@@ -15,6 +15,7 @@ from kafka_rescale.core.plan.plan import Move, MoveKind, Plan, Stage
 
 from tests.support.small_application import application
 
+T = TypeVar("T")
 GREEN, TOPIC = "shop-g2", "shop-g2-totals-changelog"
 MOVE = Move(
     kind=MoveKind.CHANGELOG,
@@ -49,7 +50,10 @@ class GateWorld:
     :param commits: what green commits as soon as it runs; a gate that is shut lets it commit nothing.
     :param stops: whether ``stop`` works.
     :param restores: whether green gets to its ends behind the gate.
+    :param patience: seconds within which it has to.
     :param ends_itself: whether green has ended when it has restored; its members are still counted.
+    :param pictures: what the group's members are assigned, one look after the other; the last one stays.
+    :param beats: texts beside the position of partition 0, one look after the other; the last one stays.
     :param refuses: what the gate refuses and marks in its group as soon as green runs.
     :param protocol: of the groups.
     :param dies_at: number of the call at which the process is killed, counting from 1; never if 0.
@@ -63,6 +67,9 @@ class GateWorld:
     stops: bool = True
     restores: bool = True
     ends_itself: bool = False
+    pictures: list[dict[str, frozenset[tuple[str, int]]]] = field(default_factory=list)
+    beats: list[str] = field(default_factory=list)
+    patience: int = 0
     refuses: str = ""
     marks: dict[str, dict[int, str]] = field(default_factory=dict)
     running: bool = False
@@ -76,7 +83,7 @@ class GateWorld:
     def application(self) -> Application:
         """An application file that declares ``start_gated``, and waits no longer than a test may."""
         shell = {"type": "shell", "start": "true", "start_gated": "true", "stop": "true", "status": "true"}
-        return application("shop", lifecycle=shell).model_copy(update={"max_restore_seconds": 0})
+        return application("shop", lifecycle=shell).model_copy(update={"max_restore_seconds": self.patience})
 
     @property
     def rescale(self) -> Any:
@@ -91,7 +98,7 @@ class GateWorld:
             delete_group=self._call("delete_group", self._delete_group),
             commit=self._call("commit", lambda *_: None),
             committed=self._call("", self._committed),
-            committed_metadata=self._call("", lambda group: self.marks if group == gate_group(GREEN) else {}),
+            committed_metadata=self._call("", self._metadata),
             end_offsets=self._call("", lambda *_, **__: self.ends),
             begin_offsets=self._call("", lambda topics: {t: {0: 0, 1: 0} for t in topics}),
             describe_group=self._call("", self._described),
@@ -140,10 +147,21 @@ class GateWorld:
     def _committed(self, group: str) -> PartitionOffsets:
         return self.told if group == gate_group(GREEN) else self.committed
 
+    def _metadata(self, group: str) -> dict[str, dict[int, str]]:
+        if group != gate_group(GREEN):
+            return {}
+        return {**self.marks, **({TOPIC: {0: _next(self.beats)}} if self.told and self.beats else {})}
+
     def _described(self, group: str) -> GroupDescription:
         state = "Stable" if self.members else "Empty"
-        return GroupDescription(group, state, ("i",) if self.members else (), protocol=self.protocol)
+        members = ("i",) if self.members else ()
+        assigned = _next(self.pictures) if members and self.pictures else {}
+        return GroupDescription(group, state, members, self.protocol, assigned)
 
     def _advance(self, phase: Phase, **changes: Any) -> Journal:
         self.journal = self.journal.advanced(phase, now_ms=1, **changes)
         return self.journal
+
+
+def _next(looks: list[T]) -> T:
+    return looks.pop(0) if len(looks) > 1 else looks[0]

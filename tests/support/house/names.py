@@ -117,7 +117,25 @@ def _dags() -> Iterator[tuple[str, Any]]:
     from scripts.reference_of_dags import _example_dags
 
     for title, dag in _example_dags():
-        yield title, {"tasks": sorted(task.task_id for task in dag.tasks), "params": sorted(dag.params)}
+        yield (
+            title,
+            {
+                "tasks": sorted(task.task_id for task in dag.tasks),
+                "params": sorted(dag.params),
+                "edges": {task.task_id: edges(task) for task in dag.tasks},
+            },
+        )
+
+
+def edges(task: Any) -> dict[str, Any]:
+    """Return when a task begins: behind which others, by which rule, and how long it is tried."""
+    return {
+        "waits for": ", ".join(sorted(task.upstream_task_ids)),
+        "rule": task.trigger_rule.value,
+        "retries": task.retries,
+        "retry delay": task.retry_delay.total_seconds(),
+        "priority": task.priority_weight,
+    }
 
 
 def _commands() -> Iterator[tuple[str, list[str]]]:

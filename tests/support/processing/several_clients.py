@@ -19,7 +19,7 @@ from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.control.control_topic import ControlTopic
-from kafka_rescale.kafka.processing.changelogs import known_state
+from kafka_rescale.kafka.processing.changelogs import KnownState, known_state
 from kafka_rescale.kafka.reading.range_reader import read_ranges
 from kafka_rescale.operations.application.load import load_pipeline_application
 from kafka_rescale.operations.processing.keep_warm import due_clients
@@ -46,11 +46,21 @@ def counting() -> Pipeline:
     return builder.build()
 
 
+def three_stores() -> Pipeline:
+    """Records per key, and two more aggregates of the same records: three stores of one task."""
+    builder = StreamsBuilder()
+    grouped = builder.stream(INPUT, key=STRING, value=STRING).group_by_key()
+    grouped.count(store="counts").to_stream().to(OUTPUT)
+    grouped.reduce(lambda old, new: new, store="latest")
+    grouped.count(store="counted-again")
+    return builder.build()
+
+
 @dataclass
 class SeveralClients:
     """An application of its own.
 
-    :param clients: tags by client id.
+    :param clients: tags by client id; `rack.id` is no tag, but stands for one.
     """
 
     connection: KafkaConnection
@@ -75,7 +85,7 @@ class SeveralClients:
                 {
                     "client.id": client,
                     "state.dir": str(self.state_dir(client)),
-                    **{f"client.tag.{key}": value for key, value in tags.items()},
+                    **{n if n == "rack.id" else f"client.tag.{n}": value for n, value in tags.items()},
                 }
                 for client, tags in self.clients.items()
             ],
@@ -131,8 +141,7 @@ class SeveralClients:
         """One look of the standbys of every client at their changelogs."""
         application, pipeline = self.application, pipeline_named(self.application.pipeline)
         parts = {part.id: part for part in pipeline.sub_topologies()}
-        processing, now = self.processing, now_ms()
-        known = known_state(self.admin, self.name, pipeline, processing.tasks)
+        processing, now, known = self.processing, now_ms(), self.known
         found: dict[str, list[Warmed]] = {}
         for name in due_clients(application, self.connection):
             record = processing.client(name)
@@ -141,6 +150,12 @@ class SeveralClients:
             works = works_due(self.name, application.member(name).state_dir, standbys, known.logs, now)
             found[name] = [run_standby(self.connection, work, parts[work.task.subtopology]) for work in works]
         return found
+
+    @property
+    def known(self) -> KnownState:
+        """The changelogs of all tasks, as they are now."""
+        pipeline = pipeline_named(self.application.pipeline)
+        return known_state(self.admin, self.name, pipeline, self.processing.tasks)
 
     @property
     def control(self) -> ControlTopic:

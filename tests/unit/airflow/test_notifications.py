@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from airflow.serialization.serialized_objects import DagSerialization
-from kafka_rescale.airflow.dags.factory import build_dags, expansion_dag
+from kafka_rescale.airflow.dags.expansion import expansion_dag
+from kafka_rescale.airflow.dags.factory import build_dags
 from kafka_rescale.airflow.dags.watch import watch_dag
 from kafka_rescale.core.errors import Finding, Outage, PreflightRefused
 

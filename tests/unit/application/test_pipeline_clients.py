@@ -14,6 +14,15 @@ from tests.support.words_pipeline import write_pipeline
 
 A: dict[str, Any] = {"client.id": "a", "state.dir": "/a", "client.tag.zone": "east"}
 B: dict[str, Any] = {"client.id": "b", "state.dir": "/b", "client.tag.zone": "west"}
+R = {"rack.id": "east"}
+TAGGED = {"state.dir": None, "rack.aware.assignment.tags": ["zone"]}
+
+
+def test_a_rack_id_is_short_for_the_only_tag(tmp_path: Path) -> None:
+    clients = [A | {"rack.id": "east"}, B | {"rack.id": "west"}]
+    application = load_pipeline_application(write_pipeline(tmp_path, clients=clients, **{"state.dir": None}))
+    assert [client.tags["rack"] for client in application.members] == ["east", "west"]
+    assert application.assignment_configs.rack_aware_assignment_tags == ("rack",)
 
 
 def test_clients_are_declared_under_the_names_of_kafka_streams(tmp_path: Path) -> None:
@@ -40,7 +49,7 @@ def test_clients_are_declared_under_the_names_of_kafka_streams(tmp_path: Path) -
     assert (configs.num_standby_replicas, configs.max_warmup_replicas) == (1, 4)
     assert (configs.acceptable_recovery_lag, configs.probing_rebalance_interval_ms) == (100, 120_000)
     assert configs.rack_aware_assignment_tags == ("zone",)
-    assert application.uncaught_exception_handler is Decision.SHUTDOWN_CLIENT
+    assert application.uncaught_exception_handler == Decision.SHUTDOWN_CLIENT
     with pytest.raises(InvalidInput, match="one of a, b"):
         application.member("c")
 
@@ -69,11 +78,17 @@ def test_without_clients_there_is_one_with_the_name_of_the_application(tmp_path:
             "client a: 'cluster' without a value",
         ),
         ({"rack.aware.assignment.tags": ["zone"]}, "without `clients`"),
+        ({"clients": [A | R, B], "state.dir": None}, "client b without `rack.id`"),
+        ({"clients": [A | R, B | R], **TAGGED}, "`rack.id` beside `rack.aware.assignment.tags`"),
+        ({"clients": [A | R | {"client.tag.rack": "x"}], "state.dir": None}, "`rack.id` and `client.tag.rack`"),
+        ({"clients": [A | {"rack.id": "x" * 31}], "state.dir": None}, "at most 30 characters"),
+        ({"rack.standby.task.assignor": "module:Class"}, "expected `rack.id` of every client"),
         ({"num.standby.replicas": -1}, "0 or more"),
         ({"max.warmup.replicas": 0}, "1 or more"),
         ({"acceptable.recovery.lag": -1}, "0 or more"),
         ({"probing.rebalance.interval.ms": 59_999}, "60000 or more"),
         ({"uncaught.exception.handler": "IGNORE"}, "REPLACE_THREAD"),
+        pytest.param({"statestore.cache.max.bytes": 1}, "statestore.cache.max.bytes", id="no record cache"),
     ],
 )
 def test_a_mistake_is_one_message_with_its_line(tmp_path: Path, changes: dict[str, Any], message: str) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka_rescale.core.assignment.configs import AssignmentConfigs
@@ -14,8 +16,10 @@ from kafka_rescale.core.assignment.rack_standbys import (
     DefaultRackStandbyTaskAssignor,
     RackStandbys,
     RackStandbyTaskAssignor,
+    rack_standby_task_assignor,
 )
 from kafka_rescale.core.assignment.tasks import Client, Role, TaskId, Tasks
+from kafka_rescale.core.errors import InvalidInput
 
 from tests.support.processing.assignments import assert_valid, copies, ids
 
@@ -49,6 +53,32 @@ def standbys(assignor: RackStandbyTaskAssignor, racks: Mapping[str, str] = RACKS
     draft.assign("c2", TWO[1], Role.ACTIVE)
     RackStandbys(racks, assignor).assign(draft, TWO, AssignmentConfigs(num_standby_replicas=1))
     return {name: draft.tasks(name, Role.STANDBY) for name in draft}
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("missing", "has no attribute 'missing'"),
+        ("INSTANCE", "TypeError"),
+        ("WithArguments", "TypeError"),
+        ("WithoutMethod", "without that method"),
+    ],
+)
+def test_a_class_that_can_not_be_used_is_refused(name: str, found: str) -> None:
+    with pytest.raises(InvalidInput, match=rf"rack.standby.task.assignor.*{name}.*{found}"):
+        rack_standby_task_assignor(f"tests.support.rack_rule:{name}")
+
+
+@pytest.mark.parametrize("answer", [None, {EAST: 1}, ZeroDivisionError("by zero")])
+def test_a_class_that_answers_something_else_is_told_by_its_name(answer: Any) -> None:
+    class Own:
+        def assign_standby_task_to_racks(self, source_tasks: Any, client_rack_ids: Any) -> Any:
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+    with pytest.raises(InvalidInput, match=r"rack\.standby\.task\.assignor 'Own'.*returns sets of tasks by rack"):
+        standbys(Own())
 
 
 def test_the_draft_loses_what_a_rack_had_when_it_meets_a_task_of_that_rack() -> None:

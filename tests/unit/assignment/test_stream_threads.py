@@ -8,7 +8,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from kafka_rescale.core.assignment.stream_threads import DEFAULT_CACHE_BYTES, Decision, StreamsClient
+from kafka_rescale.core.assignment.stream_threads import Decision, StreamsClient
 from kafka_rescale.core.assignment.thread_states import State, ThreadState
 from kafka_rescale.core.errors import InvalidInput, UnsafeState
 
@@ -135,16 +135,6 @@ def test_a_new_thread_makes_the_client_rebalance() -> None:
     client = client.thread_became(name(1), ThreadState.PARTITIONS_REVOKED)
     assert client.state is State.REBALANCING
     assert up(client).state is State.RUNNING
-
-
-def test_the_cache_is_divided_anew_among_the_living_threads() -> None:
-    client = running(4)
-    assert client.cache_bytes_per_thread == DEFAULT_CACHE_BYTES // 4
-    assert client.add_stream_thread()[0].cache_bytes_per_thread == DEFAULT_CACHE_BYTES // 5
-    assert client.remove_stream_thread()[0].cache_bytes_per_thread == DEFAULT_CACHE_BYTES // 3
-    assert StreamsClient("clientA").cache_bytes_per_thread == DEFAULT_CACHE_BYTES
-    with_global = StreamsClient("clientA", cache_bytes=100, has_global_thread=True).start(3)
-    assert with_global.cache_bytes_per_thread == 25
 
 
 def test_failed_threads_are_counted_and_removed_ones_are_not() -> None:
@@ -279,11 +269,6 @@ class ClientUnderChange(RuleBasedStateMachine):
         """No two threads have one name, and the counter never lies."""
         assert len(set(names(self.client))) == len(self.client.threads)
         assert self.client.failed_stream_threads == self.failed
-
-    @invariant()
-    def the_cache_is_not_exceeded(self) -> None:
-        """All shares together are at most the whole."""
-        assert self.client.cache_bytes_per_thread * len(self.client.alive) <= self.client.cache_bytes
 
     @invariant()
     def it_ends_when_all_threads_have(self) -> None:

@@ -13,7 +13,7 @@ from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.control.state import ControlState
-from kafka_rescale.core.expansion.bridge_progress import with_progress
+from kafka_rescale.core.expansion.bridge_progress import Left, with_progress
 from kafka_rescale.core.page.copy_estimate import job_progress
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.copy.units import divided, units_of
@@ -185,11 +185,36 @@ class TestCarryOn:
         assert carry.verdict(None) == STOPPED
 
 
+class TestLeft:
+    """What has to be passed is what was there when the wait began."""
+
+    def at(self, *positions: int) -> list[PartitionProgress]:
+        return [
+            PartitionProgress(topic="orders", partition=p, position=at, end=99) for p, at in enumerate(positions)
+        ]
+
+    def test_what_comes_later_is_not_waited_for(self) -> None:
+        assert Left.of(ENDS, self.at(10, 20)).is_passed
+        assert Left.of(ENDS, self.at(10, 20, -1)).is_passed, "a partition that the topic has got since"
+
+    def test_every_partition_has_to_pass_its_own_end(self) -> None:
+        left = Left.of(ENDS, self.at(50, 19), total=1_200)
+        assert not left.is_passed
+        assert str(left) == "1 of 1,200 records left to carry on"
+
+    def test_a_partition_without_a_position_has_passed_nothing_unless_it_is_empty(self) -> None:
+        left = Left.of(ENDS, self.at(10, -1))
+        assert (left.records, left.not_begun) == (20, 1)
+        assert Left.of({"orders": {0: 10, 1: 0}}, self.at(10, -1)).is_passed
+        assert Left.of(ENDS, ()).not_begun == 2
+
+
 class TestStatus:
     """What whoever moves a producer goes by."""
 
     NOW_MS = 1_700_000_100_000
-    QUIET: ClassVar = Bridge(plan=PLAN.fingerprint, begun=True, quiet_since_ms=1_700_000_000_000, ends=ENDS)
+    SEEN: ClassVar = {"orders": {0: 10, 1: 10}}
+    QUIET: ClassVar = Bridge(plan=PLAN.fingerprint, begun=True, quiet_since_ms=1_700_000_000_000, ends=SEEN)
     ENDED: ClassVar = QUIET.model_copy(update={"ended_at_ms": 1})
 
     def now(
@@ -218,6 +243,11 @@ class TestStatus:
             "bridge: carries on, 4 offsets behind; no record in the old topic since 2023-11-14T22:13:20+00:00"
         )
         assert self.line(self.QUIET, 3, 1) == expected
+
+    def test_records_that_came_after_the_last_look_are_no_silence(self) -> None:
+        seen = self.QUIET.model_copy(update={"ends": {"orders": {0: 10, 1: 9}}})
+        told = self.line(seen, 3, 1)
+        assert told.endswith("; records have come into the old topic since 2023-11-14T22:13:20+00:00")
 
     def test_it_says_that_the_bridge_has_ended(self) -> None:
         assert self.line(self.ENDED, 0, 0, state="done").startswith("bridge: ended; no record")

@@ -13,8 +13,9 @@ from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.errors import Outage, UnsafeState
 from kafka_rescale.kafka.copy.units import CopyUnit
-from kafka_rescale.operations.cutover import copies, cutover, growing, in_place, jobs_beside
+from kafka_rescale.operations.cutover import copies, growing, in_place, jobs_beside
 from kafka_rescale.operations.expansion.rescale import Rescale
+from kafka_rescale.operations.modes import in_place as in_place_mode
 
 from tests.support.expansion.growing_steps import (
     APPLICATION,
@@ -62,14 +63,14 @@ class TestSomebodyStartsItMeanwhile:
     def test_it_is_not_taken_for_the_one_that_was_started_here(
         self, stopped: GrowingWorld, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        grow_and_move = cutover.grow_and_move
+        grow_and_move = in_place_mode.grow_and_move
 
         def somebody_starts_it(*arguments: Any) -> Any:
             journal = grow_and_move(*arguments)
             stopped.running = stopped.members = True
             return journal
 
-        monkeypatch.setattr(cutover, "grow_and_move", somebody_starts_it)
+        monkeypatch.setattr(in_place_mode, "grow_and_move", somebody_starts_it)
         with pytest.raises(UnsafeState, match="without the offsets that it is to start from"):
             cut_over()
 

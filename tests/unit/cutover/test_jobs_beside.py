@@ -11,7 +11,7 @@ from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.errors import ClusterOutage, Outage
 from kafka_rescale.operations.cutover import copies, jobs_beside
-from kafka_rescale.operations.cutover.copies import await_delta, await_signs
+from kafka_rescale.operations.cutover.copies import await_copied, await_signs
 from kafka_rescale.operations.cutover.jobs_beside import JobsBeside
 
 from tests.support.expansion.gate_world import PLAN
@@ -92,7 +92,7 @@ class World:
 def waited(world: World) -> float:
     """Wait for the delta of the first attempt; return how long, and raise what it raises."""
     began = world.now
-    await_delta(world.jobs, Journal(plan=PLAN, phase=Phase.QUIESCED), 300)
+    await_copied(world.jobs, Journal(plan=PLAN, phase=Phase.QUIESCED), 300)
     return world.now - began
 
 
@@ -140,7 +140,7 @@ def test_an_outage_that_another_step_has_seen_does_so_too(clock: Clock) -> None:
     world = World(clock, (0, "ready", ""), (20, "done", "attempt 1"), signs_until=1)
     jobs = world.jobs
     jobs.note_outage()
-    await_delta(jobs, Journal(plan=PLAN, phase=Phase.QUIESCED), 300)
+    await_copied(jobs, Journal(plan=PLAN, phase=Phase.QUIESCED), 300)
     assert world.now == pytest.approx(20, abs=0.2)
 
 
@@ -149,7 +149,7 @@ def test_a_process_that_stood_still_itself_blames_nobody(clock: Clock) -> None:
     jobs = world.jobs
     jobs.assert_at_work("catch_up", "")
     clock.sleep(60)
-    await_delta(jobs, Journal(plan=PLAN, phase=Phase.QUIESCED), 300)
+    await_copied(jobs, Journal(plan=PLAN, phase=Phase.QUIESCED), 300)
     assert world.now == pytest.approx(61, abs=0.2)
 
 
@@ -169,7 +169,7 @@ class TestReady:
 
     @staticmethod
     def wait(world: World) -> None:
-        copies._await_ready(world.jobs, "catch_up", "say so", "Look at its log.")
+        copies.await_ready(world.jobs, "catch_up", "say so", "Look at its log.")
 
     def test_one_that_is_begun_again_is_waited_for(self, clock: Clock) -> None:
         world = World(clock, (1, "failed", "Outage: away"), (50, "running", ""), (60, "ready", ""))

@@ -17,6 +17,7 @@ from kafka_rescale.operations.cutover.cutover import run_cutover
 from kafka_rescale.operations.expansion import rollback
 from kafka_rescale.operations.expansion.rescale import Rescale
 from kafka_rescale.operations.expansion.rollback import roll_back
+from kafka_rescale.operations.modes import in_place as in_place_mode
 
 from tests.support.expansion.gate_world import Killed
 from tests.support.expansion.growing_world import AFTER, NAME, OWNER, GrowingWorld
@@ -163,7 +164,7 @@ def test_who_stops_blue_after_another_has_rolled_back_starts_it_again(
     monkeypatch.setattr(held, "release", released.append)
     monkeypatch.setattr(world, "_stop", stops_late)
     if not is_over:
-        monkeypatch.setattr(rollback, "release_compaction", dies)
+        monkeypatch.setattr(in_place_mode, "release_compaction", dies)
     with pytest.raises((UnsafeState, Fenced)):
         cut_over()
     assert world.running

@@ -12,7 +12,7 @@ from kafka_rescale.airflow.operators import closing
 from kafka_rescale.airflow.operators.closing import RollBackOperator
 from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.control.state import ControlState
-from kafka_rescale.core.errors import Fenced, RescaleError
+from kafka_rescale.core.errors import Fenced, Refused, RescaleError
 from kafka_rescale.operations.cutover.cutover import Cutover
 from kafka_rescale.operations.expansion.rescale import Rescale
 from kafka_rescale.operations.expansion.rollback import RollBack, roll_back
@@ -172,3 +172,22 @@ def test_a_task_that_takes_over_says_which_airflow_it_is_of(
     task = RollBackOperator(task_id="roll_back", application_file="x.yaml", reason="why", take_over=take_over)
     task.execute({"dag_run": SimpleNamespace(dag_id="rollback_x", run_id="r")})  # type: ignore[arg-type]
     assert told == {"reason": "why", "take_over": take_over, "airflow": whose}
+
+
+def _asked_for(monkeypatch: pytest.MonkeyPatch, outcome: RollBack, *, by_a_person: bool) -> dict[str, Any]:
+    monkeypatch.setattr(closing, "airflow_id", lambda: "this Airflow")
+    monkeypatch.setattr(closing, "failed_tasks", lambda _: [])
+    monkeypatch.setattr(RollBackOperator, "run_owned", lambda *_, **__: outcome)
+    task = RollBackOperator(task_id="roll_back", application_file="x.yaml", reason="why", take_over=by_a_person)
+    return task.execute({"dag_run": SimpleNamespace(dag_id="rollback_x", run_id="manual-1")})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_a_persons_rollback_that_changes_nothing_is_not_green(
+    monkeypatch: pytest.MonkeyPatch, before: bool
+) -> None:
+    outcome = RollBack(is_done=False, told="not rolled back: shop-g2 owns the inputs", was_done_before=before)
+    with pytest.raises(Refused, match="rollback asked for by manual-1: found not rolled back: shop-g2 owns"):
+        _asked_for(monkeypatch, outcome, by_a_person=True)
+    # The run's own task behind a failure has nothing to tell a person: the run has failed by then.
+    assert _asked_for(monkeypatch, outcome, by_a_person=False)["is_done"] is False

@@ -8,7 +8,7 @@ import pytest
 from kafka_rescale.core.application.streams import Mode
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.errors import Outage, Refused, UnsafeState
-from kafka_rescale.operations.expansion import prewarm
+from kafka_rescale.operations.expansion import prewarm, restoring
 from kafka_rescale.operations.expansion import warm_up_gate as gate
 from kafka_rescale.operations.expansion.rescale import Rescale
 
@@ -16,6 +16,11 @@ from tests.support.expansion.gate_world import PLAN, GateWorld, Killed
 from tests.support.plans import stateless_plan
 from tests.support.small_application import application
 
+A, B, C = "a", "b", "c"
+FIRST = {A: frozenset({("orders", 0)}), B: frozenset({("orders", 1)})}
+DIED = {A: frozenset({("orders", 0), ("orders", 1)})}
+LATE = {**FIRST, C: frozenset[tuple[str, int]]()}
+MOVED = {A: FIRST[B], B: FIRST[A]}
 WAS_WARM = Journal(plan=PLAN, was_warm=PLAN.green)
 
 
@@ -153,6 +158,47 @@ def test_green_that_has_ended_is_not_taken_for_restored(monkeypatch: pytest.Monk
         run(world, monkeypatch)
     assert_cold(world)
     assert world.journal.prewarmed == {}
+
+
+@pytest.mark.parametrize(
+    ("later", "told"),
+    [
+        (DIED, "1 of 2 members have gone while they restored"),
+        (LATE, "1 members have come after the 2 of the first assignment"),
+        (MOVED, "tasks have moved between its 2 members"),
+    ],
+)
+def test_members_that_are_not_those_of_the_first_assignment_restore_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, later: Any, told: str
+) -> None:
+    """All changelogs are told to be at their ends, and the group is stable, with the one that is left."""
+    world = GateWorld(patience=30, pictures=[FIRST, later, FIRST], beats=["by a 1", "by a 2", "by a 2", "by a 3"])
+    timings = run(world, monkeypatch)
+    assert told in caplog.text
+    assert timings is not None
+    assert timings.keys() == {"restore", "stop", "given up"}
+    assert world.journal.prewarmed == timings
+    assert [line for line in world.done if line.startswith("start_gated")] == ["start_gated shop-g2"] * 2
+    assert_cold(world)
+
+
+def test_members_that_change_in_every_try_are_a_failure_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = GateWorld(patience=30, pictures=[FIRST, DIED, FIRST, DIED], beats=["by a 1"])
+    with pytest.raises(Outage, match="found 1 of 2 members have gone while they restored, 2 times"):
+        run(world, monkeypatch)
+    assert_cold(world)
+    assert world.journal.prewarmed == {}
+
+
+def test_an_instance_that_has_restored_and_tells_no_longer_that_it_lives_is_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The group counts it among its members until its session times out."""
+    monkeypatch.setattr(restoring, "SILENT_SECONDS", 0.0)
+    world = GateWorld(patience=30, pictures=[FIRST], beats=["by a 1"])
+    with pytest.raises(Outage, match="1 of 1 instances have ended after they had restored"):
+        run(world, monkeypatch)
+    assert_cold(world)
 
 
 @pytest.mark.parametrize("ends_itself", [False, True], ids=["it lives on", "it ends"])

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 from kafka_rescale.core.application.topics import InputPolicy
 from kafka_rescale.core.expansion.prewarming import (
+    beats,
     gate_group,
     moved,
+    outlook,
     remark,
     restoration,
     restored_anew,
@@ -83,3 +85,20 @@ def test_with_pre_warming_it_is_said_what_it_has_saved() -> None:
     said = remark({"restore": 1.2}, {"restore": 45.6, "stop": 0.5})
     assert "45.6 s ahead" in said
     assert "1.2 s of the pause" in said
+
+
+def test_every_instance_is_known_by_what_it_has_told_beside_its_positions() -> None:
+    texts = {
+        "totals": {0: "by a1 7", 1: "by b2", 2: "by a1 6"},
+        "orders": {0: "refused: by c3 9"},
+        "t": {0: "by d4 1"},
+    }
+    assert beats(texts, ["totals", "visits"]) == {"a1": 7, "b2": 0}
+    assert beats({"totals": {0: ""}}, ["totals"]) == {}
+
+
+def test_who_approves_is_told_that_it_was_restored_again() -> None:
+    again = {"restore": 45.6, "stop": 0.5, "given up": 31.2}
+    assert "31.2 s were given up" in outlook(again)
+    assert "31.2 s were given up" in remark({"restore": 1.2}, again)
+    assert "given up" not in outlook({"restore": 45.6, "stop": 0.5})

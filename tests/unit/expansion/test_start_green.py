@@ -18,6 +18,7 @@ from kafka_rescale.operations.cutover.start_green import start_green
 from kafka_rescale.operations.expansion import producers
 from kafka_rescale.operations.expansion.rescale import Rescale
 from kafka_rescale.operations.expansion.timings import Timings
+from kafka_rescale.operations.modes import blue_green
 
 from tests.support.expansion.gate_world import GREEN, PLAN
 from tests.support.small_application import application
@@ -131,7 +132,9 @@ def start(monkeypatch: pytest.MonkeyPatch) -> Callable[[World], Journal]:
     """What the cutover task does from the promotion on."""
 
     def run(world: World) -> Journal:
-        monkeypatch.setattr(operation, "time", SimpleNamespace(sleep=world.sleep, monotonic=lambda: world.seconds))
+        monkeypatch.setattr(
+            blue_green, "time", SimpleNamespace(sleep=world.sleep, monotonic=lambda: world.seconds)
+        )
         monkeypatch.setattr(operation, "outputs_now", lambda _: {})
         monkeypatch.setattr(operation, "watch_first_output", world.watch)
         monkeypatch.setattr(producers, "release", lambda _: None)
@@ -144,7 +147,7 @@ def test_alone_it_is_started(start: Callable[[World], Journal]) -> None:
     world = World()
     assert start(world).phase is Phase.STARTED
     assert world.journal.timings["total"] > 0
-    assert world.slept == pytest.approx(operation.REJOIN_SECONDS - 1.0), "the rest, behind the first output"
+    assert world.slept == pytest.approx(blue_green.REJOIN_SECONDS - 1.0), "the rest, behind the first output"
 
 
 def test_a_blue_whose_members_come_back_is_told_while_green_runs(start: Callable[[World], Journal]) -> None:

@@ -108,7 +108,7 @@ ORDER = (
 """The folders of the core: each uses only what stands before it, in its own row too."""
 
 PLACES = [name for row in ORDER for name in row]
-EXPANSION = {"plan", "preflight", "expansion", "cutover", "verify", "copy"}
+EXPANSION = {"plan", "preflight", "expansion", "cutover", "modes", "verify", "copy"}
 RUNTIME = {"pipeline", "processing"}
 MOST_FILES = 32
 MOST_FILES_OF_TESTS = 40

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 PAGES = ("troubleshooting.md", "runbooks.md")
 SHORTEST = 3
-ERRORS = {"Refused", "UnsafeState", "Outage", "Fenced", "LeaseHeld"}
+ERRORS = {"Refused", "UnsafeState", "Outage", "TimedOut", "Fenced", "LeaseHeld"}
 NO_MESSAGES = {
     "…",
     "what: found …; expected …. What to do.",
@@ -82,14 +82,10 @@ def raised(directory: str) -> list[list[str]]:
     """The string constants of every error that a person may see, by where it is made."""
     files = (ROOT / "plugins" / "kafka_rescale" / directory).rglob("*.py")
     nodes = (node for file in files for node in ast.walk(ast.parse(file.read_text())))
-    return [_strings(node) for node in nodes if isinstance(node, ast.Call) and makes_an_error(node.func)]
-
-
-def makes_an_error(called: ast.expr) -> bool:
-    """Whether that is a class of errors, or the way in which a wait that timed out makes one."""
-    if isinstance(called, ast.Attribute):
-        return called.attr == "timed_out"
-    return isinstance(called, ast.Name) and called.id in ERRORS
+    calls = (node for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name))
+    made = (_strings(call) for call in calls if isinstance(call.func, ast.Name) and call.func.id in ERRORS)
+    # Without a text of its own it is made of what its function was given.
+    return [texts for texts in made if texts]
 
 
 def unexplained(errors: list[list[str]], text: str) -> list[str]:

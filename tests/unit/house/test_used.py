@@ -14,8 +14,6 @@ FOR_USERS = CORE / "pipeline"
 """What users write pipelines with: its callers are theirs."""
 
 STAYS = {
-    "RackStandbys": "KIP-708's first draft, for a rule of the user's own; the released KIP has client tags.",
-    "cache_bytes_per_thread": "KIP-663: how a thread's share of the cache follows their number.",
     "is_allowed_task_movement": "KIP-708: isAllowedTaskMovement, which Kafka Streams' own tests ask.",
     "is_follow_up_needed": "KIP-429: whether another rebalance follows, as its tests ask it.",
     "with_partitions": "KIP-287: by which the properties of linear hashing over a growth are tested.",

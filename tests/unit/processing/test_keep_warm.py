@@ -38,6 +38,20 @@ def test_the_lag_of_a_clients_state_is_the_sum_over_the_stores_of_the_task() -> 
     assert lag_of({}, logs, 0) is None
 
 
+@pytest.mark.parametrize(
+    ("positions", "lag"),
+    [((900, 470, 1_000), 130), ((990, 490, 990), 30), ((999, 499, 1_000), 0), ((990, None, None), 1_510)],
+)
+def test_the_lag_of_a_task_with_three_stores_is_that_of_all_their_changelogs(
+    positions: tuple[int | None, ...], lag: int
+) -> None:
+    logs = {"counts": LOG, "sums": OTHER, "latest": LOG}
+    states = {
+        store: [] if at is None else [saved(at, logs[store])] for (store, at) in zip(logs, positions, strict=True)
+    }
+    assert lag_of(states, logs, 0) == lag
+
+
 def test_the_marker_of_the_last_transaction_is_no_lag() -> None:
     assert lag_of({"counts": [saved(999)]}, {"counts": LOG}, 0) == 0
 

@@ -11,15 +11,17 @@ from kafka_rescale.airflow.operators.base import RescaleOperator
 
 class AddStreamThreadOperator(RescaleOperator):
     """
-    Add a stream thread to a pipeline; it has its part from the next run on.
+    Add a stream thread to a pipeline, and wait until it has started: the next run gives it its part.
 
+    :param timeout_seconds: how long to wait; None doesn't, for a task that stands before that run
     :param client: id of the client that gets it; None is the only one
     """
 
     operator_extra_links = ()
 
-    def __init__(self, *, client: str | None = None, **kwargs: Any) -> None:
+    def __init__(self, *, timeout_seconds: float | None = None, client: str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
+        self.timeout_seconds = timeout_seconds
         self.client = client
 
     def execute(self, context: Context) -> str | None:
@@ -28,7 +30,9 @@ class AddStreamThreadOperator(RescaleOperator):
         from kafka_rescale.operations.processing.stream_threads import add_stream_thread
 
         application = load_pipeline_application(self.application_file)
-        name = add_stream_thread(application.application_id, self.connection(application), self.client)
+        name = add_stream_thread(
+            application.application_id, self.connection(application), self.client, self.timeout_seconds
+        )
         self.log.info("%s", name or "no thread was added: the pipeline is not running")
         return name
 
@@ -37,7 +41,7 @@ class RemoveStreamThreadOperator(RescaleOperator):
     """
     Remove a stream thread of a pipeline, and wait until it has ended.
 
-    :param timeout_seconds: how long to wait; None doesn't
+    :param timeout_seconds: how long to wait; None doesn't, for a task that stands before the next run
     :param client: id of the client that loses it; None is the only one
     """
 

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import Field, field_validator, model_validator
 
 from kafka_rescale.core.application.fields import Name, Strict, WholeNumber, place
-from kafka_rescale.core.assignment.configs import CLIENT_TAG, RACK_AWARE_TAGS, client_tags
+from kafka_rescale.core.assignment.configs import CLIENT_TAG, RACK, RACK_AWARE_TAGS, client_tags
 from kafka_rescale.core.errors import InvalidInput
 
 ALL_TAGS = CLIENT_TAG + "*"
@@ -21,6 +21,7 @@ class DeclaredClient(Strict):
     :param client_id: the first part of its threads' names.
     :param state_dir: an absolute path or a URI that Arrow can write to, of this client alone.
     :param client_tags: written as `client.tag.<key>`, for example `client.tag.zone: eu-1`.
+    :param rack_id: short for `client.tag.rack`, with `rack.aware.assignment.tags: [rack]` on the application.
     :param num_stream_threads: in place of the application's.
     :param spark_conn_id: Airflow connection to the Spark that it runs on, in place of the application's.
     :param spark_conf: of its jobs, beside the application's.
@@ -29,6 +30,7 @@ class DeclaredClient(Strict):
     client_id: Name = Field(alias="client.id")
     state_dir: str = Field(alias="state.dir")
     client_tags: dict[str, str] = Field(default_factory=dict, alias="client.tag.*")
+    rack_id: Name | None = Field(default=None, alias="rack.id")
     num_stream_threads: WholeNumber | None = Field(default=None, ge=1, le=1_000, alias="num.stream.threads")
     spark_conn_id: str | None = None
     spark_conf: dict[str, str] = Field(default_factory=dict)
@@ -53,6 +55,11 @@ class DeclaredClient(Strict):
         _check_tags(value, ())
         return value
 
+    @property
+    def tags(self) -> dict[str, str]:
+        """Its tags, that of its rack among them."""
+        return self.client_tags if self.rack_id is None else {**self.client_tags, RACK: self.rack_id}
+
 
 def check_clients(clients: Sequence[DeclaredClient], state_dir: str | None, tags: Iterable[str]) -> None:
     """Check what the clients of an application have to do with each other.
@@ -76,12 +83,35 @@ def check_clients(clients: Sequence[DeclaredClient], state_dir: str | None, tags
                 f"found several clients with `{name}` {doubled[0]}; expected one of each client. "
                 "What lies there is one client's state."
             )
+    _check_racks(clients, tags)
     for client in clients:
-        _check_tags(client.client_tags, tags, f"client {client.client_id}: ")
+        _check_tags(client.tags, tags, f"client {client.client_id}: ")
     if tags and not clients:
         raise ValueError(
             f"found `{RACK_AWARE_TAGS}` without `clients`; expected clients that have these tags. Add them."
         )
+
+
+def _check_racks(clients: Sequence[DeclaredClient], tags: Iterable[str]) -> None:
+    with_rack = [client for client in clients if client.rack_id is not None]
+    if not with_rack:
+        return
+    if without := [client.client_id for client in clients if client.rack_id is None]:
+        raise ValueError(
+            f"found client {without[0]} without `rack.id`, and others with it; expected it of every client, or of "
+            "no client. Add it."
+        )
+    if tags:
+        raise ValueError(
+            f"found `rack.id` beside `{RACK_AWARE_TAGS}`; expected one of them. `rack.id` is short for "
+            f"`{CLIENT_TAG}{RACK}` and `{RACK_AWARE_TAGS}: [{RACK}]`: with further tags, write it so."
+        )
+    for client in with_rack:
+        if RACK in client.client_tags:
+            raise ValueError(
+                f"found client {client.client_id} with `rack.id` and `{CLIENT_TAG}{RACK}`; expected one of them. "
+                "Delete one: both say the same."
+            )
 
 
 def _check_tags(tags: Mapping[str, str], listed: Iterable[str], whose: str = "") -> None:

@@ -17,10 +17,12 @@ from kafka_rescale.core.application.fields import (
     checked_schedule,
     place,
 )
-from kafka_rescale.core.assignment.configs import AssignmentConfigs
+from kafka_rescale.core.assignment.configs import RACK, AssignmentConfigs
 from kafka_rescale.core.assignment.stream_threads import Decision, client_of
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.roles import Role
+
+ExceptionHandler = Annotated[str, Field(pattern=rf"^({'|'.join(Decision)}|[\w.]+:\w+)$")]
 
 
 class DeclaredBackfill(Strict):
@@ -54,7 +56,11 @@ class PipelineApplication(Strict):
         offsets that a new processor may be behind when it takes its partitions over.
     :param probing_rebalance_interval_ms: a run is triggered after this time if something warms up.
     :param rack_aware_assignment_tags: tags in whose values the copies of a task shall differ.
-    :param uncaught_exception_handler: what comes of a thread whose `spark-submit` has failed or was killed.
+    :param rack_standby_task_assignor: `module:Class` whose `assign_standby_task_to_racks(source_tasks,
+        client_rack_ids)` returns the tasks of which each rack may have standbys; all clients need a `rack.id`.
+    :param uncaught_exception_handler: what comes of a thread whose `spark-submit` has failed or was killed:
+        `REPLACE_THREAD`, `SHUTDOWN_CLIENT` or `SHUTDOWN_APPLICATION`; or `module:name` of a function that is given
+        the exception and returns one of them.
     :param keep_warm_schedule: when standbys and warm-ups read what was written to the changelogs.
     :param linear_hashing: inputs whose producers place keys by linear hashing, and outputs that shall be
         written so, with the partition count that each was created with.
@@ -82,8 +88,11 @@ class PipelineApplication(Strict):
         default=600_000, ge=60_000, alias="probing.rebalance.interval.ms"
     )
     rack_aware_assignment_tags: tuple[str, ...] = Field(default=(), alias="rack.aware.assignment.tags")
-    uncaught_exception_handler: Decision = Field(
-        default=Decision.REPLACE_THREAD, alias="uncaught.exception.handler"
+    rack_standby_task_assignor: Annotated[str, Field(pattern=r"^[\w.]+:\w+$")] | None = Field(
+        default=None, alias="rack.standby.task.assignor"
+    )
+    uncaught_exception_handler: ExceptionHandler = Field(
+        default=Decision.REPLACE_THREAD.value, alias="uncaught.exception.handler"
     )
     keep_warm_schedule: str = "*/5 * * * *"
     linear_hashing: dict[Name, PartitionCount] = Field(default_factory=dict)
@@ -108,7 +117,15 @@ class PipelineApplication(Strict):
     @model_validator(mode="after")
     def _check_clients(self) -> Self:
         check_clients(self.clients, self.state_dir, self.rack_aware_assignment_tags)
+        if self.rack_standby_task_assignor is not None and not self._has_racks:
+            raise ValueError(
+                "found `rack.standby.task.assignor` without racks; expected `rack.id` of every client. Add them."
+            )
         return self
+
+    @property
+    def _has_racks(self) -> bool:
+        return any(client.rack_id is not None for client in self.clients)
 
     @property
     def members(self) -> tuple[DeclaredClient, ...]:
@@ -129,7 +146,7 @@ class PipelineApplication(Strict):
             max_warmup_replicas=self.max_warmup_replicas,
             num_standby_replicas=self.num_standby_replicas,
             probing_rebalance_interval_ms=self.probing_rebalance_interval_ms,
-            rack_aware_assignment_tags=self.rack_aware_assignment_tags,
+            rack_aware_assignment_tags=(RACK,) if self._has_racks else self.rack_aware_assignment_tags,
         )
 
     def threads_of(self, client: DeclaredClient) -> int:

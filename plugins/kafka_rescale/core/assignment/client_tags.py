@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from kafka_rescale.core.assignment.configs import AssignmentConfigs
+from kafka_rescale.core.assignment.configs import RACK, AssignmentConfigs
 from kafka_rescale.core.assignment.draft import Draft, LeastLoaded
 from kafka_rescale.core.assignment.standby_assignors import (
     DefaultStandbyTaskAssignor,
@@ -15,8 +15,6 @@ from kafka_rescale.core.assignment.standby_assignors import (
 from kafka_rescale.core.assignment.tasks import Client, Role, TaskId
 
 Tags = frozenset[tuple[str, str]]
-RACK = "rack"
-"""Key of the tag that stands for a client's rack."""
 
 
 class ClientTagAwareStandbyTaskAssignor:

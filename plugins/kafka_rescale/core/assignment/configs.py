@@ -10,6 +10,8 @@ from kafka_rescale.core.errors import InvalidInput
 
 CLIENT_TAG = "client.tag."
 RACK_AWARE_TAGS = "rack.aware.assignment.tags"
+RACK = "rack"
+"""Key of the tag that stands for a client's rack."""
 MOST_TAGS = 5
 LONGEST_TAG_KEY = 20
 LONGEST_TAG_VALUE = 30

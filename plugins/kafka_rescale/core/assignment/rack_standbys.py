@@ -1,7 +1,7 @@
 """Standbys on other racks than the active task, as the first draft of KIP-708 has it: one rack id per client.
 
-The released KIP has client tags instead (:mod:`~kafka_rescale.core.assignment.client_tags`); this is for a rule of
-the user's own about which racks may have a standby.
+The released KIP has client tags instead (:mod:`~kafka_rescale.core.assignment.client_tags`), by which standbys are
+placed unless an application file names a rule of the user's own, ``rack.standby.task.assignor``.
 """
 
 from __future__ import annotations
@@ -13,6 +13,14 @@ from typing import Protocol
 from kafka_rescale.core.assignment.configs import AssignmentConfigs
 from kafka_rescale.core.assignment.draft import Draft, LeastLoaded
 from kafka_rescale.core.assignment.tasks import Client, Role, TaskId
+from kafka_rescale.core.callables import named
+from kafka_rescale.core.errors import InvalidInput
+
+SETTING = "rack.standby.task.assignor"
+EXPECTED = (
+    "a class without arguments, whose assign_standby_task_to_racks(source_tasks, client_rack_ids) returns "
+    "sets of tasks by rack"
+)
 
 
 class RackStandbyTaskAssignor(Protocol):
@@ -59,7 +67,7 @@ class RackStandbys:
         """Place the standbys; one that no allowed rack has room for is missing rather than on the wrong rack."""
         source = {task: self._racks[client] for client in draft for task in draft.tasks(client, Role.ACTIVE)}
         source = {task: source[task] for task in sorted(stateful) if task in source}
-        allowed = self._assignor.assign_standby_task_to_racks(source, frozenset(self._racks[c] for c in draft))
+        allowed = _allowed(self._assignor, source, frozenset(self._racks[c] for c in draft))
         clients = LeastLoaded(draft, draft.load)
         missing = {}
         for task in source:
@@ -75,3 +83,38 @@ class RackStandbys:
     def is_allowed_movement(self, source: Client, destination: Client) -> bool:
         """Return whether both are on one rack."""
         return self._racks[source.id] == self._racks[destination.id]
+
+
+def rack_standby_task_assignor(name: str) -> RackStandbyTaskAssignor:
+    """Return an instance of the class that ``rack.standby.task.assignor`` names.
+
+    :param name: ``module:Class``.
+    :raises InvalidInput: there is no such class, it takes arguments, or it lacks the method.
+    """
+    kind = named(SETTING, name, EXPECTED)
+    try:
+        made = kind()
+    except Exception as error:
+        raise _invalid(name, f"{type(error).__name__}: {error}") from error
+    if not callable(getattr(made, "assign_standby_task_to_racks", None)):
+        raise _invalid(name, f"{made!r} without that method")
+    assignor: RackStandbyTaskAssignor = made
+    return assignor
+
+
+def _allowed(
+    assignor: RackStandbyTaskAssignor, source: Mapping[TaskId, str], racks: AbstractSet[str]
+) -> dict[str, AbstractSet[TaskId]]:
+    """Return what a class of the user's answers, as sets.
+
+    :raises InvalidInput: it has failed, or has answered something else.
+    """
+    try:
+        found = assignor.assign_standby_task_to_racks(source, racks)
+        return {rack: set(tasks) for rack, tasks in found.items()}
+    except Exception as error:
+        raise _invalid(type(assignor).__name__, f"{type(error).__name__}: {error}") from error
+
+
+def _invalid(name: str, found: str) -> InvalidInput:
+    return InvalidInput(f"{SETTING} {name!r}", found=found, expected=EXPECTED, remedy="Correct the class.")

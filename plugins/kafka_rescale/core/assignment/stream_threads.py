@@ -13,10 +13,6 @@ from typing import Self
 from kafka_rescale.core.assignment.thread_states import State, ThreadState
 from kafka_rescale.core.errors import InvalidInput, UnsafeState
 
-DEFAULT_CACHE_BYTES = 10 * 1024 * 1024
-"""``statestore.cache.max.bytes``, of all threads of a client together."""
-
-
 _INFIX = "-StreamThread-"
 
 
@@ -47,8 +43,6 @@ class StreamsClient:
 
     :param threads: in the order of their start; a dead one is no longer among them, so that its name is free.
     :param failed_stream_threads: the metric ``failed-stream-threads``: threads that died of an error so far.
-    :param cache_bytes: for all threads together.
-    :param has_global_thread: whether a global table takes a share of the cache, too.
     :param is_application_ending: whether this client has asked all clients of the application to shut down.
     """
 
@@ -56,19 +50,12 @@ class StreamsClient:
     state: State = State.CREATED
     threads: tuple[StreamThread, ...] = ()
     failed_stream_threads: int = 0
-    cache_bytes: int = DEFAULT_CACHE_BYTES
-    has_global_thread: bool = False
     is_application_ending: bool = False
 
     @property
     def alive(self) -> tuple[StreamThread, ...]:
         """The threads that are neither dead nor shutting down."""
         return tuple(thread for thread in self.threads if thread.state.is_alive)
-
-    @property
-    def cache_bytes_per_thread(self) -> int:
-        """Each living thread's share of the cache, after the next rebalance."""
-        return self.cache_bytes // (len(self.alive) + self.has_global_thread) if self.alive else self.cache_bytes
 
     def start(self, num_stream_threads: int) -> Self:
         """Start with so many threads, whatever was added or removed before the last stop.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from kafka_rescale.core.control.job_failure import JobFailure
 from kafka_rescale.core.control.lag_history import LagHistory
 from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.values import Value
@@ -21,6 +22,7 @@ class JobResult(Value):
     :param as_of_ms: everything that was in the source then has been copied (for tombstone safety).
     :param lags: how the lags have changed over this attempt.
     :param marks: of a pipeline's tasks, what was committed beside their offsets, as JSON.
+    :param failure: why the job has failed, if it has said so itself.
     """
 
     job: str
@@ -36,3 +38,4 @@ class JobResult(Value):
     detail: str = ""
     lags: LagHistory = Field(default_factory=LagHistory)
     marks: dict[str, str] = Field(default_factory=dict)
+    failure: JobFailure | None = None

@@ -11,10 +11,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kafka_rescale.core.assignment.assignment import Assignment, ClientTasks
-from kafka_rescale.core.assignment.configs import AssignmentConfigs
+from kafka_rescale.core.assignment.configs import RACK, AssignmentConfigs
 from kafka_rescale.core.assignment.cooperative import HandOver, hand_over
 from kafka_rescale.core.assignment.high_availability import assign
 from kafka_rescale.core.assignment.over_threads import over_threads
+from kafka_rescale.core.assignment.rack_standbys import RackStandbys, RackStandbyTaskAssignor
 from kafka_rescale.core.assignment.stream_threads import StreamsClient
 from kafka_rescale.core.assignment.tasks import Client, TaskId, Tasks
 from kafka_rescale.core.assignment.thread_states import State, ThreadState
@@ -48,6 +49,7 @@ class Rebalance:
     :param at_ms: wall clock.
     :param tasks: all tasks of the pipeline.
     :param members: every client of the application file; whoever is no longer in it is gone.
+    :param rack_assignor: a rule of the user's own for the racks of standbys.
     """
 
     run: str
@@ -55,6 +57,7 @@ class Rebalance:
     tasks: Tasks
     members: Sequence[Member]
     configs: AssignmentConfigs = field(default_factory=AssignmentConfigs)
+    rack_assignor: RackStandbyTaskAssignor | None = None
 
     def of(self, before: Processing | None, at_work: Collection[str] = ()) -> Processing:
         """Return who runs what from now on.
@@ -65,6 +68,7 @@ class Rebalance:
         :param before: of the run before; None is the first one.
         :param at_work: names of threads that may still be processing what ``before`` gave them.
         :raises Refused: no client can take part.
+        :raises InvalidInput: the user's rule for racks has failed.
         :raises UnsafeState: the assignor's decision breaks a rule of KIP-924; nothing changes.
         """
         before = before or Processing()
@@ -98,7 +102,10 @@ class Rebalance:
         ]
         if not clients:
             return Assignment({})
-        assignment = assign(self.tasks, clients, self.configs)
+        standbys = None
+        if self.rack_assignor is not None:
+            standbys = RackStandbys({client.id: client.tags[RACK] for client in clients}, self.rack_assignor)
+        assignment = assign(self.tasks, clients, self.configs, standbys)
         require_valid(assignment, self.tasks, [client.id for client in clients])
         return assignment
 

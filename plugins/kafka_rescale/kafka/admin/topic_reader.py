@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError, TopicCollection
 from confluent_kafka.admin import ConfigResource, ConfigSource, ResourceType
 
 from kafka_rescale.core.cluster import TopicDescription
-from kafka_rescale.core.errors import ClusterOutage
+from kafka_rescale.core.errors import ClusterOutage, ClusterTimedOut
 from kafka_rescale.core.topology.topic_names import is_topic_name
 from kafka_rescale.kafka.admin.calls import SETTLE_SECONDS, AdminCalls, Ask, finished, has_code, value_of
 from kafka_rescale.kafka.client.waiting import poll_until
@@ -26,6 +26,16 @@ class TopicReader(AdminCalls):
         :raises Outage: nobody answers.
         """
         return set(self._metadata("list of topics").topics)
+
+    def broker_count(self) -> int:
+        """Return the number of brokers of the cluster: those that are up, and those that have replicas.
+
+        A number that counted only the brokers that are up would give a new topic too few replicas for ever,
+        because one of them happened to be restarting.
+        """
+        found = self._metadata("cluster")
+        holders = {r for topic in found.topics.values() for p in topic.partitions.values() for r in p.replicas}
+        return len(holders | set(found.brokers))
 
     def describe_topics(self, names: Iterable[str]) -> dict[str, TopicDescription]:
         """Return the topics by name; those that don't exist are left out, also because none can have the name.
@@ -78,10 +88,20 @@ def not_seen(name: str, change: str, seconds: float) -> ClusterOutage:
 
     :param change: what the topic was to do, as an infinitive.
     """
-    return ClusterOutage.timed_out(
+    return ClusterTimedOut(
         f"topic {name!r} {change}, as the brokers describe it",
         seconds=seconds,
         remedy="Run again: what has been done is found and kept.",
+    )
+
+
+def too_few_brokers(name: str, answer: KafkaError) -> ClusterOutage:
+    """Return the error for a topic whose replicas can't be placed while a broker restarts."""
+    return ClusterOutage(
+        f"topic {name!r}",
+        found=f"{answer.name()} ({answer.str()})",
+        expected="as many brokers as the topic has replicas",
+        remedy="Run again when every broker is up: a broker that shuts down is given no replicas.",
     )
 
 

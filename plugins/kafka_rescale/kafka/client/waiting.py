@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from kafka_rescale.core.errors import ClusterOutage, Outage, RescaleError
+from kafka_rescale.core.errors import ClusterOutage, RescaleError, TimedOut
 
 T = TypeVar("T")
 
@@ -78,6 +78,6 @@ def wait_until(
     poll_until(
         condition,
         seconds=seconds,
-        otherwise=lambda: Outage.timed_out(what, seconds=seconds, remedy=remedy),
+        otherwise=lambda: TimedOut(what, seconds, remedy),
         longest_pause=longest_pause,
     )

@@ -12,7 +12,7 @@ from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.journal import BLUE_STOPPED, Journal
 from kafka_rescale.core.control.keys import CONTROL_TOPIC, Concern
 from kafka_rescale.core.control.lease import Lease
-from kafka_rescale.core.errors import ClusterOutage
+from kafka_rescale.core.errors import ClusterTimedOut
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.error_classes import is_outage
 from kafka_rescale.kafka.client.failures import to_error
@@ -52,7 +52,7 @@ class ControlFollower:
         poll_until(
             read,
             seconds=FIRST_SECONDS,
-            otherwise=lambda: ClusterOutage.timed_out(
+            otherwise=lambda: ClusterTimedOut(
                 f"topic {CONTROL_TOPIC!r} to be read up to its end", seconds=FIRST_SECONDS, remedy="Run again."
             ),
         )

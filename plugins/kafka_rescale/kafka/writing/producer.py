@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from kafka_rescale.core.errors import Fenced, Outage, RescaleError
+from kafka_rescale.core.errors import Fenced, Outage, RescaleError, TimedOut
 from kafka_rescale.kafka.client.bounded_call import StuckCall, bounded
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.error_class import ErrorClass
@@ -157,7 +157,7 @@ class UnitProducer:
         poll_until(
             lambda: partition in self._producer.list_topics(topic, CALL_SECONDS).topics[topic].partitions,
             seconds=PARTITION_SECONDS,
-            otherwise=lambda: Outage.timed_out(
+            otherwise=lambda: TimedOut(
                 f"every broker to show partition {partition} of topic {topic!r}, which has grown",
                 seconds=PARTITION_SECONDS,
                 remedy="Look at the brokers, whose metadata lag behind; then run again.",

@@ -32,7 +32,7 @@ def remove_clients(
     ids = {application.member(client_id).client_id} if client_id is not None else set()
     if tag is not None:
         key, value = tag
-        ids |= {c.client_id for c in application.members if c.client_tags.get(key) == value}
+        ids |= {c.client_id for c in application.members if c.tags.get(key) == value}
     return _change(application, connection, lambda processing: clients_removed(processing, ids))
 
 

@@ -10,8 +10,9 @@ from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.processing import Processing
 from kafka_rescale.core.control.state import ControlState
-from kafka_rescale.core.errors import Fenced
+from kafka_rescale.core.errors import Fenced, Outage
 from kafka_rescale.core.processing.dead_threads import thread_died
+from kafka_rescale.core.processing.exception_handler import exception_handler
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import Change, ControlTopic
 from kafka_rescale.kafka.control.lease import insist
@@ -65,12 +66,14 @@ def _bury(
     reason: str,
     is_dead: Callable[[JobResult | None], bool],
 ) -> Processing | None:
+    """Let a thread be dead by the handler's decision, for which the handler is asked once."""
+
     def change(state: ControlState) -> Change:
         processing, result = state.processing, state.results.get(attempt.job)
         if processing is None or processing.run != attempt.run or not is_dead(result):
             return {}
         name = processing.thread_for(attempt.thread)
-        after = thread_died(processing, name, application.uncaught_exception_handler)
+        after = thread_died(processing, name, decision)
         return {Concern.PROCESSING: after, **_closed(attempt, result, reason)}
 
     control = ControlTopic(connection, application.application_id)
@@ -78,9 +81,25 @@ def _bury(
     if not is_dead(found.results.get(attempt.job)):
         # The usual case costs no transaction.
         return found.processing if found.processing and found.processing.run == attempt.run else None
+    decision = exception_handler(application.uncaught_exception_handler)(
+        _died_of(attempt, found.results.get(attempt.job), reason)
+    )
     # All threads of a run may die at once, and each is said by a task of its own.
     processing = insist(control, change, lost=(Fenced,)).processing
     return processing if processing is not None and processing.run == attempt.run else None
+
+
+def _died_of(attempt: Attempt, result: JobResult | None, reason: str) -> Exception:
+    """Return what the handler is given: what the job has said of its end, or that it has said nothing."""
+    is_own = result is not None and (result.run, result.attempt) == (attempt.run, attempt.number)
+    if is_own and result is not None and result.failure is not None:
+        return result.failure.error
+    return Outage(
+        f"stream thread {attempt.thread}",
+        found=reason,
+        expected="a job that says why it ends",
+        remedy="See the logs of spark-submit and of the machine that it ran on.",
+    )
 
 
 def _closed(attempt: Attempt, result: JobResult | None, reason: str) -> Mapping[str, JobResult]:

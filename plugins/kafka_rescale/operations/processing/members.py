@@ -50,7 +50,7 @@ def _member(
         client.client_id,
         application.threads_of(client),
         client.state_dir,
-        client.client_tags,
+        client.tags,
         lags,
         absent,
     )

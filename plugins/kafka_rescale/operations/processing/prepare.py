@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kafka_rescale.core.application.pipeline import PipelineApplication
+from kafka_rescale.core.assignment.rack_standbys import RackStandbyTaskAssignor, rack_standby_task_assignor
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.processing import Processing
 from kafka_rescale.core.control.state import ControlState
-from kafka_rescale.core.errors import Outage
+from kafka_rescale.core.errors import Outage, TimedOut
 from kafka_rescale.core.pipeline.named import pipeline_named
 from kafka_rescale.core.processing.adjustments import (
     NOTHING_ASKED,
@@ -19,6 +20,7 @@ from kafka_rescale.core.processing.adjustments import (
     thread_removed,
 )
 from kafka_rescale.core.processing.backfill import Backfill
+from kafka_rescale.core.processing.exception_handler import exception_handler
 from kafka_rescale.core.processing.internal_topics import levels
 from kafka_rescale.core.processing.rebalance import Rebalance
 from kafka_rescale.core.processing.request import ProcessRequest
@@ -76,6 +78,7 @@ def prepare(
     :param run: ``<dag_id>/<run_id>``.
     :param asked: changes before the rebalance, once per run.
     :param backfill: the interval that the generation is for.
+    :raises InvalidInput: the pipeline, its handler of exceptions or its rule for racks can't be imported.
     :raises Refused: a topic that the pipeline reads or writes doesn't exist, or has grown in a way that would tear
         keys from their state; what the interval needs is gone; or no client can take part.
     :raises Outage: a thread that shall be removed is still at work when its timeout is over.
@@ -83,6 +86,9 @@ def prepare(
     :raises Fenced: an old run has come in while processors were given their partitions; run again.
     """
     pipeline, control = pipeline_named(application.pipeline), ControlTopic(connection, application.application_id)
+    # As long as nothing has begun.
+    exception_handler(application.uncaught_exception_handler)
+    _rack_assignor(application)
     asked = still_asked(control.read().processing, run, asked)
     if asked.processors is not None:
         require_live(application, asked.processors, backfill)
@@ -126,7 +132,8 @@ def _rebalance(
         if asked != NOTHING_ASKED and (before is None or before.run != run):
             before = adjusted(before or Processing(), run, asked)
         members = members_of(application, before, known, at_ms)
-        rebalance = Rebalance(run, at_ms, known.tasks, members, application.assignment_configs)
+        rack_assignor = _rack_assignor(application)
+        rebalance = Rebalance(run, at_ms, known.tasks, members, application.assignment_configs, rack_assignor)
         # In the second rebalance everything that moves has been revoked, and is nobody's.
         is_second = before is not None and before.run == run and bool(before.revoked)
         return {
@@ -139,6 +146,11 @@ def _rebalance(
     return processing
 
 
+def _rack_assignor(application: PipelineApplication) -> RackStandbyTaskAssignor | None:
+    name = application.rack_standby_task_assignor
+    return None if name is None else rack_standby_task_assignor(name)
+
+
 def _wait_for_end(control: ControlTopic, thread: str | None, timeout_seconds: float | None) -> None:
     """Wait for a thread that shall be removed, if a run that was thought dead still has it."""
     if thread is None or timeout_seconds is None:
@@ -146,10 +158,10 @@ def _wait_for_end(control: ControlTopic, thread: str | None, timeout_seconds: fl
     poll_until(
         lambda: thread not in at_work(control.read()),
         seconds=timeout_seconds,
-        otherwise=lambda: Outage.timed_out(
-            f"stream thread {thread}, which an earlier run has at work, to end",
-            seconds=timeout_seconds,
-            remedy="Trigger the run again, without a timeout: then what it has is revoked, and it can't commit.",
+        otherwise=lambda: TimedOut(
+            f"stream thread {thread} to end",
+            timeout_seconds,
+            "Trigger the run again, without a timeout: then what it has is revoked, and it can't commit.",
         ),
         longest_pause=LONGEST_PAUSE_SECONDS,
     )

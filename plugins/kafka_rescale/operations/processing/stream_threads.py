@@ -6,33 +6,68 @@ was removed keeps its tasks until the run in progress, in which nobody else may 
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Callable, Mapping
 
+from kafka_rescale.core.assignment.thread_states import ThreadState
 from kafka_rescale.core.control.keys import Concern
-from kafka_rescale.core.control.processing import Processing
+from kafka_rescale.core.control.processing import Processing, ThreadRecord
 from kafka_rescale.core.control.state import ControlState
-from kafka_rescale.core.errors import Fenced, Outage
+from kafka_rescale.core.errors import Fenced, TimedOut, UnsafeState
 from kafka_rescale.core.processing.adjustments import thread_added, thread_removed
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import poll_until
 from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.kafka.control.lease import insist
 
+log = logging.getLogger(__name__)
+
+Say = Callable[[str], None]
 Event = Callable[[Processing], tuple[Processing, str | None]]
 LONGEST_PAUSE_SECONDS = 2.0
+REPORT_SECONDS = 30.0
 
 
 def add_stream_thread(
-    application_id: str, connection: KafkaConnection, client_id: str | None = None
+    application_id: str,
+    connection: KafkaConnection,
+    client_id: str | None = None,
+    timeout_seconds: float | None = None,
+    say: Say = log.info,
 ) -> str | None:
     """Add a thread, and return its name; None if the pipeline has never run, or the client is not running.
 
     :param client_id: of the client that gets it; None is the only one.
+    :param timeout_seconds: how long to wait for its start, ``math.inf`` without a limit; None returns at once.
+    :param say: is told what is waited for.
     :raises InvalidInput: there is no such client, or there are several.
-    :raises Outage: the brokers don't answer.
+    :raises Outage: it has not started in time; it still will. Or the brokers don't answer.
+    :raises UnsafeState: it has ended before it has started.
     """
     control = ControlTopic(connection, application_id)
-    return _change(control, lambda processing: thread_added(processing, client_id))
+    name = _change(control, lambda processing: thread_added(processing, client_id))
+    if name is None or timeout_seconds is None:
+        return name
+    what, tell = f"stream thread {name} to start", now_and_then(say)
+    remedy = f"It starts with the next run of process_{application_id}; trigger one if there is no schedule."
+
+    def has_started() -> bool:
+        thread = _thread(control, name)
+        if thread is None or thread.state is ThreadState.PENDING_SHUTDOWN:
+            raise UnsafeState(
+                f"stream thread {name}",
+                found="its end before it has started: it was removed, or its client ended or was started anew",
+                expected="its start",
+                remedy="See `status`, and add a thread again if it is still needed.",
+            )
+        if thread.state is not ThreadState.STARTING:
+            return True
+        tell(f"Waiting for {what}: it is {thread.state}. {remedy}")
+        return False
+
+    _wait(has_started, timeout_seconds, what, remedy)
+    return name
 
 
 def remove_stream_thread(
@@ -40,11 +75,13 @@ def remove_stream_thread(
     connection: KafkaConnection,
     timeout_seconds: float | None = None,
     client_id: str | None = None,
+    say: Say = log.info,
 ) -> str | None:
     """Ask a thread to end, and return its name; None if there is none or the client can't lose one.
 
-    :param timeout_seconds: how long to wait until it has ended; None returns at once.
+    :param timeout_seconds: how long to wait for its end, ``math.inf`` without a limit; None returns at once.
     :param client_id: of the client that loses it; None is the only one.
+    :param say: is told what is waited for.
     :raises InvalidInput: there is no such client, or there are several.
     :raises Outage: it has not ended in time; it still will.
     """
@@ -52,22 +89,47 @@ def remove_stream_thread(
     name = _change(control, lambda processing: thread_removed(processing, client_id))
     if name is None or timeout_seconds is None:
         return name
+    what, tell = f"stream thread {name} to end", now_and_then(say)
+    remedy = f"It ends with the next run of process_{application_id}; nothing has to be done again."
 
-    def ended() -> bool:
-        processing = control.read().processing
-        return processing is None or name not in {thread.name for thread in processing.threads}
+    def has_ended() -> bool:
+        thread = _thread(control, name)
+        # Another thread may have been given its name since.
+        if thread is None or thread.state is not ThreadState.PENDING_SHUTDOWN:
+            return True
+        tell(f"Waiting for {what}: it is {thread.state} and has {', '.join(thread.tasks) or 'no task'}. {remedy}")
+        return False
 
+    _wait(has_ended, timeout_seconds, what, remedy)
+    return name
+
+
+def now_and_then(say: Say) -> Say:
+    """Return how to say something that may be the same for long: when it is new, and every half minute."""
+    last, said_at = "", 0.0
+
+    def tell(text: str) -> None:
+        nonlocal last, said_at
+        if text != last or time.monotonic() - said_at >= REPORT_SECONDS:
+            last, said_at = text, time.monotonic()
+            say(text)
+
+    return tell
+
+
+def _thread(control: ControlTopic, name: str) -> ThreadRecord | None:
+    processing = control.read().processing or Processing()
+    return next((thread for thread in processing.threads if thread.name == name), None)
+
+
+def _wait(condition: Callable[[], bool], seconds: float, what: str, remedy: str) -> None:
+    """Wait for what the next run does."""
     poll_until(
-        ended,
-        seconds=timeout_seconds,
-        otherwise=lambda: Outage.timed_out(
-            f"stream thread {name}, which is PENDING_SHUTDOWN, to end",
-            seconds=timeout_seconds,
-            remedy="It ends with the next run of the pipeline; nothing has to be done again.",
-        ),
+        condition,
+        seconds=seconds,
+        otherwise=lambda: TimedOut(what, seconds, remedy),
         longest_pause=LONGEST_PAUSE_SECONDS,
     )
-    return name
 
 
 def _change(control: ControlTopic, event: Event) -> str | None:

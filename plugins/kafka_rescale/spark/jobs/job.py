@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from kafka_rescale.core.control.job_failure import JobFailure
 from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.core.control.lag_history import LagHistory
@@ -94,11 +95,13 @@ class Job:
         records: Change | None = None,
         *,
         seeded: int = 0,
+        failure: JobFailure | None = None,
     ) -> None:
         """Leave a result; without a snapshot, that of the last call stays.
 
         :param records: of a concern that is this job's own, written with it.
         :param seeded: of what was copied, the rows of snapshots.
+        :param failure: what has ended the job.
         :raises Fenced: a newer attempt has begun.
         """
         self._snapshot, self._state = snapshot or self._snapshot, state
@@ -109,6 +112,7 @@ class Job:
             state,
             records=known.records,
             seeded=seeded,
+            failure=failure,
             bytes=known.bytes,
             seconds=round(known.seconds, 3),
             as_of_ms=known.as_of_ms,
@@ -209,7 +213,7 @@ class Job:
             return running.result()
         except Exception as failure:
             cause = from_text(failure)
-            raise cause from (None if isinstance(cause, RescaleError) else failure)
+            raise cause from (cause.__cause__ if isinstance(cause, RescaleError) else failure)
 
     def report(self, progress: Progress, state_of: Callable[[Snapshot], str]) -> None:
         """Print and publish where the copy is."""

@@ -9,6 +9,7 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 
+from kafka_rescale.core.control.job_failure import JobFailure
 from kafka_rescale.core.errors import Fenced, Outage, RescaleError
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import ControlTopic
@@ -63,7 +64,7 @@ def _leave_failure(job: Job | None, error: Exception) -> None:
     deadline = time.monotonic() + RECORD_SECONDS
     while True:
         try:
-            job.put("failed", detail=f"{type(error).__name__}: {error}"[:2000])
+            job.put("failed", detail=f"{type(error).__name__}: {error}"[:2000], failure=JobFailure.of(error))
             return
         except Outage as outage:
             if time.monotonic() >= deadline:

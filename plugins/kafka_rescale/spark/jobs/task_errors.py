@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from kafka_rescale.core import errors
+from kafka_rescale.core.control.job_failure import JobFailure
 from kafka_rescale.core.errors import RescaleError
 from kafka_rescale.core.pipeline.failure import told
 
@@ -28,6 +28,7 @@ def as_text() -> Iterator[None]:
         typed = told(error)
         if typed is None:
             raise
+        typed.__cause__ = error
         raise TaskFailure(_text(typed)) from error
 
 
@@ -37,16 +38,8 @@ def from_text(failure: Exception) -> Exception:
     at = text.find(_MARK)
     if at < 0:
         return failure
-    fields = json.JSONDecoder().raw_decode(text, at + len(_MARK))[0]
-    kind: type[RescaleError] = getattr(errors, fields.pop("kind"))
-    args = fields.pop("args")
-    error = kind(**fields)
-    # A wait that timed out has its own words.
-    error.args = tuple(args)
-    return error
+    return JobFailure.model_validate(json.JSONDecoder().raw_decode(text, at + len(_MARK))[0]).error
 
 
 def _text(error: RescaleError) -> str:
-    kind = next(c.__name__ for c in type(error).__mro__ if getattr(errors, c.__name__, None) is c)
-    fields = {"what": error.what, "found": error.found, "expected": error.expected, "remedy": error.remedy}
-    return _MARK + json.dumps({"kind": kind, **fields, "args": error.args})
+    return _MARK + JobFailure.of(error).model_dump_json()

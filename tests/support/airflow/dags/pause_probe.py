@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow.sdk import DAG, Context
+from airflow.sdk import DAG, Context, chain
 from kafka_rescale.airflow.dags.expansion_tasks import ExpansionTasks
 from kafka_rescale.airflow.dags.params import expansion_params
 from kafka_rescale.airflow.notifications import attach
@@ -12,8 +12,10 @@ from kafka_rescale.airflow.runs import owner_of
 from kafka_rescale.core.control.journal import Phase
 from kafka_rescale.core.errors import Fenced
 from kafka_rescale.kafka.client.waiting import now_ms, wait_until
-from kafka_rescale.operations.application.load import application_files, load_application
+from kafka_rescale.operations.application.load import application_files, load_application, topology_of
 from kafka_rescale.operations.expansion.rescale import Rescale
+
+TAKEN = ("preflight", "plan", "approve_cutover", "pause_alert")
 
 
 class HangingOperator(RescaleOperator):
@@ -38,14 +40,15 @@ for file in application_files():
     application = load_application(file)
     if application.pause_alert_seconds is None:
         continue
-    make = ExpansionTasks(application, str(file))
+    make = ExpansionTasks(application, str(file), topology_of(application))
     with DAG(
         dag_id=f"pause_probe_{application.application_id}",
         schedule=None,
         params=expansion_params(application),
         default_args=DEFAULT_ARGS,
     ) as dag:
-        ask, hang = make.approve_cutover(), HangingOperator(task_id="cutover", application_file=str(file))
-        make.preflight() >> make.plan() >> ask >> [hang, *make.pause_alert()]
+        hang = HangingOperator(task_id="cutover", application_file=str(file))
+        check, plan, ask, alert = (make.operator(task) for task in make.tasks() if task.task_id in TAKEN)
+        chain(check, plan, ask, [hang, alert])
     attach(dag, application)
     globals()[dag.dag_id] = dag

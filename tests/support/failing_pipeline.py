@@ -1,0 +1,45 @@
+"""A pipeline whose function fails by what it is given, and the handler of KIP-663's example."""
+
+from __future__ import annotations
+
+from kafka_rescale.core.errors import Outage
+from kafka_rescale.core.pipeline import STRING, Pipeline, StreamsBuilder
+
+INPUT, OUTPUT = "failing-in", "failing-out"
+HANDED: list[Exception] = []
+
+
+class ProcessorStateException(Exception):
+    """Its constructor wants more than a text, as those of many libraries do."""
+
+    def __init__(self, store: str, cause: str) -> None:
+        super().__init__(f"{store}: {cause}")
+
+
+def checked(value: str) -> str:
+    if value == "state":
+        raise ProcessorStateException("counts", "it can't be read")
+    return str(int(value))
+
+
+def failing() -> Pipeline:
+    """Each value is checked by a function that fails."""
+    builder = StreamsBuilder()
+    builder.stream(INPUT, key=STRING, value=STRING).map_values(checked, value=STRING).to(OUTPUT)
+    return builder.build()
+
+
+def handler(exception: Exception) -> str:
+    """Replace a thread that died of its state or without a word; end the client of any other."""
+    HANDED.append(exception)
+    if isinstance(exception, Outage) or isinstance(exception.__cause__, ProcessorStateException):
+        return "REPLACE_THREAD"
+    return "SHUTDOWN_CLIENT"
+
+
+def handler_that_fails(exception: Exception) -> str:
+    raise ValueError("a mistake in the handler")
+
+
+def handler_that_answers_something_else(exception: Exception) -> None:
+    return None
