@@ -128,7 +128,7 @@ def topology_of(application: Application) -> Topology:
 
 
 def runtime_of(path: Path) -> str:
-    """Return what a file says of its runtime; one that can't be read says what is wrong with it elsewhere."""
+    """Return the runtime that a file names, or the default if it can't be read: loading it tells the error."""
     try:
         return runtime_in(fields_of(path))
     except InvalidInput:

@@ -80,8 +80,8 @@ def _check_places(batch: Sequence[Record], work: TaskWork) -> None:
 def process(processor: TaskProcessor, batch: Sequence[Record], backfill: Backfill | None) -> list[Emitted]:
     """Process a batch, and return what is to be written of its results.
 
-    Records before the backfill interval rebuild state and emit nothing, except results whose timestamp falls
-    inside the interval: a late record can produce those.
+    What a backfill reads before its interval only rebuilds state; its results are dropped. A result stays if its
+    timestamp is within the interval, which a record that came late can bring about.
     """
     if backfill is None:
         return processor.process_batch(batch)
