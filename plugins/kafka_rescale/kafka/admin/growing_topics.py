@@ -149,7 +149,7 @@ class _Growth:
             if not isinstance(answer, KafkaError):
                 self._accepted.add(name)
             elif _may_change(answer) or has_code(answer, KafkaError.INVALID_PARTITIONS):
-                # Carried out after all, grown by somebody else, or not now: the next look tells.
+                # Carried out after all, grown by another client, or not yet: the next look tells.
                 self._last[name] = answer
             else:
                 self._refused[name] = answer

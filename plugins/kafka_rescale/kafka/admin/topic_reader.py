@@ -23,12 +23,12 @@ class TopicReader(AdminCalls):
     def list_topics(self) -> set[str]:
         """Return the names of all topics.
 
-        :raises Outage: nobody answers.
+        :raises Outage: the brokers don't answer in time.
         """
         return set(self._metadata("list of topics").topics)
 
     def broker_count(self) -> int:
-        """Return the number of brokers of the cluster: those that are up, and those that have replicas.
+        """Return the number of brokers of the cluster: brokers that are up, and brokers that have replicas.
 
         A number that counted only the brokers that are up would give a new topic too few replicas for ever,
         because one of them happened to be restarting.
@@ -38,9 +38,9 @@ class TopicReader(AdminCalls):
         return len(holders | set(found.brokers))
 
     def describe_topics(self, names: Iterable[str]) -> dict[str, TopicDescription]:
-        """Return the topics by name; those that don't exist are left out, also because none can have the name.
+        """Return the topics by name, without names that don't exist or that no topic can have.
 
-        :raises Outage: nobody answers.
+        :raises Outage: the brokers don't answer in time.
         """
         if not (wanted := sorted(filter(is_topic_name, set(names)))):
             return {}

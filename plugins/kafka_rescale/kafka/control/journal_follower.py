@@ -131,7 +131,7 @@ class JournalFollower(ControlFollower):
         return journal is not None and journal.phase in BLUE_STOPPED
 
     def holder(self) -> str:
-        """Return who holds the lease, from what has arrived, without waiting; empty if nobody does."""
+        """Return the holder of the lease, from what has arrived, without waiting; empty if it is free."""
         self.follow()
         return self._lease.holder if self._lease else ""
 

@@ -35,7 +35,7 @@ class UnitProducer:
     :param what: what it is used for, for errors.
     :param batch_bytes: largest batch that the target accepts.
     :param call_seconds: after so long a commit is given up, and the producer with it.
-    :param settings: in place of those that a copy needs.
+    :param settings: instead of the settings that a copy needs.
     :raises Outage: the transaction coordinator does not answer.
     """
 

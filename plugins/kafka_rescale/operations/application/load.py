@@ -62,7 +62,7 @@ def files_by_name(files: Iterable[Path]) -> dict[str, list[Path]]:
 def refuse_namesakes(application_id: str, files: Sequence[Path]) -> None:
     """Refuse an application that several files describe: which of them is followed would be left to their names.
 
-    :param files: those that describe it.
+    :param files: the files that describe it.
     :raises InvalidInput: they are more than one.
     """
     if len(files) > 1:

@@ -116,7 +116,7 @@ def _not_the_same(plan: Plan, found: str) -> Outage:
 
 
 def _assert_cold(rescale: Rescale, journal: Journal, *, deleted: bool) -> None:
-    """Refuse local state that nobody deletes: its copies may have been made anew, without deletions since.
+    """Refuse local state that will not be deleted: its copies may have been made anew, without later deletions.
 
     Green would restore on top of it and keep those entries, and ``verify`` reads changelogs only.
     """

@@ -34,7 +34,7 @@ class RollBack:
 
     :param is_done: whether the attempt is rolled back, by this call or earlier by a task of the same run.
     :param told: what was done or why not, in a sentence.
-    :param was_done_before: whether somebody else had rolled the attempt back.
+    :param was_done_before: whether another run or person had already rolled the attempt back.
     """
 
     is_done: bool
@@ -61,7 +61,7 @@ def roll_back(
 
     :param owner: the run that holds the lease; without it nothing is changed.
     :param reason: goes to the journal, with what has failed of the jobs; a reason that is there already stays.
-    :param take_over: take the lease from whoever holds it: a person's decision.
+    :param take_over: take the lease from its present holder: a person's decision.
     :param airflow: which Airflow the owner is a run of, if it takes over.
     """
     rescale = Rescale.open(application, connection, owner)
@@ -127,7 +127,7 @@ def _mark(control: ControlTopic, owner: str, reason: str, airflow: str, *, take_
         marked = present.advanced(Phase.ROLLING_BACK, now_ms=now_ms(), rollback_reason=why)
         return {Concern.LEASE: taken, Concern.JOURNAL: marked}
 
-    # A look first: where there is nothing to do, nobody is fenced.
+    # Read first: if there is nothing to do, no other process is fenced.
     found = _attempt(control.read(), owner, take_over=take_over)
     if isinstance(found, RollBack):
         return found

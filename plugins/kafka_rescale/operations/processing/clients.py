@@ -25,9 +25,9 @@ def remove_clients(
 
     :param client_id: of one client.
     :param tag: key and value of a tag, for all clients that have it: a lost rack.
-    :returns: ids of those that had not ended before.
+    :returns: ids of the clients that had not ended before.
     :raises InvalidInput: the file has no such client.
-    :raises Refused: the pipeline has never run, or nobody would be left.
+    :raises Refused: the pipeline has never run, or no client would be left.
     """
     ids = {application.member(client_id).client_id} if client_id is not None else set()
     if tag is not None:
@@ -42,7 +42,7 @@ def start_clients(
     """Let clients that have ended, or are absent, begin anew with the next run.
 
     :param client_id: of one client; None are all of them.
-    :returns: ids of those that begin anew.
+    :returns: ids of the clients that begin anew.
     :raises InvalidInput: the file has no such client.
     :raises Refused: the pipeline has never run.
     """

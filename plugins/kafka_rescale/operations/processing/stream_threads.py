@@ -1,7 +1,7 @@
 """Stream threads that are added and removed while a pipeline is in operation (KIP-663).
 
 A thread is one ``spark-submit`` of each run: one that was added has its part from the next run on, and one that
-was removed keeps its tasks until the run in progress, in which nobody else may have them, has ended.
+was removed keeps its tasks until the run in progress has ended: within that run no other thread may have them.
 """
 
 from __future__ import annotations
