@@ -70,9 +70,9 @@ def prepare(
 ) -> Prepared:
     """Create what is missing of the internal topics, and give every task to a thread for this run: a rebalance.
 
-    Idempotent: the same run gets the same assignment again. A task that moves away from a thread that may still be at
-    work is revoked first, so that this thread can't commit any more; then another thread gets it. New processors get
-    their partitions here, once they have almost caught up: between two runs nothing is processed.
+    Idempotent: the same run gets the same assignment again. A task that moves away from a thread which may still
+    be at work is revoked first, so that this thread can't commit any more; then another thread gets it. New
+    processors get their partitions here, once they have almost caught up: between two runs nothing is processed.
 
     :param application: under the id of its generation.
     :param run: ``<dag_id>/<run_id>``.
