@@ -40,7 +40,7 @@ NOTES = {
     "Output.topic": "its name",
     "Output.partitions": "lets it grow",
     "Store.name": "as in the topology",
-    "Store.type": "see the README's table",
+    "Store.type": "see [store types](application-file.md#store-types)",
     "Store.partitioner": "what has decided the partition of its keys",
     "Store.changelog": "`source`: the topic that it is read from serves as its changelog",
     "Repartition.name": "without `-repartition`",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import urllib.parse
 from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
 from typing import Any
 
 from testbed.airflow_api import AirflowApi, AirflowApiError
@@ -12,13 +13,18 @@ from testbed.processes import wait_until
 
 FINISHED_RUN = frozenset({"success", "failed"})
 FINISHED_TASK = frozenset({"success", "failed", "skipped", "upstream_failed", "removed"})
-HEARTBEATS = 8
-"""Of the scheduler, a second or more apart, for which a task has been parked before it is answered."""
 PARTS = ("metadatabase", "scheduler", "triggerer", "dag_processor")
 
 
 class AirflowClient(AirflowApi):
-    """Triggers, watches and answers the runs of one Airflow."""
+    """Triggers, watches and answers the runs of one Airflow.
+
+    :param scheduler_log: the file that its scheduler writes to. Approvals need it.
+    """
+
+    def __init__(self, url: str, scheduler_log: Path, token: str | None = None) -> None:
+        super().__init__(url, token)
+        self._scheduler_log = scheduler_log
 
     def is_healthy(self) -> bool:
         """Whether every part has reported itself healthy."""
@@ -174,20 +180,26 @@ class AirflowClient(AirflowApi):
 
     def _answer(self, dag_id: str, run_id: str, task_id: str, option: str) -> None:
         path = f"{_run(dag_id, run_id)}/taskInstances/{task_id}/-1/hitlDetails"
-        heartbeats: set[str] = set()
 
         def ended() -> bool:
-            state = self.task_states(dag_id, run_id)[task_id]
-            if state == "awaiting_input" and not self.request("GET", path)["response_received"]:
-                # Airflow 3.3 fails a try that is answered before its scheduler has heard that it is parked, and
-                # then asks again. A worker may take 5 s for the end of a task, and more on a busy machine.
-                heartbeats.add(self._health()["scheduler"]["latest_scheduler_heartbeat"])
-                if len(heartbeats) >= HEARTBEATS:
-                    heartbeats.clear()
-                    self.request("PATCH", path, {"chosen_options": [option], "params_input": {}})
-            return state in FINISHED_TASK
+            task = self.task(dag_id, run_id, task_id)
+            # Airflow 3.3 fails a try that is answered before its scheduler has heard that it is parked, and then
+            # asks again.
+            if (
+                task["state"] == "awaiting_input"
+                and self._scheduler_has_heard(dag_id, run_id, task_id, task["try_number"])
+                and not self.request("GET", path)["response_received"]
+            ):
+                self.request("PATCH", path, {"chosen_options": [option], "params_input": {}})
+            return task["state"] in FINISHED_TASK
 
         self.wait(ended, f"{task_id} of {run_id} to end after {option}", 240)
+
+    def _scheduler_has_heard(self, dag_id: str, run_id: str, task_id: str, try_number: int) -> bool:
+        """Return whether the scheduler has read from its executor that the process of a try has ended."""
+        key = f"dag_id={dag_id!r}, task_id={task_id!r}, run_id={run_id!r}, try_number={try_number},"
+        word = f"Received executor event with state success for task instance TaskInstanceKey({key}"
+        return word in self._scheduler_log.read_text(errors="replace")
 
     def _dags(self) -> list[dict[str, Any]]:
         return list(self.request("GET", "/dags?limit=500")["dags"])

@@ -86,6 +86,8 @@ def airflow_environment(
         | {f"AIRFLOW_CONN_{name.upper()}": json.dumps(value) for name, value in connections.items()}
         | {
             "AIRFLOW_HOME": str(home),
+            # What waits for a line of its log gets it at once.
+            "PYTHONUNBUFFERED": "1",
             # Triggers are imported by path, and Spark and Airflow programs are found beside this Python.
             "PYTHONPATH": str(plugins),
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}",

@@ -56,13 +56,18 @@ class AirflowStandalone:
             plugins=Path(plugins).resolve(),
             connections=connections or {},
         ) | dict(env or {})
-        self.client = AirflowClient(self.url)
+        self.client = AirflowClient(self.url, self.log_file)
         self._detached = detached
 
     @property
     def url(self) -> str:
         """Address of the UI and of the REST API."""
         return f"http://127.0.0.1:{self.ports.api}"
+
+    @property
+    def log_file(self) -> Path:
+        """What all parts print."""
+        return self.directory / "airflow.log"
 
     @property
     def pids(self) -> list[int]:

@@ -28,7 +28,7 @@ def wait_until(
     deadline = time.monotonic() + timeout
     while not condition():
         if time.monotonic() > deadline:
-            raise TimeoutError(f"waited {timeout:g} s in vain: {what}")
+            raise TimeoutError(f"Timed out after {timeout:g} s waiting for {what}")
         time.sleep(poll_seconds)
 
 

@@ -84,7 +84,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
                 "KAFKA_RESCALE_APPLICATIONS": str(ROOT / "applications"),
             },
         )
-        airflow.client = AirflowClient(airflow.url, token_of(ADMIN))
+        airflow.client = AirflowClient(airflow.url, airflow.log_file, token_of(ADMIN))
         try:
             stack.start_replay()
             stack.await_sent(FLIGHTS)

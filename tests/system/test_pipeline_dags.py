@@ -115,7 +115,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         env = {"KAFKA_RESCALE_APPLICATIONS": str(applications), "PYTHONPATH": path, ASKED: str(asked)}
         dags = directory / "dags"
         shutil.copytree(ROOT / "dags", dags)
-        shutil.copy(ROOT / "tests/support/dags/pipeline_changes.py", dags)
+        shutil.copy(ROOT / "tests/support/airflow/dags/pipeline_changes.py", dags)
         with AirflowStandalone(directory / "airflow", dags=dags, connections=connections, env=env) as airflow:
             yield World(live, control, airflow, asked)
 
@@ -178,16 +178,22 @@ def test_standbys_are_kept_warm_and_take_over_when_a_client_is_lost(world: World
     assert all(" 0 restored" in each for each in said), said
 
 
+# In `make test`, I/test_threads_come_and_go.py adds and removes threads; U/test_process_dag.py shows that the form
+# reaches the same functions.
+@pytest.mark.slow
 def test_a_thread_is_added_and_removed_by_the_form(world: World) -> None:
+    live = world.live
+    known = live.admin.describe_topics([live.topic])[live.topic].partitions
+    world.run()
     before = world.threads
     world.run(add_stream_thread=WEST)
     (added,) = world.threads - before
     assert added.startswith(f"{WEST}-StreamThread-")
-    both(world.live, world.control, 8, range(200, 300))
+    both(live, world.control, known, range(200, 300))
     world.assert_same_results()
     world.run(remove_stream_thread=WEST)
     assert len(world.threads) == len(before)
-    both(world.live, world.control, 8, range(300, 400))
+    both(live, world.control, known, range(300, 400))
     world.assert_same_results()
 
 

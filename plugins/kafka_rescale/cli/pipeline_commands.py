@@ -9,7 +9,14 @@ import typer
 
 from kafka_rescale.cli.options import AsJson, Config, File
 from kafka_rescale.cli.output import show
-from kafka_rescale.cli.pipelines import added, begun, expanded, given_up, moved_to, removed
+from kafka_rescale.cli.pipelines import (
+    add_thread,
+    begin_clients,
+    expand,
+    give_up_clients,
+    move_offset,
+    remove_thread,
+)
 
 pipelines = typer.Typer()
 
@@ -29,7 +36,7 @@ def add_stream_thread(
     as_json: AsJson = False,
 ) -> None:
     """Add a stream thread to a pipeline of runtime spark, and wait until it has started."""
-    show(added(file, config, None if no_wait else timeout, client), as_json)
+    show(add_thread(file, config, None if no_wait else timeout, client), as_json)
 
 
 @pipelines.command()
@@ -42,7 +49,7 @@ def remove_stream_thread(
     as_json: AsJson = False,
 ) -> None:
     """Remove a stream thread of a pipeline of runtime spark, and wait until it has ended."""
-    show(removed(file, config, None if no_wait else timeout, client), as_json)
+    show(remove_thread(file, config, None if no_wait else timeout, client), as_json)
 
 
 @pipelines.command()
@@ -54,7 +61,7 @@ def remove_client(
     as_json: AsJson = False,
 ) -> None:
     """Give clients of a pipeline up; others have their tasks from the next run on."""
-    show(given_up(file, config, client, tag), as_json)
+    show(give_up_clients(file, config, client, tag), as_json)
 
 
 @pipelines.command()
@@ -65,7 +72,7 @@ def start_client(
     as_json: AsJson = False,
 ) -> None:
     """Start clients of a pipeline again that have ended, or are absent."""
-    show(begun(file, config, client), as_json)
+    show(begin_clients(file, config, client), as_json)
 
 
 @pipelines.command()
@@ -77,7 +84,7 @@ def expand_processors(
     as_json: AsJson = False,
 ) -> None:
     """Give a pipeline of runtime spark more processors; they warm up while the existing ones work."""
-    show(expanded(file, config, processors, sub_topology or ()), as_json)
+    show(expand(file, config, processors, sub_topology or ()), as_json)
 
 
 @pipelines.command()
@@ -91,4 +98,4 @@ def set_offset(
     as_json: AsJson = False,
 ) -> None:
     """Set where a pipeline of runtime spark goes on; stream time stays, unlike with Kafka's own tools."""
-    show(moved_to(file, config, (topic, partition), to, generation), as_json)
+    show(move_offset(file, config, (topic, partition), to, generation), as_json)

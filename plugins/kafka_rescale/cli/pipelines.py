@@ -24,7 +24,7 @@ from kafka_rescale.operations.processing.stream_threads import add_stream_thread
 NOT_RUNNING = "No thread was {}: the pipeline has never run, or is not running."
 
 
-def added(file: Path, config: Path | None, timeout_seconds: float | None, client: str | None) -> Document:
+def add_thread(file: Path, config: Path | None, timeout_seconds: float | None, client: str | None) -> Document:
     """Add a thread, and return what to say about it.
 
     :param timeout_seconds: how long to wait until it has started; None doesn't wait.
@@ -36,7 +36,7 @@ def added(file: Path, config: Path | None, timeout_seconds: float | None, client
     return Document(data={"thread": name}, text=text)
 
 
-def removed(file: Path, config: Path | None, timeout_seconds: float | None, client: str | None) -> Document:
+def remove_thread(file: Path, config: Path | None, timeout_seconds: float | None, client: str | None) -> Document:
     """Remove a thread, and return what to say about it.
 
     :param timeout_seconds: how long to wait until it has ended; None doesn't wait.
@@ -48,7 +48,7 @@ def removed(file: Path, config: Path | None, timeout_seconds: float | None, clie
     return Document(data={"thread": name}, text=text)
 
 
-def given_up(file: Path, config: Path | None, client: str | None, tag: str | None) -> Document:
+def give_up_clients(file: Path, config: Path | None, client: str | None, tag: str | None) -> Document:
     """Give clients up, and return what to say about it.
 
     :param tag: ``key=value``, for all clients that have it.
@@ -68,7 +68,7 @@ def given_up(file: Path, config: Path | None, client: str | None, tag: str | Non
     return Document(data={"clients": names}, text=text)
 
 
-def begun(file: Path, config: Path | None, client: str | None) -> Document:
+def begin_clients(file: Path, config: Path | None, client: str | None) -> Document:
     """Start clients again, and return what to say about it."""
     application, connection = _opened(file, config)
     names = start_clients(application, connection, client)
@@ -76,7 +76,7 @@ def begun(file: Path, config: Path | None, client: str | None) -> Document:
     return Document(data={"clients": names}, text=text)
 
 
-def expanded(file: Path, config: Path | None, processors: int, sub_topologies: Sequence[int]) -> Document:
+def expand(file: Path, config: Path | None, processors: int, sub_topologies: Sequence[int]) -> Document:
     """Ask for processors, and return what to say about it."""
     application, connection = _opened(file, config)
     known = expand_processors(application, connection, processors, sub_topologies)
@@ -88,7 +88,9 @@ def expanded(file: Path, config: Path | None, processors: int, sub_topologies: S
     return Document(data=known.model_dump(mode="json"), text="\n".join(lines))
 
 
-def moved_to(file: Path, config: Path | None, source: TopicPartition, to: str, generation: str | None) -> Document:
+def move_offset(
+    file: Path, config: Path | None, source: TopicPartition, to: str, generation: str | None
+) -> Document:
     """Set where a pipeline goes on with a partition, and return what to say about it.
 
     :param generation: id of a backfill's generation; None is the pipeline itself.

@@ -45,9 +45,9 @@ class ClusterOutage(Outage):
 
 
 class TimedOut(Outage):
-    """Something did not happen in time; it still may.
+    """A wait ended before its condition held; the condition still may come true.
 
-    :param waiting_for: what was waited for, for example ``stream thread a-StreamThread-2 to end``.
+    :param waiting_for: what was waited for, as a noun and an infinitive: ``thread a-StreamThread-2 to end``.
     :param seconds: how long.
     """
 
@@ -56,7 +56,11 @@ class TimedOut(Outage):
         self.seconds = seconds
 
     def __str__(self) -> str:
-        return f"Timed out after {self.seconds:g} s waiting for {self.what}. {self.remedy}"
+        return f"Timed out after {round(self.seconds, 1):g} s waiting for {self.what}. {self.remedy}"
+
+
+class ClusterTimedOut(TimedOut, ClusterOutage):
+    """The brokers did not show a change in time; the same request may succeed when they are well again."""
 
 
 class Fenced(RescaleError):

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from kafka_rescale.core.application.lifecycles import ManualLifecycle
-from kafka_rescale.core.errors import Outage
+from kafka_rescale.core.errors import TimedOut
 from kafka_rescale.lifecycle.instance import Instance
 
 log = logging.getLogger(__name__)
@@ -53,10 +53,9 @@ class Person:
         log.warning("PLEASE %s NOW. %s", what, instructions)
         while self._has_members(instance.application_id) is not running:
             if time.monotonic() > deadline:
-                raise Outage(
-                    f"manual lifecycle of {instance.application_id}",
-                    found=f"nobody did it within {self._spec.timeout_seconds} s: {what}",
-                    expected="a person to do it while the task waits",
+                raise TimedOut(
+                    f"a person to do by hand what the manual lifecycle asks: {what}",
+                    seconds=self._spec.timeout_seconds,
                     remedy="Do it and retry the task, or let it roll back.",
                 )
             time.sleep(_POLL_SECONDS)

@@ -38,16 +38,16 @@ class ShellCommands:
 
     def start(self, instance: Instance) -> None:
         """Run ``start``; see :class:`~kafka_rescale.lifecycle.instance.Lifecycle`."""
-        self._checked(self._spec.start, instance)
+        self._call(self._spec.start, instance)
 
     def start_gated(self, instance: Instance) -> None:
         """Run ``start_gated``; see :func:`~kafka_rescale.lifecycle.factory.gated_start`."""
         assert self._spec.start_gated is not None, "asked for although it isn't declared"
-        self._checked(self._spec.start_gated, instance)
+        self._call(self._spec.start_gated, instance)
 
     def stop(self, instance: Instance) -> None:
         """Run ``stop``; see :class:`~kafka_rescale.lifecycle.instance.Lifecycle`."""
-        self._checked(self._spec.stop, instance)
+        self._call(self._spec.stop, instance)
 
     def is_running(self, instance: Instance) -> bool:
         """Run ``status``: exit code 0 is running, 3 is stopped, anything else is an error."""
@@ -65,7 +65,7 @@ class ShellCommands:
             )
         return code == RUNNING
 
-    def _checked(self, template: str, instance: Instance) -> None:
+    def _call(self, template: str, instance: Instance) -> None:
         code, output = self._run(template, instance)
         _tell(template, instance, code, output)
         if code:

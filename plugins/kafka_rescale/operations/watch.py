@@ -52,7 +52,7 @@ def watch(
     :param attempt: number of the task's attempt.
     :param run_state: what Airflow knows of a run, by ``<dag_id>/<run_id>``.
     :param now_ms: wall clock, in ms since the epoch.
-    :raises Outage: nobody answers; the next look may.
+    :raises Outage: the brokers don't answer; the next look may get an answer.
     :raises Fenced: a newer attempt looks.
     """
     control = ControlTopic(connection, application.application_id)

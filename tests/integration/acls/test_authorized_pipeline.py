@@ -23,7 +23,7 @@ from kafka_rescale.core.processing.request import KeepWarmRequest, WarmUpRequest
 from kafka_rescale.core.roles import Role
 from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.operations.application.load import load_pipeline_application
-from kafka_rescale.operations.processing.dead_threads import Attempt, failed, take_over
+from kafka_rescale.operations.processing.dead_threads import Attempt, handle_failure, take_over
 from kafka_rescale.operations.processing.keep_warm import due_clients, probe
 from kafka_rescale.operations.processing.prepare import is_idle, prepare
 from kafka_rescale.operations.processing.processors import expand_processors
@@ -120,7 +120,7 @@ def test_what_a_pipeline_does_works_with_exactly_what_is_printed(pipeline: Secur
     # A thread that dies, and one more.
     first = f"process/1/{state.processing.running[0]}" if state.processing else ""
     attempt = Attempt("process_words/first", first, first.rsplit("/", maxsplit=1)[-1], 1)
-    assert failed(application, copy, attempt, "a test") is not None
+    assert handle_failure(application, copy, attempt, "a test") is not None
     produce(pipeline, range(40, 80))
     run(pipeline, application, "second", Adjustments(add_to="a"))
 

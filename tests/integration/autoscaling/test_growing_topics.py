@@ -36,9 +36,9 @@ class Recorded(ClusterAdmin):
         self.requests: list[dict[str, int]] = []
         self.lose = lose or set()
 
-    def _asked(self, targets: Mapping[str, int], **arguments: Any) -> dict[str, Any]:
+    def _ask(self, targets: Mapping[str, int], **arguments: Any) -> dict[str, Any]:
         self.requests.append(dict(targets))
-        answers = super()._asked(targets, **arguments)
+        answers = super()._ask(targets, **arguments)
         return {t: KafkaError(KafkaError._TIMED_OUT) if t in self.lose else a for t, a in answers.items()}
 
 

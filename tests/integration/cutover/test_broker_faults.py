@@ -77,7 +77,8 @@ def harmed_throughout(guarantee: str, how: str, role: str, phase: Phase) -> Case
             catch_up=ROLLING,
             phase=(Phase.QUIESCED, ("kill", TRANSACTIONS)),
         ),
-        Case(AT_LEAST_ONCE, phase=(Phase.QUIESCED, ("freeze", CONTROL))),
+        # In `make test`, test_broker_away.py freezes the only broker within the pause.
+        pytest.param(Case(AT_LEAST_ONCE, phase=(Phase.QUIESCED, ("freeze", CONTROL))), marks=pytest.mark.slow),
     ],
     ids=lambda case: case.name,
 )

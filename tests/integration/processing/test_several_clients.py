@@ -11,7 +11,7 @@ from threading import Barrier
 from typing import Any
 
 import pytest
-from kafka_rescale.cli.pipelines import begun, given_up, pipeline_status
+from kafka_rescale.cli.pipelines import begin_clients, give_up_clients, pipeline_status
 from kafka_rescale.core.assignment.tasks import TaskId
 from kafka_rescale.core.assignment.thread_states import State
 from kafka_rescale.core.errors import Fenced, InvalidInput, Refused
@@ -20,7 +20,7 @@ from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.processing.task_producer import TaskProducer
 from kafka_rescale.kafka.reading.committed import copy_consumer
-from kafka_rescale.operations.processing.dead_threads import Attempt, failed, take_over
+from kafka_rescale.operations.processing.dead_threads import Attempt, handle_failure, take_over
 from kafka_rescale.operations.processing.keep_warm import due_clients
 from kafka_rescale.operations.processing.members import lags_of
 
@@ -143,11 +143,11 @@ def test_a_rack_that_a_person_gives_up_has_no_part_until_it_is_started_again(
     config, picture = tmp_path / "config.json", tmp_path / "assignment.svg"
     config.write_text(json.dumps(dict(connection.config)))
     with pytest.raises(Refused, match="no run of it so far"):
-        given_up(app.file, config, "east-k1", None)
+        give_up_clients(app.file, config, "east-k1", None)
     app.prepare("run/1")
     with pytest.raises(InvalidInput, match="one of --client ID and --tag KEY=VALUE"):
-        given_up(app.file, config, None, None)
-    assert given_up(app.file, config, None, "zone=east").data == {"clients": ["east-k1", "east-k2"]}
+        give_up_clients(app.file, config, None, None)
+    assert give_up_clients(app.file, config, None, "zone=east").data == {"clients": ["east-k1", "east-k2"]}
     app.prepare("run/2")
     assert {active for active, _ in app.places().values()} == {"west-k1", "west-k2"}
 
@@ -160,7 +160,7 @@ def test_a_rack_that_a_person_gives_up_has_no_part_until_it_is_started_again(
         ("west-k2", "RUNNING", 0),
     ]
     assert ">0_0</text>" in picture.read_text()
-    assert begun(app.file, config, None).data == {"clients": ["east-k1", "east-k2"]}
+    assert begin_clients(app.file, config, None).data == {"clients": ["east-k1", "east-k2"]}
     app.prepare("run/3")
     assert {active for active, _ in app.places().values()} == set(RACKS)
 
@@ -202,7 +202,7 @@ def test_caught_up_is_by_the_lag_over_all_changelogs_of_a_task(
         unique,
         tmp_path,
         {"a": {}},
-        **{"num.standby.replicas": 0, "pipeline": f"tests.support.several_clients:{pipeline}"},
+        **{"num.standby.replicas": 0, "pipeline": f"tests.support.processing.several_clients:{pipeline}"},
     )
     app.write(50)
     app.run("run/1")
@@ -309,7 +309,7 @@ def test_a_client_whose_thread_died_is_shut_down_if_the_handler_says_so(
     app = made(connection, unique, tmp_path, TWO, **{"uncaught.exception.handler": "SHUTDOWN_CLIENT"})
     thread = app.prepare("run/1").processing.threads[0].name
     attempt = Attempt("run/1", f"process/1/{thread}", thread, 1)
-    found = failed(app.application, connection, attempt, "killed")
+    found = handle_failure(app.application, connection, attempt, "killed")
     assert found is not None
     assert [c.state for c in found.clients] == [State.ERROR, State.RUNNING]
     assert (app.control.read().results[attempt.job].detail, found.thread_for(thread)) == ("killed", thread)
@@ -331,7 +331,7 @@ def test_threads_that_die_at_once_are_all_buried(connection: KafkaConnection, un
 
     def dies(thread: str) -> None:
         together.wait()
-        failed(app.application, connection, Attempt("run/1", f"process/1/{thread}", thread, 1), "killed")
+        handle_failure(app.application, connection, Attempt("run/1", f"process/1/{thread}", thread, 1), "killed")
 
     with ThreadPoolExecutor(len(threads)) as tasks:
         list(tasks.map(dies, threads))

@@ -27,7 +27,7 @@ def guarded_server(airflow: AirflowStandalone) -> Iterator[AirflowClient]:
     server = KeptProcess(airflow.directory, "guarded", kill_session_with_parent)
     command = [sys.executable, "-m", "airflow", "api-server"]
     server.start(command, cwd=airflow.directory, env=airflow.environment | served)
-    client = AirflowClient(url, token_of(ADMIN))
+    client = AirflowClient(url, airflow.log_file, token_of(ADMIN))
     try:
         wait_until(client.is_healthy, timeout=START_TIMEOUT_SECONDS, what=f"an API server at {url}")
         yield client

@@ -84,6 +84,11 @@ def standalone_world(directory: Path) -> Iterator[World]:
         }
         # The notifier is found beside the tests.
         path = f"{ROOT / 'plugins'}:{ROOT}"
-        env = {"KAFKA_RESCALE_APPLICATIONS": str(applications), "PYTHONPATH": path, **stats.settings()}
+        # A DAG that has left its file is gone within seconds, instead of some minutes.
+        stale = {
+            "AIRFLOW__DAG_PROCESSOR__STALE_DAG_THRESHOLD": "10",
+            "AIRFLOW__SCHEDULER__PARSING_CLEANUP_INTERVAL": "5",
+        }
+        env = {"KAFKA_RESCALE_APPLICATIONS": str(applications), "PYTHONPATH": path, **stats.settings(), **stale}
         with AirflowStandalone(directory / "airflow", dags=dags, connections=connections, env=env) as airflow:
             yield World(client, airflow.client, applications, told_file, stats)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ class ParsesLate(AirflowClient):
     """An Airflow which knows one DAG more each time it is asked for all, and refuses to trigger others."""
 
     def __init__(self, *dag_ids: str) -> None:
-        super().__init__("http://nobody", token="t")
+        super().__init__("http://nobody", Path("no log"), token="t")
         self._unparsed, self._parsed = list(dag_ids), [""]
         self.asked: list[tuple[str, str]] = []
 
@@ -38,6 +39,43 @@ def test_a_dag_whose_file_is_parsed_after_others_is_triggered_then() -> None:
 def test_a_dag_that_never_appears_is_named() -> None:
     with pytest.raises(TimeoutError, match="DAG expand_stop to be parsed"):
         ParsesLate("expand_shop").await_dag("expand_stop", timeout=0.01)
+
+
+HEARD = (
+    "scheduler  | 2026-11-25T10:00:00Z [info     ] Received executor event with state success for task instance "
+    "TaskInstanceKey(dag_id='expand_shop', task_id='approve_plan', run_id='run-1', try_number={}, map_index=-1)\n"
+)
+
+
+class AsksAgain(AirflowClient):
+    """An Airflow that fails a try whose answer comes before its scheduler has heard that the try is parked."""
+
+    def __init__(self, log: Path) -> None:
+        super().__init__("http://nobody", log, token="t")
+        self._log, self._try, self._state, self._looked = log, 1, "awaiting_input", 0
+        self.answered: list[int] = []
+
+    def request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        if method == "PATCH":
+            heard = HEARD.format(self._try) in self._log.read_text()
+            self.answered.append(self._try)
+            self._state, self._try = ("success", self._try) if heard else ("awaiting_input", self._try + 1)
+            return {}
+        if path.endswith("/hitlDetails"):
+            return {"response_received": False}
+        self._looked += 1
+        if self._looked == 2:
+            with self._log.open("a") as log:
+                log.write(HEARD.format(self._try))
+        return {"state": self._state, "try_number": self._try}
+
+
+def test_an_approval_waits_until_the_scheduler_has_heard_of_this_very_try(tmp_path: Path) -> None:
+    log = tmp_path / "airflow.log"
+    log.write_text(HEARD.format(7))
+    airflow = AsksAgain(log)
+    airflow.approve("expand_shop", "run-1", "approve_plan")
+    assert airflow.answered == [1]
 
 
 class AnswersLate(AirflowApi):

@@ -248,7 +248,7 @@ def failing(
     reported: list[int] = []
     after = thread_died(started(), "words-StreamThread-1", decision)
     monkeypatch.setattr(RescaleSparkSubmitOperator, "_submit", submit)
-    monkeypatch.setattr(dead_threads, "failed", lambda *_: after)
+    monkeypatch.setattr(dead_threads, "handle_failure", lambda *_: after)
     monkeypatch.setattr(
         process, "report_failed_threads", lambda p: reported.append(p.clients[0].failed_stream_threads)
     )

@@ -28,7 +28,7 @@ class Brokers(GrowingTopics):
     def describe_topics(self, names: Iterable[str]) -> dict[str, TopicDescription]:
         return {n: TopicDescription(n, self.counts[n], 1) for n in names if n in self.counts}
 
-    def _asked(self, targets: Mapping[str, int], *, validate_only: bool = False) -> dict[str, Any]:
+    def _ask(self, targets: Mapping[str, int], *, validate_only: bool = False) -> dict[str, Any]:
         self.requests.append(dict(targets))
         if validate_only:
             left = {name: codes.pop(0) for name, codes in self.answers.items() if codes}

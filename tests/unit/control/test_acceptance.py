@@ -26,6 +26,7 @@ from kafka_rescale.core.verify.report_text import render
 from kafka_rescale.operations.application.load import load_application
 from kafka_rescale.operations.expansion import finish as finishing
 from kafka_rescale.operations.expansion.rescale import Rescale
+from kafka_rescale.operations.modes import blue_green
 from kafka_rescale.operations.verify import accept as operation
 
 from tests.support.application_files import write_application
@@ -189,7 +190,7 @@ def test_what_was_accepted_after_verify_is_in_the_report_that_the_expansion_ends
     parts: list[Any] = [situation().application, nothing, admin, control, lifecycle]
     monkeypatch.setattr(Rescale, "open", lambda *_: Rescale(*parts, owner="test"))
     for check in ("assert_alone", "assert_still"):
-        monkeypatch.setattr(finishing, check, lambda *_: None)
+        monkeypatch.setattr(blue_green, check, lambda *_: None)
     monkeypatch.setattr(finishing, "release_compaction", lambda *_: None)
     monkeypatch.setattr(finishing.lease, "release", lambda *_: None)
     looked = (misrouted(GROWN, at(120, 187), [RANGE]),)

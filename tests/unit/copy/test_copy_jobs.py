@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from kafka_rescale.core.control.progress import PartitionProgress
-from kafka_rescale.core.errors import Fenced, Outage, UnsafeState
+from kafka_rescale.core.errors import ClusterTimedOut, Fenced, Outage, UnsafeState
 from kafka_rescale.kafka.copy.settings import StaleCopy
 from kafka_rescale.kafka.reading.progress import Snapshot
 from kafka_rescale.spark.copy.warm_up import assert_converging
@@ -64,6 +64,15 @@ def test_a_typed_error_of_a_task_reaches_the_driver(raised: type, expected: type
 def test_another_failure_is_left_as_it_is() -> None:
     failure = RuntimeError("out of memory")
     assert from_text(failure) is failure
+
+
+def test_a_wait_that_timed_out_in_a_spark_task_arrives_in_its_own_words() -> None:
+    remedy = "Look at the other tasks of the bridge; run it again."
+    with pytest.raises(TaskFailure) as failure, as_text():
+        raise ClusterTimedOut("the backlog to be carried on", seconds=60, remedy=remedy)
+    arrived = from_text(RuntimeError(str(failure.value)))
+    assert isinstance(arrived, ClusterTimedOut)
+    assert str(arrived) == f"Timed out after 60 s waiting for the backlog to be carried on. {remedy}"
 
 
 def test_the_zip_is_the_same_every_time_and_can_be_imported(tmp_path: Path) -> None:

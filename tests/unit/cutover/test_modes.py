@@ -15,7 +15,7 @@ from kafka_rescale.operations.modes.steps import ModeSteps
 
 from tests.support.plans import in_place_plan, plan_for
 
-OPERATIONS = Path(__file__).parents[2] / "plugins" / "kafka_rescale" / "operations"
+OPERATIONS = Path(__file__).parents[3] / "plugins" / "kafka_rescale" / "operations"
 QUESTION = {"plan", "situation", "described", "target", "application"}
 """What an ``is_in_place`` is asked of; a single move of a plan may have to be asked in either mode."""
 SENTENCES = {"cutover/persistence.py", "modes/choice.py"}

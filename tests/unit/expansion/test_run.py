@@ -69,7 +69,7 @@ def test_the_dag_is_made_of_the_list(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: Mode, limit: int | None
 ) -> None:
     monkeypatch.setenv("KAFKA_RESCALE_APPLICATIONS", str(tmp_path))
-    tells = {"notifier": "tests.support.recorded_notices:RecordingNotifier", "arguments": {"file": "told"}}
+    tells = {"notifier": "tests.support.airflow.recorded_notices:RecordingNotifier", "arguments": {"file": "told"}}
     write_application(tmp_path, mode=mode.value, pause_alert_seconds=limit, notifications=[tells])
     dag = parsed().dags["expand_orders-app"]
     listed = {t.task_id: t for t in tasks_of(mode, STAGES) if limit or t.step.task != "pause_alert"}

@@ -19,7 +19,7 @@ from kafka_rescale.core.processing.task_start import SourceRange, task_start
 from kafka_rescale.core.snapshots.exactness import Coverage, coverage_of
 from kafka_rescale.operations.application.load import load_pipeline_application
 from kafka_rescale.operations.processing.backfills import require_live
-from kafka_rescale.spark.processing.task_records import processed
+from kafka_rescale.spark.processing.task_records import process
 
 from tests.support.processing.pipeline_driver import PipelineDriver
 from tests.support.words_pipeline import words, write_pipeline
@@ -136,10 +136,10 @@ def test_records_before_the_interval_make_state_and_no_output() -> None:
     day = Backfill(start_ms=10, end_ms=20, outputs={"out": "again"})
     batch = [Record("in", 0, i, at, b"k", b"v") for i, at in enumerate((1, 12, 5, 11))]
     processor: Any = Echo()
-    written = [(e.topic, e.timestamp_ms) for e in processed(processor, batch, day)]
+    written = [(e.topic, e.timestamp_ms) for e in process(processor, batch, day)]
     assert [at for topic, at in written if topic == "out"] == [12, 11]
     assert [at for topic, at in written if topic != "out"] == [1, 12, 5, 11]
-    assert len(processed(processor, batch, None)) == 8
+    assert len(process(processor, batch, None)) == 8
 
 
 def test_what_a_late_record_makes_of_records_of_the_interval_is_written() -> None:
@@ -152,5 +152,5 @@ def test_what_a_late_record_makes_of_records_of_the_interval_is_written() -> Non
     processor = PipelineDriver(builder.build()).tasks[0]
     times = (("left", 12, b"a"), ("right", 9, b"b"), ("right", 8, b"c"), ("left", 4, b"d"))
     batch = [Record(topic, 0, i, at, b"k", value) for i, (topic, at, value) in enumerate(times)]
-    written = [(e.value, e.timestamp_ms) for e in processed(processor, batch, day)]
+    written = [(e.value, e.timestamp_ms) for e in process(processor, batch, day)]
     assert written == [(b"ab", 12), (b"ac", 12)], "what is wholly before the interval is not"

@@ -13,7 +13,7 @@ from kafka_rescale.core.control.journal import Captured, Journal, PartitionOffse
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.verify.report import Report, is_about
 from kafka_rescale.operations.verify import verify
-from kafka_rescale.operations.verify.verify import awaited
+from kafka_rescale.operations.verify.verify import await_all
 
 from tests.support.plans import in_place_plan, stateless_plan
 
@@ -64,7 +64,7 @@ def test_how_many_stores_are_compared_is_told_until_all_are(caplog: pytest.LogCa
     try:
         with ThreadPoolExecutor(2) as pool:
             parts: Any = [pool.submit(lambda: "first"), pool.submit(slow)]
-            assert awaited(parts, seconds=0.05) == ("first", "second")
+            assert await_all(parts, seconds=0.05) == ("first", "second")
     finally:
         logger.removeHandler(handler)
 
@@ -76,5 +76,5 @@ def test_nothing_is_told_of_what_is_quick_and_what_has_failed_is_raised(caplog: 
         raise LookupError("no log")
 
     with ThreadPoolExecutor(1) as pool, pytest.raises(LookupError, match="no log"):
-        awaited([pool.submit(failed)], seconds=60)
+        await_all([pool.submit(failed)], seconds=60)
     assert not caplog.records

@@ -108,7 +108,7 @@ class ProcessOperator(RescaleSparkSubmitOperator):
         return super().execute(context)
 
     def _submit(self, connection: KafkaConnection, context: Context) -> None:
-        from kafka_rescale.operations.processing.dead_threads import failed
+        from kafka_rescale.operations.processing.dead_threads import handle_failure
 
         try:
             super()._submit(connection, context)
@@ -116,7 +116,7 @@ class ProcessOperator(RescaleSparkSubmitOperator):
             raise
         except (AirflowException, RescaleError) as error:
             application, _ = generation_of(self._declared, context)
-            processing = failed(application, connection, self._attempt(context), str(error))
+            processing = handle_failure(application, connection, self._attempt(context), str(error))
             if processing is not None:
                 report_failed_threads(processing)
                 alive(processing, self.thread, error)

@@ -86,7 +86,7 @@ class Acl:
 
 
 def without_needless(acls: Iterable[Acl]) -> tuple[Acl, ...]:
-    """Return the permissions, role by role, without those that others give as well."""
+    """Return the permissions, role by role, without permissions that others imply."""
     roles = list(Role)
     wanted = sorted(set(acls), key=lambda acl: (roles.index(acl.role), acl.pattern, acl.operation))
     return tuple(a for a in wanted if not any(a != b and a.is_given_by(b) for b in wanted))

@@ -10,7 +10,7 @@ from kafka_rescale.core.errors import Finding
 from kafka_rescale.core.roles import Role
 
 EXAMPLE = "preflight"
-"""Ends the name of a group or a transactional id that nobody has, to ask what a prefix allows."""
+"""Ends the name of a group or a transactional id that does not exist, to ask what a prefix allows."""
 
 
 @dataclass(frozen=True)

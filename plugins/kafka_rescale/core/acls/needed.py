@@ -37,9 +37,10 @@ def needed_acls(application: Application, topology: Topology) -> tuple[Acl, ...]
 
 
 def retirement_acls(application: Application, topology: Topology) -> tuple[Acl, ...]:
-    """Return what ``retire`` needs besides: in place, an earlier generation may be one of mode ``blue_green``.
+    """Return the permissions that only ``retire`` needs, of an application that is expanded in place.
 
-    Apart, because no expansion in place deletes anything, and most applications have never had another mode.
+    Its earlier generations may be of mode ``blue_green``, and have topics to delete. These permissions are listed
+    apart: no expansion in place deletes anything, and most such applications have never had another mode.
     """
     of = Patterns(application, topology)
     if not of.in_place:

@@ -35,9 +35,9 @@ class OtherApplication:
 def overreaching(
     application_id: str, acls: Collection[Acl], others: Iterable[OtherApplication]
 ) -> Iterator[Finding]:
-    """Yield a warning for each other application of which some permission covers something.
+    """Yield a warning for each other application whose topics or groups a permission covers.
 
-    :param acls: those of the application.
+    :param acls: the permissions of the application.
     """
     patterns = sorted({acl.pattern for acl in acls})
     for other in others:

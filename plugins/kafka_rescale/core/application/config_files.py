@@ -1,7 +1,7 @@
 """Mounted files with Kafka settings for Spark jobs, where a connection's settings can't travel unseen.
 
-A file holds the settings of one principal on one cluster, so that one for all roles is none for a role that has a
-connection of its own.
+A file holds the settings of one principal on one cluster. A role that has its own connection therefore needs its
+own file, even if another file serves all other roles.
 """
 
 from __future__ import annotations

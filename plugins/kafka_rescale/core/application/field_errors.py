@@ -114,7 +114,7 @@ def _wrong_name(location: Location, name: Any, expected: str) -> Mistake:
 
 
 def _quoted(value: object) -> str:
-    """Say what makes a text of a value; of one that YAML may have read otherwise than it is written, only how."""
+    """Suggest how the value becomes a text; only to quote it, if YAML may have read it otherwise than written."""
     if type(value) is int:
         return f'Quote it: "{value}".'
     return "Quote it." if isinstance(value, bool | float | date) else "Correct the value."

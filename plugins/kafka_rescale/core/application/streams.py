@@ -1,4 +1,4 @@
-"""The application file: declarative desired state, one YAML per application (DESIGN of the file in the README)."""
+"""The application file: declarative desired state, one YAML per application."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class Movement:
 
 @dataclass(frozen=True)
 class Assignment:
-    """Who has which tasks now, and what is still to come.
+    """Which client has which tasks now, and which movements are still to come.
 
     :param clients: tasks by client id, every client of the application among them.
     :param movements: tasks that are not yet where they should be.

@@ -20,7 +20,7 @@ Tags = frozenset[tuple[str, str]]
 class ClientTagAwareStandbyTaskAssignor:
     """As far as possible, the copies of a task differ in every tag of ``rack.aware.assignment.tags``.
 
-    A tag of which all values are in use no longer counts; what can't be placed so goes to the least loaded clients
+    A tag whose values are all in use no longer counts; what can't be placed so goes to the least loaded clients
     (``ClientTagAwareStandbyTaskAssignor``).
 
     :param racks: rack by client id, which then counts as the only tag (``client.rack``, KIP-925).
@@ -30,7 +30,7 @@ class ClientTagAwareStandbyTaskAssignor:
         self._racks = racks
 
     def assign(self, draft: Draft, stateful: Iterable[TaskId], configs: AssignmentConfigs) -> Mapping[TaskId, int]:
-        """Place the standbys of each task that is active somewhere, then those that are left over."""
+        """Place the standbys of each task that is active somewhere, then the standbys that are left over."""
         listed = configs.rack_aware_assignment_tags if self._racks is None else (RACK,)
         tags = {client.id: self._tags(client) for client in draft.clients.values()}
         dimensions = _Dimensions(draft, tags, listed)

@@ -1,6 +1,6 @@
 """Tasks change hands in two rebalances: revoked in the first one, assigned in the second (KIP-429).
 
-Whoever keeps a task goes on processing it all the while; only what moves is interrupted.
+A client that keeps a task goes on processing it all the while; only tasks that move are interrupted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class HandOver:
     """What each client does after one rebalance.
 
     :param revoke: active tasks to stop and commit, per client.
-    :param assigned: tasks that each client has from now on: active ones that nobody else owns any longer, and
+    :param assigned: tasks that each client has from now on: active ones that no other client owns any longer, and
         standbys that it doesn't own as active any longer.
     """
 
@@ -34,8 +34,8 @@ class HandOver:
 def hand_over(owned: Mapping[str, Collection[TaskId]], target: Assignment) -> HandOver:
     """Return the safe step from what clients own towards an assignment.
 
-    A task that two clients claim (one of them is a zombie) is revoked from both, whoever shall have it: only then
-    is it certain that nobody processes it.
+    A task that two clients claim (one of them is a zombie) is revoked from both, even if one of them shall have
+    it. Only then is it certain that no client processes it.
 
     :param owned: active tasks per client, as the clients reported them at this rebalance. A client that is gone
         reports none, so that what it had is free.

@@ -10,7 +10,7 @@ from kafka_rescale.core.assignment.tasks import Client, Role, TaskId
 
 
 class Draft:
-    """Who has what so far; no client ever has a task twice.
+    """Which client has which tasks so far; no client ever has a task twice.
 
     :param clients: at least one; iterated by id.
     """

@@ -23,7 +23,7 @@ def assign(
     configs: AssignmentConfigs,
     standby_assignor: StandbyTaskAssignor | None = None,
 ) -> Assignment:
-    """Return who has which tasks; the same for the same input, in whatever order it comes.
+    """Return which client has which tasks; the same for the same input, in whatever order it comes.
 
     1. Active stateful tasks are balanced over clients and their threads, whatever state these have.
     2. Standbys are added.
@@ -31,7 +31,7 @@ def assign(
        warms it up: ``max.warmup.replicas`` tasks at a time.
     4. Stateless tasks fill up the clients with the fewest active tasks.
 
-    :param standby_assignor: in place of the one that the configs ask for.
+    :param standby_assignor: instead of the assignor that the configs ask for.
     :raises InvalidInput: there is no client, two have one id, or one has no thread.
     """
     _check(clients)

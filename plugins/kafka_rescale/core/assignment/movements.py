@@ -21,7 +21,7 @@ class TaskMovements:
         self._draft, self._lags, self._left = draft, lags, warm_ups
 
     def move_active(self) -> list[Movement]:
-        """Give each active task whose client is not caught up to one that is, or is at least nearer.
+        """Move each active task whose client is not caught up to a client that is, or is at least nearer.
 
         A caught-up standby is the first choice, as the two then only swap their roles; then any caught-up client;
         then the one with the smallest lag.
@@ -29,7 +29,7 @@ class TaskMovements:
         return [self._move_active(task, client) for task, client in self._behind(Role.ACTIVE, [])]
 
     def move_standby(self, moved: Iterable[Movement]) -> list[Movement]:
-        """Give each standby whose client is not caught up to one that is nearer, if one is left without the task.
+        """Move each standby whose client is not caught up to a nearer client that does not have the task yet.
 
         :param moved: what :meth:`move_active` did; the warm-ups that it made stay.
         """

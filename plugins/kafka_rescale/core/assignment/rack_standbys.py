@@ -29,7 +29,7 @@ class RackStandbyTaskAssignor(Protocol):
     def assign_standby_task_to_racks(
         self, source_tasks: Mapping[TaskId, str], client_rack_ids: AbstractSet[str]
     ) -> Mapping[str, AbstractSet[TaskId]]:
-        """Return the tasks of which each rack may have a standby.
+        """Return the tasks whose standbys each rack may have.
 
         :param source_tasks: rack of the active task, per task.
         :param client_rack_ids: every rack that has a client.
@@ -64,7 +64,7 @@ class RackStandbys:
         self._assignor = assignor or DefaultRackStandbyTaskAssignor()
 
     def assign(self, draft: Draft, stateful: Iterable[TaskId], configs: AssignmentConfigs) -> Mapping[TaskId, int]:
-        """Place the standbys; one that no allowed rack has room for is missing rather than on the wrong rack."""
+        """Place the standbys; if no allowed rack has room for a standby, it is left out instead of misplaced."""
         source = {task: self._racks[client] for client in draft for task in draft.tasks(client, Role.ACTIVE)}
         source = {task: source[task] for task in sorted(stateful) if task in source}
         allowed = _allowed(self._assignor, source, frozenset(self._racks[c] for c in draft))

@@ -83,7 +83,7 @@ class StreamsClient:
         return replace(self, threads=(*self.threads, thread)), name
 
     def remove_stream_thread(self, calling: str | None = None) -> tuple[Self, str | None]:
-        """Ask a thread to shut down, and return its name; ``None`` if there is none or the client can't lose one.
+        """Ask a thread to shut down, and return its name; ``None`` if the client has no thread that it can lose.
 
         :param calling: name of the thread that asks; it removes itself only if it is the last one.
         """
@@ -157,7 +157,7 @@ class StreamsClient:
         return replace(self, state=State.ERROR) if self.state is State.PENDING_ERROR else self
 
     def _become(self, state: State) -> Self:
-        """Change the client's state; one that shuts down does not take notice of anything else."""
+        """Change the client's state; a client that shuts down does not take notice of anything else."""
         return replace(self, state=state) if self.state.may_become(state) else self
 
     def _with(self, name: str, state: ThreadState) -> Self:

@@ -1,4 +1,4 @@
-"""Is an assignment one that may be carried out? The rules of KIP-924 (``TaskAssignor.AssignmentError``)."""
+"""May an assignment be carried out? The rules of KIP-924 (``TaskAssignor.AssignmentError``)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def flaws(assignment: Assignment, tasks: Tasks, clients: Collection[str]) -> tup
 def require_valid(assignment: Assignment, tasks: Tasks, clients: Collection[str]) -> None:
     """Let only an assignment through that breaks no rule.
 
-    :raises UnsafeState: it breaks one; two clients might process one task, or nobody.
+    :raises UnsafeState: it breaks a rule; two clients might process one task, or no client.
     """
     found = flaws(assignment, tasks, clients)
     if found:

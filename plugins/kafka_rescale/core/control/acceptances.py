@@ -46,7 +46,7 @@ class OffsetRange(NamedTuple):
 
 
 class Acceptance(Value):
-    """One finding, and who has accepted it.
+    """One finding, and the person who has accepted it.
 
     :param plan: fingerprint of the plan whose expansion it was found after; it counts for no other.
     :param finding: ``<topic>-<partition>:<first>-<last>`` (misrouted, or written by a surviving blue), or

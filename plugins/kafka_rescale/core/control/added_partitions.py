@@ -1,4 +1,4 @@
-"""Old topics that somebody grows while their bridges are at work: what has to be carried on before what."""
+"""Old topics that are grown while their bridges are at work: what has to be carried on before what."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def steps(journal: Journal, added: Sequence[Added]) -> Iterator[Step]:
     """Yield what comes before the rest, in order.
 
     First what the old partitions of an input that was grown before the expansion held at the promotion, placed by
-    either count; then what every later growth has found. A record that lies by a count which nobody could know yet
-    is refused in each: a key that had gone from one old partition to another would lose its order.
+    either count; then what every later growth has found. A record that lies by a count that its producer could not
+    know yet is refused in each step: a key that had gone from one old partition to another would lose its order.
 
     :param journal: of an expansion that has been promoted.
     """

@@ -106,5 +106,5 @@ class Autoscaling(Value):
         return bool(self.first_failure_ms) and now_ms - self.first_failure_ms >= timeout_ms
 
     def awaits_follow_up(self, now_ms: int) -> bool:
-        """Whether brokers may not know yet of what has succeeded."""
+        """Whether brokers may not know yet about an expansion that has succeeded."""
         return bool(self.succeeded_ms) and now_ms - self.succeeded_ms < FOLLOW_UP_MS

@@ -44,7 +44,7 @@ class Bridge(Value):
     """What is known about the bridges of an expansion.
 
     :param plan: fingerprint of the expansion's plan.
-    :param begun: positions have been committed: one that is missing from now on is lost, not yet to come.
+    :param begun: positions have been committed: a position that is missing from now on is lost, not yet to come.
     :param ends: ends of the old topics at the last look, open transactions included.
     :param quiet_since_ms: since when the ends have been so.
     :param ended_at_ms: when the silence of the old topics was proven; 0 before.
@@ -157,7 +157,7 @@ def verdict(
 
 
 def _of(bridge: Bridge, move: Move, last: PartitionOffsets) -> str:
-    """Say so if the old topic has partitions that nobody has carried on yet."""
+    """Say so if the old topic has partitions that no bridge has carried on yet."""
     (known,) = bridge.widened([move])
     found = len(last.get(move.source, {}))
     return f", from {known.source_partitions} of its {found} partitions" if found > known.source_partitions else ""
@@ -173,7 +173,7 @@ def _before_promotion(journal: Journal, named: str, topics: Collection[str]) -> 
 
 
 def unfinished(journal: Journal, bridge: Bridge | None, *, last: PartitionOffsets) -> Iterator[Finding]:
-    """Yield what is left to carry on of a promoted expansion: its bridge is none of the next one.
+    """Yield what is left to carry on of a promoted expansion: the next expansion does not continue its bridge.
 
     :param last: ends of the old topics now, open transactions included.
     """

@@ -6,7 +6,7 @@ import importlib
 from typing import Self
 
 from kafka_rescale.core import errors
-from kafka_rescale.core.errors import RescaleError
+from kafka_rescale.core.errors import ClusterOutage, ClusterTimedOut, RescaleError, TimedOut
 from kafka_rescale.core.values import Value
 
 LONGEST_TEXT = 10_000
@@ -17,6 +17,7 @@ class JobFailure(Value):
     """An error on its way from one process to another, which only takes text.
 
     :param kind: name of the class in :mod:`~kafka_rescale.core.errors`.
+    :param seconds: how long a wait lasted that timed out.
     :param cause: ``module:class`` of what caused the error, such as an exception of the pipeline's own functions.
     :param cause_text: what that exception said.
     """
@@ -26,6 +27,7 @@ class JobFailure(Value):
     found: str
     expected: str
     remedy: str
+    seconds: float | None = None
     cause: str = ""
     cause_text: str = ""
 
@@ -43,18 +45,21 @@ class JobFailure(Value):
             return cls.of(typed)
         kind = next(c.__name__ for c in type(error).__mro__ if _can_be_made_again(c))
         texts = {name: getattr(error, name)[:LONGEST_TEXT] for name in ("what", "found", "expected", "remedy")}
-        cause = error.__cause__
+        seconds, cause = getattr(error, "seconds", None), error.__cause__
         if cause is None:
-            return cls(kind=kind, **texts)
+            return cls(kind=kind, **texts, seconds=seconds)
         its = type(cause)
         name = f"{its.__module__}:{its.__qualname__}"
-        return cls(kind=kind, **texts, cause=name, cause_text=str(cause)[:LONGEST_TEXT])
+        return cls(kind=kind, **texts, seconds=seconds, cause=name, cause_text=str(cause)[:LONGEST_TEXT])
 
     @property
     def error(self) -> RescaleError:
         """The error; its ``__cause__`` has the class and the text that it had, and no other attributes."""
         kind: type[RescaleError] = getattr(errors, self.kind)
         error = kind(self.what, found=self.found, expected=self.expected, remedy=self.remedy)
+        if self.seconds is not None:
+            timed_out = ClusterTimedOut if issubclass(kind, ClusterOutage) else TimedOut
+            error = timed_out(self.what, self.seconds, self.remedy)
         if self.cause:
             error.__cause__ = _exception(self.cause, self.cause_text)
         return error

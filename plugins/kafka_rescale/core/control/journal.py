@@ -124,7 +124,7 @@ class Journal(Value):
     def advanced(self, phase: Phase, *, now_ms: int, **changes: object) -> Journal:
         """Return the journal in its next phase; the same phase again is allowed, for a step that is repeated.
 
-        :raises UnsafeState: the step is not one that follows.
+        :raises UnsafeState: this step can't follow the present phase.
         """
         if phase is not self.phase and phase not in FORWARD[self.phase]:
             raise UnsafeState(
@@ -160,7 +160,7 @@ class Journal(Value):
 
     @property
     def is_paused(self) -> bool:
-        """Whether nobody works on the inputs; the pause has its total as soon as green does."""
+        """Whether no generation works on the inputs; the pause has its total as soon as green works."""
         return self.phase in BLUE_STOPPED or (self.phase is Phase.PROMOTED and "total" not in self.timings)
 
     @property

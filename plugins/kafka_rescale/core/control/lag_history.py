@@ -62,7 +62,7 @@ class LagHistory(Value):
         """
         rows = _rows(progress)
         known = self if rows == self.rows else LagHistory(rows=rows)
-        # The newest reading is always there: it makes room if it is none of those that stay.
+        # The newest reading is always there; the next one replaces it, unless it is a reading that stays.
         kept = known.samples if (known.seen - 1) % known.every == 0 else known.samples[:-1]
         samples, every = (*kept, _sample(rows, progress, at_ms)), known.every
         if len(samples) > MAX_SAMPLES:

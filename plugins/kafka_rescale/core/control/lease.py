@@ -24,5 +24,5 @@ class Lease(Value):
 
     @property
     def holder(self) -> str:
-        """Who holds it now; empty if it was given back."""
+        """Its present holder; empty if it was given back."""
         return "" if self.released else self.owner

@@ -1,4 +1,4 @@
-"""Who processes what: clients, their stream threads and tasks, as the control topic keeps them."""
+"""Which client processes what: stream threads and tasks, as the control topic keeps them."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ class Processing(Value):
 
     @property
     def assignment(self) -> Assignment:
-        """Who has which tasks, and what is still to come."""
+        """Which client has which tasks, and which movements are still to come."""
         return Assignment(
             {c.client_id: ClientTasks(c.active, tuple(map(TaskId.parse, c.standbys))) for c in self.clients},
             tuple(Movement(**{**m.model_dump(), "task": TaskId.parse(m.task)}) for m in self.movements),
@@ -177,7 +177,7 @@ class Processing(Value):
         )
 
     def thread_for(self, thread: str) -> str:
-        """Return who does the work of a thread now: itself, or the one that replaces it in this run.
+        """Return the thread that does the work of a thread now: itself, or its replacement in this run.
 
         :param thread: as it was called when the run began.
         """

@@ -18,12 +18,12 @@ from kafka_rescale.core.values import Value
 class SourceTopic(Value):
     """A source topic as the latest run has found it.
 
-    :param partitions: of which the tasks know.
+    :param partitions: how many partitions the tasks know.
     :param grown_at_ms: wall clock when more partitions were first seen; 0 if it has never grown.
     :param settled: by partition, the end offset once every producer knew all partitions; empty until then.
     :param first: partitions when it was first read; 0 if that was by a version which didn't note it.
     :param since_ms: wall clock of that.
-    :param begun: partitions of which an offset was committed since; if it is gone, nobody knows where to go on.
+    :param begun: partitions of which an offset was committed since; if it is gone, it is unknown where to go on.
     """
 
     partitions: int

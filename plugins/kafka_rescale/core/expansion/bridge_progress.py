@@ -1,4 +1,4 @@
-"""How far the bridges of an expansion are now, whatever their last run has left word of."""
+"""How far the bridges of an expansion are: computed from present offsets, not from their last report."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """``on_partition_expansion(old, new)`` (KIP-878): begun once per expansion, and never silently again.
 
-Nobody can make a foreign side effect happen exactly once if the process may die between the effect and the record
-of it. So the beginning of the call is recorded before, its end by the phase ``COMPLETE``; what lies between is
-either repeated with the same token, which the function can recognise, or left to a person.
+A foreign side effect can't be made to happen exactly once, if the process may die between the effect and the
+record of it. So the beginning of the call is recorded before the call, and its end by the phase ``COMPLETE``. A
+call that was cut short between the two is either repeated with the same token, which the function can recognise,
+or left to a person.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class ExpansionCallback:
     def __call__(self, old: int, new: int, plan: Plan) -> None:
         """Call it.
 
-        :raises UnsafeState: it failed, and nobody can know whether it has had its effect.
+        :raises UnsafeState: it failed, and it can't be known whether it has had its effect.
         """
         token = {TOKEN: expansion_id(plan)} if self.takes_token else {}
         try:

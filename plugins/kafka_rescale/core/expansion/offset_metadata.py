@@ -109,7 +109,7 @@ def parents(partitioner: str, current: int, target: int, partition: int) -> list
 
 
 def _earliest(texts: Sequence[str]) -> str:
-    """Return what holds for all; nothing if one has none, of which nobody knows how far it has come."""
+    """Return what holds for all of them; nothing if a text is empty, as its progress is then unknown."""
     if len(set(texts)) <= 1:
         return texts[0] if texts else ""
     known = [decoded for text in texts if (decoded := OffsetMetadata.decode(text)) is not None]

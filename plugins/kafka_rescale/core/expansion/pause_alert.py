@@ -46,14 +46,14 @@ def read_pause(state: ControlState, owner: str, limit_seconds: float, now_ms: in
     """Return where the pause of a run's expansion is.
 
     :param owner: the run that watches; another one's pause is not its business.
-    :param limit_seconds: the longest pause that nobody is told of.
+    :param limit_seconds: the longest pause without an alert.
     :param now_ms: wall clock, in ms since the epoch.
     """
     journal, lease = state.journal, state.lease
     if journal is None or lease is None:
         return PauseReading(PauseState.LOST)
     if is_down(journal):
-        # Whoever holds the lease by now: nobody runs all the same.
+        # Whichever run holds the lease by now, no generation runs.
         seconds = (now_ms - journal.pause_started_ms) / 1000
         late = seconds > limit_seconds
         return PauseReading(PauseState.LATE if late else PauseState.PAUSED, seconds, str(journal.phase))
@@ -64,7 +64,7 @@ def read_pause(state: ControlState, owner: str, limit_seconds: float, now_ms: in
 
 
 def is_down(journal: Journal) -> bool:
-    """Return whether nobody runs, or may not; a rollback starts the running generation only at its end."""
+    """Return whether no generation runs, or it is unknown; a rollback starts the running one only at its end."""
     if not journal.pause_started_ms:
         return False
     return journal.is_paused or (journal.phase is Phase.ROLLING_BACK and journal.stop_asked)

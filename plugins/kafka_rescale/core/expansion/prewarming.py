@@ -119,7 +119,7 @@ def change(first: Assigned, now: Assigned) -> str:
 
 
 def outlook(prewarmed: Mapping[str, float] | None) -> str:
-    """Return one sentence on the pause to come, for who approves it.
+    """Return one sentence on the pause to come, for the person who approves it.
 
     :param prewarmed: seconds per part of the pre-warming; None if there was none.
     """

@@ -18,7 +18,7 @@ class Remains:
     """One earlier generation.
 
     :param topics: its internal topics that still exist, in order.
-    :param groups: its own and those of the copies that were made since; they may be gone.
+    :param groups: its own group and the groups of the copies made since; they may be gone.
     """
 
     application_id: str
@@ -30,7 +30,7 @@ class Remains:
 def remains(
     application: Application, topology: Topology, generations: Generations, plan: Plan, existing: Collection[str]
 ) -> tuple[Remains, ...]:
-    """Return every earlier generation of which topics exist, the oldest first.
+    """Return every earlier generation that still has topics, the oldest first.
 
     Topics are known since the promotion that left them behind; of generations before that was recorded, by the
     names that the present topology gives them. Never by a prefix: other applications may share it.

@@ -4,8 +4,8 @@ Read ``RUN`` from top to bottom: every task in its order, what it does, and what
 made of this list, and a run without Airflow follows it. A task calls a function of ``operations`` or starts the
 Spark job of the same name; the details are there.
 
-A task may wait for one that only the other mode has: then it does not wait for it. Tasks of a stage come once per
-sub-topology, the most downstream stage first. The first task of a stage waits for the last one of the stage
+If a task waits for a task that only the other mode has, it does not wait for that one. Tasks of a stage come once
+per sub-topology, the most downstream stage first. The first task of a stage waits for the last one of the stage
 before; a task behind the stages waits for those of the last stage.
 """
 

@@ -47,7 +47,7 @@ def parsed(schema: str) -> Any:
 
 
 def numbered(text: str) -> list[tuple[int, str]]:
-    """Return schemas by their ids, as written: the last is the one that values are read as.
+    """Return schemas by their ids, in the order of the text: values are read as the last schema.
 
     :raises InvalidInput: something else than ids and schemas in JSON, or an id twice.
     """

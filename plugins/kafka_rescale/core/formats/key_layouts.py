@@ -22,7 +22,7 @@ class KeyLayout(Protocol):
         ...
 
     def extract(self, keys: Sequence[bytes]) -> Sequence[bytes | None]:
-        """Return the partitioning key of every changelog key; ``None`` for one that can't be of this layout."""
+        """Return the partitioning key of every changelog key; ``None`` if a key can't be of this layout."""
         ...
 
 

@@ -10,7 +10,7 @@ class Sample:
     """One record's coordinates, key and contents.
 
     :param timestamp_ms: the record's own timestamp.
-    :param value: ``None`` for a tombstone, and where nobody looks at it.
+    :param value: ``None`` for a tombstone, and where no check looks at it.
     """
 
     topic: str

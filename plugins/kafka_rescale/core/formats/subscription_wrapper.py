@@ -34,7 +34,7 @@ class Subscription(NamedTuple):
 
 
 def parse(value: bytes) -> Subscription | None:
-    """Return what a wrapper says; ``None`` if this is none."""
+    """Return the contents of a wrapper; ``None`` if the bytes are not a wrapper."""
     if len(value) < 2 or value[0] & ~NO_HASH not in VERSIONS or value[1] not in INSTRUCTIONS:
         return None
     begin = 2 if value[0] & NO_HASH else 2 + HASH_BYTES

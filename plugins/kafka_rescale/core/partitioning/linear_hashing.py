@@ -22,8 +22,8 @@ def doubled(initial: int, n: int) -> int:
 def coarser(partition: int, n: int, initial: int) -> int:
     """Return which of ``n`` buckets a partition belongs to.
 
-    With ``n`` an earlier partition count: where its keys were then. With ``n`` the number of processors, of which
-    there are at most as many as partitions: KIP-287's partition → processor mapping, under which growing the
+    If ``n`` is an earlier partition count, this is where its keys were then. If ``n`` is the number of processors,
+    of which there are at most as many as partitions, this is KIP-287's partition → processor mapping: growing the
     partitions leaves every key with its processor.
 
     :param initial: count at the very beginning, of partitions and of processors.

@@ -15,7 +15,7 @@ from kafka_rescale.core.partitioning.linear_hashing import ancestors, coarser
 
 @dataclass(frozen=True)
 class Processors:
-    """The partitions of a job's input, and who consumes them.
+    """The partitions of a job's input, and the processors that consume them.
 
     :param initial: partitions, and processors, at the very beginning.
     :param count: processors now, numbered from 0; never fewer than at the beginning.
@@ -77,7 +77,7 @@ class Processors:
         return replace(self, count=count)
 
     def processor(self, partition: int) -> int:
-        """Return who consumes a partition."""
+        """Return the processor that consumes a partition."""
         return coarser(partition, self.count, self.initial)
 
     def of(self, processor: int) -> tuple[int, ...]:

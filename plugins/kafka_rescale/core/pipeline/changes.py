@@ -14,7 +14,7 @@ Compute = Callable[[Any, Any], Any]
 
 
 class Change(NamedTuple):
-    """A table's update: ``old`` only where somebody has asked for old values."""
+    """A table's update: ``old`` only if a later operation has asked for old values."""
 
     new: Any
     old: Any
@@ -23,7 +23,7 @@ class Change(NamedTuple):
 class TableSource(Processor):
     """``KTableSource``: makes a table of a stream of updates.
 
-    :param store: ``None`` where nobody reads the table.
+    :param store: ``None`` if no operation reads the table.
     """
 
     def __init__(self, context: TaskContext, store: TimestampedKeyValueStore | None, sends_old: bool) -> None:

@@ -148,7 +148,7 @@ def _read_twice(topic: str) -> InvalidInput:
 class SinkTarget:
     """What a sink writes.
 
-    :param key: ``None`` where nobody has said how keys are written; likewise ``value``.
+    :param key: ``None`` if no serde is declared; likewise ``value``.
     :param is_output: only to outputs do windowed keys go by the key without the window (``StreamSinkNode``).
     """
 

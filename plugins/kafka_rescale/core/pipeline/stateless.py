@@ -18,7 +18,7 @@ from kafka_rescale.core.pipeline.windows import Windowed
 class Source(Processor):
     """Reads a topic.
 
-    :param key: ``None`` where nobody has said how keys are to be read: they stay bytes; likewise ``value``.
+    :param key: ``None`` if no serde is declared: keys stay bytes; likewise ``value``.
     """
 
     def __init__(self, key: Serde | None, value: Serde | None) -> None:

@@ -17,7 +17,7 @@ class ValueAndTimestamp(NamedTuple):
 
 
 class StoreSerdes(NamedTuple):
-    """How a store's keys and values are written; ``None`` where nobody has said it: bytes."""
+    """How a store's keys and values are written; ``None`` if no serde is declared: bytes."""
 
     name: str
     key: Serde | None

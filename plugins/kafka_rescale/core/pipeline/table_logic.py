@@ -62,7 +62,7 @@ class MaterializedTable(TableLogic):
 
 
 class SourceTable(MaterializedTable):
-    """A table that is read from a topic; in its store only if it has a name or somebody needs it."""
+    """A table that is read from a topic; it has a store only if it has a name or an operation needs the store."""
 
     def __init__(self, store: StoreDefinition, serdes: StoreSerdes, is_materialized: bool) -> None:
         super().__init__(store, serdes)

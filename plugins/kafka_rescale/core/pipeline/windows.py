@@ -74,7 +74,7 @@ class TimeWindows:
         return iter(range(first, timestamp + 1, self.advance_ms))
 
     def serde(self, inner: Serde | None) -> Serde | None:
-        """Return how windowed keys are written, ``None`` where nobody has said how keys are."""
+        """Return how windowed keys are written, ``None`` if no serde is declared."""
         return None if inner is None else _TimeWindowed(inner, self.size_ms)
 
 
@@ -114,7 +114,7 @@ class SessionWindows:
         return self.gap_ms + self.grace_ms
 
     def serde(self, inner: Serde | None) -> Serde | None:
-        """Return how windowed keys are written, ``None`` where nobody has said how keys are."""
+        """Return how windowed keys are written, ``None`` if no serde is declared."""
         return None if inner is None else _SessionWindowed(inner)
 
 

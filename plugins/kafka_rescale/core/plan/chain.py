@@ -1,7 +1,7 @@
-"""Chains of applications: one's output topic is another's input, so the most downstream is expanded first.
+"""Chains of applications: an output topic of one is an input of another, so the most downstream is expanded first.
 
-An application that reads a topic grows it at its own cutover, and the one that writes it only follows: a writer
-does not mind more partitions than it has tasks, a reader dies of them.
+The application that reads a topic grows it at its own cutover; the application that writes it only follows. A
+writer works with more partitions than it has tasks, but a reader dies of them.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def expansion_order(chain: str, applications: Sequence[Application]) -> tuple[Ap
 def may_belong(text: str, chain: str) -> bool:
     """Return whether the text of a file that can't be used may be that of a member of a chain.
 
-    Only one that names another chain isn't: of one that names none, the rest may not have been written yet.
+    It is not if the text names another chain. A text without a chain may be: its rest may not be written yet.
     """
     named = re.findall(r"^chain:[ \t]*[\"']?([^\s\"'#]+)", text, re.MULTILINE)
     return not named or chain in named

@@ -1,4 +1,4 @@
-"""Which left table a subscription belongs to, and who partitions the topics of a foreign-key join.
+"""Which left table a subscription belongs to, and what partitions the topics of a foreign-key join.
 
 The left table's sub-topology writes the registration topic, whose records are partitioned as the right table is;
 the right table's keeps the subscriptions and writes the response topic, whose records go to the partition of the
@@ -67,7 +67,7 @@ def left_table(
 
 
 def partitioner_of_topic(application: Application, topology: Topology, topic: str) -> str:
-    """Return who partitions an internal topic: as declared, or as the table that reads a foreign-key join's."""
+    """Return the partitioner of an internal topic: as declared, or that of the table of a foreign-key join."""
     if foreign_key_kind(topic):
         reader = next(s for s in topology.subtopologies if topic in s.sources)
         return partitioner_of_sources(application, topology, reader)

@@ -64,8 +64,8 @@ def _by_topology(
 ) -> dict[str, int]:
     """Return the counts of all sources as the running generation knows them, as the topology names them.
 
-    An input may have another name by now, which it was given when it was repartitioned, and more partitions, if
-    somebody has grown it: what the generation has written names partitions of the count that it knows.
+    An input may have another name by now, if it was repartitioned, and more partitions, if it was grown by hand.
+    But what the generation has written names partitions of the count that the generation knows.
     """
     internal = {t: blue.repartition(t) for t in topology.repartitions}
     return {

@@ -1,4 +1,4 @@
-"""Offsets that ought to be there, with the state that they stand for: nothing begins at its log start again.
+"""Committed offsets that are missing: a task that has worked before never begins at its log start again.
 
 Committed offsets expire (``offsets.retention.minutes``), or are deleted with their group or their topic. A task
 with state sees by its changelog that it has worked before. One without state has nothing but this record.

@@ -1,12 +1,14 @@
 """Whether a log still has what a state of the past needs, and if not, from when on it does.
 
-Log cleaning removes a record once its key comes again in what a pass looks at; a state as of a moment between the
-two may need one that is gone. How far a pass has looked is told by nobody, and not by what is left either: it
-replaces group by group of segments, and while it is at work, or after it was cut short, only the first of them
-lack what the later ones supersede. But it never looks at the newest segment. So what was removed is superseded
-before that one begins, and is in order with what is left, within the grace of the snapshots: it is older than the
-newest record up to there, plus the grace. Nor does it look at a segment with a record that is younger than the
-topic's ``min.compaction.lag.ms``; but how long that has been so is known to people only.
+Log cleaning removes a record once its key comes again in the segments that a pass looks at. A state as of a moment
+between the two records may then need the removed one. No API tells how far a pass has looked, and the records that
+are left don't tell it either: a pass replaces group by group of segments. While it is at work, or after it was cut
+short, only the first groups lack what later ones supersede.
+
+But a pass never looks at the newest segment. Every removed record is therefore superseded before that segment
+begins. It is also in order with the records that are left, within the grace of the snapshots: it is older than the
+newest record up to there, plus the grace. Nor does a pass look at a segment with a record that is younger than the
+topic's ``min.compaction.lag.ms``; but only people know since when the topic has had that setting.
 """
 
 from __future__ import annotations
@@ -113,7 +115,8 @@ def exact_from_ms(
     :param coverage: of the whole log; see ``Coverage.settled_ms``.
     :param first_ms: timestamp of the first record that is left; None if there is none.
     :param rule: its end does not matter.
-    :param lagging_ms: records from then on have always been too young for log cleaning; None if nobody says so.
+    :param lagging_ms: records from then on have always been too young for log cleaning; None if the file doesn't
+        say so.
     """
     if coverage.is_whole:
         return 0

@@ -1,4 +1,4 @@
-"""What a snapshot of one store on one day consists of; a day without its manifest is none."""
+"""The contents of a snapshot of one store on one day; a day without its manifest does not count."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Manifest(Value):
     """One store on one day.
 
     :param generation: ``application.id`` of the generation whose changelog was read.
-    :param topic_id: of that changelog; one that was made anew has other offsets.
+    :param topic_id: of that changelog; a topic that was made anew has other offsets.
     :param kept_ms: the rule that its rows were chosen by; see ``SnapshotRule``.
     :param versions_ms: likewise.
     """

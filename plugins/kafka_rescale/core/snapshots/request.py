@@ -70,7 +70,7 @@ class SnapshotRequest(Value):
     def lagging_ms(self, topic: TopicDescription, now_ms: int) -> int | None:
         """Return the moment from which on a changelog's records have always been too young for log cleaning.
 
-        :returns: ms since the epoch; None if nobody says since when the topic has its compaction lag.
+        :returns: ms since the epoch; None if the file doesn't say since when the topic has had its compaction lag.
         """
         if not self.compaction_lag_since:
             return None

@@ -79,7 +79,7 @@ class Report(Value):
     :param as_of_ms: when verify began, ms since the epoch.
     :param start_offsets: findings about the offsets that green started from.
     :param inputs: what was looked at of the inputs that were grown by key.
-    :param unaccepted: names of all findings that nobody has accepted; it has passed if there are none.
+    :param unaccepted: names of all findings that were not accepted; without any, it has passed.
     :param acceptances: what was accepted, by whom and why.
     """
 

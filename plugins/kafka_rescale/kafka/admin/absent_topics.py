@@ -29,7 +29,7 @@ _CONFIG = ConfigEntry("retention.ms", "-1", incremental_operation=AlterConfigOpT
 class AbsentTopics(AdminCalls):
     """Asks for the rights of one principal; nothing is changed by it, whatever exists by then."""
 
-    def denied(self, names: Sequence[str]) -> dict[Operation, set[str]]:
+    def find_denied(self, names: Sequence[str]) -> dict[Operation, set[str]]:
         """Return the topics that must not be created, nor their configs be described or altered, by operation."""
         if not names:
             return {}
@@ -50,7 +50,7 @@ class AbsentTopics(AdminCalls):
         return {operation: self._forbidden(ask, f"rights to {operation}") for operation, ask in asks.items()}
 
     def unreadable(self, names: Sequence[str]) -> set[str]:
-        """Return the topics of which nothing may be read."""
+        """Return the topics that this principal may not read."""
         partition = FetchRequest.FetchTopic.FetchPartition
         topics = [
             FetchRequest.FetchTopic(
@@ -68,7 +68,7 @@ class AbsentTopics(AdminCalls):
     def unwritable(self, names: Sequence[str], transactional_id: str) -> set[str]:
         """Return the topics to which nothing may be written.
 
-        :param transactional_id: one that this principal may write by; nobody has to use it.
+        :param transactional_id: an id that this principal may write by; no producer has to use it.
         """
         topic = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
         request = AddPartitionsToTxnRequest(

@@ -1,4 +1,4 @@
-"""What has become of setting a group's offsets: what to wait for, what is refused, and who interferes."""
+"""The outcome of setting a group's offsets: what to wait for, what is refused, and whether others interfere."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class GroupCommit:
         """Return whether the group has the offsets.
 
         :param found: what it has.
-        :raises UnsafeState: somebody else has set others, every time.
+        :raises UnsafeState: another process has set other offsets, every time.
         """
         self._found = found
         if all(found.get(t.topic, {}).get(t.partition) == t.offset for t in self.wanted):

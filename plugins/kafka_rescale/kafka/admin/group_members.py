@@ -69,7 +69,7 @@ def leave_group(
 
 
 def describe_unseen(connection: KafkaConnection, group: str) -> GroupDescription:
-    """Describe a group of which confluent-kafka says that it is dead.
+    """Describe a group that confluent-kafka reports as dead.
 
     It says so of groups of the streams (KIP-1071) and share protocols, too, whatever lives in them.
 

@@ -35,7 +35,7 @@ class GrowingTopics(TopicReader):
         answers: dict[str, Any] = {}
 
         def answered() -> bool:
-            answers.update(self._asked(short, validate_only=True))
+            answers.update(self._ask(short, validate_only=True))
             return not any(map(_may_change, answers.values()))
 
         def outage() -> RescaleError:
@@ -67,7 +67,7 @@ class GrowingTopics(TopicReader):
 
         def done() -> bool:
             if asked := growth.to_ask:
-                growth.take(self._asked(asked))
+                growth.take(self._ask(asked))
             growth.look(self._counts(targets))
             return not growth.waiting
 
@@ -76,7 +76,7 @@ class GrowingTopics(TopicReader):
         growth.raise_refused()
         return {name: count for name, count in before.items() if count < targets[name]}
 
-    def _asked(self, targets: Mapping[str, int], *, validate_only: bool = False) -> dict[str, Any]:
+    def _ask(self, targets: Mapping[str, int], *, validate_only: bool = False) -> dict[str, Any]:
         wanted = [NewPartitions(name, target) for name, target in sorted(targets.items())]
         return self._once(
             lambda client, seconds: client.create_partitions(
@@ -149,7 +149,7 @@ class _Growth:
             if not isinstance(answer, KafkaError):
                 self._accepted.add(name)
             elif _may_change(answer) or has_code(answer, KafkaError.INVALID_PARTITIONS):
-                # Carried out after all, grown by somebody else, or not now: the next look tells.
+                # Carried out after all, grown by another client, or not yet: the next look tells.
                 self._last[name] = answer
             else:
                 self._refused[name] = answer

@@ -88,7 +88,7 @@ class OffsetAdmin(TopicReader):
 
         :param offsets: topic → partition → next offset to read; others of the group stay as they are.
         :param metadata: what is kept beside them, where there is something.
-        :raises UnsafeState: the group has members, the brokers refuse a partition, or somebody else commits.
+        :raises UnsafeState: the group has members, the brokers refuse a partition, or another process commits.
         :raises Outage: a coordinator doesn't know a partition, or doesn't answer, for ``SETTLE_SECONDS``.
         """
         if metadata:

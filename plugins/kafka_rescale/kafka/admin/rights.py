@@ -32,14 +32,14 @@ class RightsReader(AbsentTopics):
     def read(self, role: Role, names: Mapping[Resource, Iterable[str]]) -> list[Right]:
         """Return the rights on resources, existing or not; nothing where brokers can't tell.
 
-        :raises Outage: nobody answers.
+        :raises Outage: the brokers don't answer in time.
         """
         topics = self._topics(sorted(set(names[Resource.TOPIC])))
         found = {Resource.TOPIC: topics, Resource.GROUP: self._groups(names[Resource.GROUP])}
         writable = self._writable(list(names[Resource.TRANSACTIONAL_ID]))
         found[Resource.TRANSACTIONAL_ID] = {**writable}
         rights = [
-            # Whoever may not even describe it may do nothing that would allow to describe it.
+            # A principal that may not even describe it has no right that would imply describing it.
             Right(role, resource, name, NOTHING, DESCRIBING)
             if allowed is None
             else Right(role, resource, name, allowed)
@@ -52,8 +52,8 @@ class RightsReader(AbsentTopics):
         return [*rights, *self._untold(role, untold), *self._absent(role, absent, usable)]
 
     def _untold(self, role: Role, names: list[str]) -> Iterator[Right]:
-        """Yield the rights on topics of which brokers don't tell by themselves."""
-        for operation, forbidden in self.denied(names).items():
+        """Yield the rights on topics that brokers don't report by themselves."""
+        for operation, forbidden in self.find_denied(names).items():
             for name in names:
                 yield _single(role, name, operation, allowed=name not in forbidden)
 

@@ -58,7 +58,7 @@ def leave(client: Any, group: str, members: Iterable[str]) -> None:
     The protocol has no request for an administrator; this is the last heartbeat that the member itself would send.
 
     :param client: kafka-python's admin client.
-    :param members: member ids; those that have left meanwhile are passed over.
+    :param members: member ids; members that have left meanwhile are passed over.
     :raises KafkaError: what the coordinator answers.
     """
     for member in members:

@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError, TopicCollection
 from confluent_kafka.admin import ConfigResource, ConfigSource, ResourceType
 
 from kafka_rescale.core.cluster import TopicDescription
-from kafka_rescale.core.errors import ClusterOutage
+from kafka_rescale.core.errors import ClusterOutage, ClusterTimedOut
 from kafka_rescale.core.topology.topic_names import is_topic_name
 from kafka_rescale.kafka.admin.calls import SETTLE_SECONDS, AdminCalls, Ask, finished, has_code, value_of
 from kafka_rescale.kafka.client.waiting import poll_until
@@ -23,12 +23,12 @@ class TopicReader(AdminCalls):
     def list_topics(self) -> set[str]:
         """Return the names of all topics.
 
-        :raises Outage: nobody answers.
+        :raises Outage: the brokers don't answer in time.
         """
         return set(self._metadata("list of topics").topics)
 
     def broker_count(self) -> int:
-        """Return the number of brokers of the cluster: those that are up, and those that have replicas.
+        """Return the number of brokers of the cluster: brokers that are up, and brokers that have replicas.
 
         A number that counted only the brokers that are up would give a new topic too few replicas for ever,
         because one of them happened to be restarting.
@@ -38,9 +38,9 @@ class TopicReader(AdminCalls):
         return len(holders | set(found.brokers))
 
     def describe_topics(self, names: Iterable[str]) -> dict[str, TopicDescription]:
-        """Return the topics by name; those that don't exist are left out, also because none can have the name.
+        """Return the topics by name, without names that don't exist or that no topic can have.
 
-        :raises Outage: nobody answers.
+        :raises Outage: the brokers don't answer in time.
         """
         if not (wanted := sorted(filter(is_topic_name, set(names)))):
             return {}
@@ -78,15 +78,19 @@ class TopicReader(AdminCalls):
             topic = self._topic(name)
             return topic is not None and condition(topic)
 
-        poll_until(shows, seconds=SETTLE_SECONDS, otherwise=lambda: not_seen(name, f"with {wanted}"))
+        poll_until(
+            shows, seconds=SETTLE_SECONDS, otherwise=lambda: not_seen(name, f"to have {wanted}", SETTLE_SECONDS)
+        )
 
 
-def not_seen(name: str, expected: str) -> ClusterOutage:
-    """Return the error for a change that doesn't show in time."""
-    return ClusterOutage(
-        f"topic {name!r}",
-        found="no change after the request",
-        expected=f"to see it {expected}",
+def not_seen(name: str, change: str, seconds: float) -> ClusterOutage:
+    """Return the error for a change that doesn't show in time.
+
+    :param change: what the topic was to do, as an infinitive.
+    """
+    return ClusterTimedOut(
+        f"topic {name!r} {change}, as the brokers describe it",
+        seconds=seconds,
         remedy="Run again: what has been done is found and kept.",
     )
 

@@ -56,7 +56,9 @@ class TopicAdmin(GrowingTopics):
             return self._topic(name)
 
         def not_created() -> ClusterOutage:
-            return too_few_brokers(name, lacking[-1]) if lacking else not_seen(name, "to be created")
+            return (
+                too_few_brokers(name, lacking[-1]) if lacking else not_seen(name, "to be created", CHANGE_SECONDS)
+            )
 
         found = poll_until(present, seconds=CHANGE_SECONDS, otherwise=not_created)
         assert found is not None, "poll_until returns what is true"
@@ -120,7 +122,11 @@ class TopicAdmin(GrowingTopics):
                     value_of(answer, f"topic {name!r}")
             return gone()
 
-        poll_until(deleted, seconds=CHANGE_SECONDS, otherwise=lambda: not_seen(", ".join(left), "to be deleted"))
+        poll_until(
+            deleted,
+            seconds=CHANGE_SECONDS,
+            otherwise=lambda: not_seen(", ".join(left), "to be deleted", CHANGE_SECONDS),
+        )
 
     def delete_records(self, before: PartitionOffsets) -> None:
         """Delete the records of some partitions before an offset.

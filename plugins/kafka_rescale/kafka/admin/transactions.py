@@ -1,4 +1,4 @@
-"""Open transactions: waiting until there are none, and naming those that stay."""
+"""Open transactions: wait until there are no more of them, and name the ones that stay."""
 
 from __future__ import annotations
 

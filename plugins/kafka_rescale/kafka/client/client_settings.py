@@ -117,7 +117,7 @@ def java_settings(config: Mapping[str, str]) -> dict[str, str]:
 def kafka_python_settings(config: Mapping[str, str]) -> dict[str, Any]:
     """Return the settings for a kafka-python client.
 
-    :param config: librdkafka settings; those that don't matter for security are dropped.
+    :param config: librdkafka settings; settings that don't matter for security are dropped.
     :raises InvalidInput: a setting that matters for security has no counterpart.
     """
     refuse_names_of_others(config, "Kafka connection")
@@ -142,7 +142,7 @@ def refuse_names_of_others(config: Mapping[str, str], what: str) -> None:
 
     Values are not quoted: there are passwords among them.
 
-    :param config: as somebody has given it.
+    :param config: as a person has given it.
     :param what: where it was found, for the message.
     :raises InvalidInput: there are such settings.
     """

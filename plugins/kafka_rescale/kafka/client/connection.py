@@ -74,7 +74,7 @@ class KafkaConnection:
 
     @classmethod
     def read(cls, settings: Mapping[str, Any], origin: str) -> KafkaConnection:
-        """Return the connection that somebody has configured, provided that the files that it names are here.
+        """Return a connection as it was configured, provided that the files that it names are here.
 
         :param settings: librdkafka keys.
         :param origin: where they were found, for the messages.
@@ -115,7 +115,7 @@ class KafkaConnection:
 
     @property
     def principal(self) -> str:
-        """Who this is to the brokers, as far as the settings tell: for a person who grants ACLs."""
+        """The user that the brokers see, as far as the settings tell: for a person who grants ACLs."""
         user = self.config.get("sasl.username", "")
         if user:
             return f"User:{user}"
@@ -156,7 +156,7 @@ class KafkaConnection:
 
         :param seconds: how long to try.
         :raises InvalidInput: wrong credentials, security settings or a setting that some client can't use.
-        :raises Outage: nobody answers.
+        :raises Outage: the brokers don't answer in time.
         """
         self.java()
         self.kafka_python()

@@ -83,7 +83,7 @@ class ClientCredentials(AbstractTokenProvider):
         :raises Outage: the issuer gives none.
         """
         if time.monotonic() >= self._until:
-            answer = self._fetched()
+            answer = self._fetch()
             self._token = str(answer["access_token"])
             self._until = time.monotonic() + USED_FOR * float(answer.get("expires_in", 0))
         return self._token
@@ -93,7 +93,7 @@ class ClientCredentials(AbstractTokenProvider):
         named = (pair.partition("=") for pair in self.pairs.split(",") if pair.strip())
         return {name.strip(): value.strip() for name, _, value in named}
 
-    def _fetched(self) -> dict[str, str]:
+    def _fetch(self) -> dict[str, str]:
         # RFC 6749, 2.3.1: both are form-encoded before they are put together.
         client = f"{quote_plus(self.client_id)}:{quote_plus(self.client_secret)}".encode()
         form = {"grant_type": "client_credentials", **({"scope": self.scope} if self.scope else {})}

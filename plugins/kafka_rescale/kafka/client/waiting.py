@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from kafka_rescale.core.errors import ClusterOutage, Outage, RescaleError
+from kafka_rescale.core.errors import ClusterOutage, RescaleError, TimedOut
 
 T = TypeVar("T")
 
@@ -72,12 +72,12 @@ def wait_until(
     """Return once the condition holds.
 
     :param seconds: how long to wait at most.
-    :param what: what is waited for, for the error.
-    :raises Outage: it did not hold in time.
+    :param what: what is waited for, as a noun and an infinitive: ``shop to run again``.
+    :raises Outage: the condition did not hold in time.
     """
     poll_until(
         condition,
         seconds=seconds,
-        otherwise=lambda: Outage(what, found=f"no, after {seconds:.0f} s", expected="yes", remedy=remedy),
+        otherwise=lambda: TimedOut(what, seconds, remedy),
         longest_pause=longest_pause,
     )

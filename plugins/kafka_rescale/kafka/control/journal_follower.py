@@ -12,7 +12,7 @@ from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.journal import BLUE_STOPPED, Journal
 from kafka_rescale.core.control.keys import CONTROL_TOPIC, Concern
 from kafka_rescale.core.control.lease import Lease
-from kafka_rescale.core.errors import ClusterOutage
+from kafka_rescale.core.errors import ClusterTimedOut
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.error_classes import is_outage
 from kafka_rescale.kafka.client.failures import to_error
@@ -52,8 +52,8 @@ class ControlFollower:
         poll_until(
             read,
             seconds=FIRST_SECONDS,
-            otherwise=lambda: ClusterOutage(
-                f"topic {CONTROL_TOPIC!r}", found="no end", expected="to read up to the end", remedy="Run again."
+            otherwise=lambda: ClusterTimedOut(
+                f"topic {CONTROL_TOPIC!r} to be read up to its end", seconds=FIRST_SECONDS, remedy="Run again."
             ),
         )
 
@@ -131,7 +131,7 @@ class JournalFollower(ControlFollower):
         return journal is not None and journal.phase in BLUE_STOPPED
 
     def holder(self) -> str:
-        """Return who holds the lease, from what has arrived, without waiting; empty if nobody does."""
+        """Return the holder of the lease, from what has arrived, without waiting; empty if it is free."""
         self.follow()
         return self._lease.holder if self._lease else ""
 

@@ -21,7 +21,7 @@ def begin(control: ControlTopic, plan: Plan, owner: str, now_ms: int) -> Journal
 
     :param owner: must hold the lease, if anybody does.
     :raises Refused: an expansion by another plan is in progress, or has been promoted since this one was made.
-    :raises Fenced: somebody else holds the lease.
+    :raises Fenced: another run holds the lease.
     """
 
     def change(state: ControlState) -> Change:
@@ -45,7 +45,7 @@ def advance(
     :param holder: the owner in whose name this is done; checked against the lease if given.
     :param changes: other fields of the journal to set.
     :raises UnsafeState: there is no expansion, or the phase isn't one that follows.
-    :raises Fenced: somebody else holds the lease.
+    :raises Fenced: another run holds the lease.
     """
 
     def change(state: ControlState) -> Change:

@@ -14,7 +14,7 @@ from kafka_rescale.kafka.control.control_topic import Change, ControlTopic
 
 ATTEMPTS = 8
 FIRST_PAUSE_SECONDS = 0.1
-"""Doubled with each lost race, and a random part of it waited: who races at once shall not do so again."""
+"""Doubled with each lost race. A random part of it is waited, so that the same processes don't race again."""
 
 
 def acquire(
@@ -30,8 +30,8 @@ def acquire(
 
     :param owner: ``<dag_id>/<run_id>``, or ``shell/<host>/<pid>``.
     :param target: the partition count aimed at.
-    :param ttl_ms: nobody waits for an owner that can't be asked longer than this after its last renewal.
-    :param owner_is_finished: whether the run that holds the lease has ended; None if nobody can tell.
+    :param ttl_ms: how long after its last renewal an owner that can't be asked keeps the lease.
+    :param owner_is_finished: whether the run that holds the lease has ended; None if that can't be found out.
     :param airflow: which Airflow the owner is a run of.
     :raises LeaseHeld: another owner holds it.
     :raises Refused: an expansion with another target is in progress.
@@ -89,7 +89,7 @@ def renewed(held: Lease, now_ms: int, ttl_ms: int) -> Lease:
 
 
 def release(control: ControlTopic, owner: str) -> ControlState:
-    """Give the lease back; nothing happens if somebody else has it by now.
+    """Give the lease back; nothing happens if another owner has it by now.
 
     :raises Fenced: another controller came in between.
     """

@@ -64,7 +64,7 @@ class Commits:
         :raises RescaleError: as ``wrote`` does.
         :raises StuckCall: a commit has not returned.
         """
-        running = [self._pool.submit(self._committed_or_rewound, writer) for writer in writers]
+        running = [self._pool.submit(self._commit_or_rewind, writer) for writer in writers]
         wait(running, return_when=FIRST_EXCEPTION)
         begun = [each for each in running if not each.cancel()]
         wait(begun)
@@ -74,7 +74,7 @@ class Commits:
                 raise error
         return all([each.result() for each in begun])
 
-    def _committed_or_rewound(self, writer: UnitWriter) -> bool:
+    def _commit_or_rewind(self, writer: UnitWriter) -> bool:
         try:
             writer.commit(self._consumer)
         except Rewound as rewound:

@@ -205,7 +205,7 @@ class CopyWorker:
             self.writers[source].reached(batches.ends[source])
         if lost:
             self._read_from_positions()
-        # Last: who reads on elsewhere reads all units on from where they are, with what this poll has brought.
+        # Errors come last: handling one assigns all units anew, from positions that include this poll's records.
         for source, error in batches.errors.items():
             self._read_error(source, error)
         return sum(map(len, batches.records.values()))

@@ -1,4 +1,4 @@
-"""Records by the batch, none of which takes long: coordinators abort transactions that are open for a minute."""
+"""Records in batches that don't take long: coordinators abort transactions that are open for a minute."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import TypeVar
 T = TypeVar("T")
 
 BEGIN = 10
-"""Nobody knows yet how long a record takes."""
+"""For the first batch: how long a record takes is not known yet."""
 GROWTH = 10
 
 
 def batch_of(records: Iterator[T], size: int, seconds: float) -> list[T]:
-    """Return the next records; none are the end.
+    """Return the next records; an empty list is the end.
 
-    :param size: so many at most.
+    :param size: how many at most.
     :param seconds: no further ones are waited for after that.
     """
     deadline, found = time.monotonic() + seconds, []

@@ -35,7 +35,7 @@ class KnownState:
 def known_state(
     admin: ClusterAdmin, application_id: str, pipeline: Pipeline, counts: Mapping[int, int]
 ) -> KnownState:
-    """Ask the brokers where the changelogs of all tasks begin and end; those that don't exist are left out.
+    """Ask the brokers where the changelogs of all tasks begin and end, without changelogs that don't exist.
 
     :param counts: number of tasks by sub-topology; one that the last run didn't have yet has none.
     """
@@ -77,8 +77,8 @@ def whole_changelogs(
 ) -> dict[str, Changelog]:
     """Return a partition of some changelogs up to their high watermarks, by full names.
 
-    A commit returns before readers see it. What has been written is all below the high watermark, and whoever
-    reads up to there waits for it; nobody else may be writing.
+    A commit returns before readers see it. Everything that was written is below the high watermark. A
+    reader that reads up to there therefore waits for it. No other process may be writing.
 
     :param topics: descriptions, by full names.
     :raises Outage: the brokers don't answer.

@@ -17,7 +17,7 @@ OPEN_SECONDS = 75.0
 """The brokers abort a transaction after 60 s unless its producer asks for more."""
 
 Holds = Mapping[TopicPartition, Mapping[TopicPartition, int]]
-"""By partition, those of which everything below an offset has to be read before it."""
+"""By partition: the other partitions, and the offset below which each has to be read before it."""
 
 
 def captured_ends(admin: ClusterAdmin, topics: set[str], grown: Mapping[str, GrownTopic]) -> PartitionOffsets:

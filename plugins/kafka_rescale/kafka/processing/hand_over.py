@@ -78,7 +78,7 @@ class HandOver:
     def perform(self) -> None:
         """Let the partitions change hands; what was done by an earlier call is left.
 
-        :raises Fenced: somebody else does the same, or an old run has come in between; run again.
+        :raises Fenced: another process does the same, or an old run has come in between; run again.
         :raises Outage: the brokers don't answer.
         """
         left = [task for task in self._tasks if not self.is_done(task)]

@@ -90,7 +90,7 @@ class StateCopy:
     ) -> int:
         mark = found.mark.going_on(self._topic_id(found), asked_ms, is_final=is_final)
         if not found.mark.as_of_ms:
-            # Before anything is written: whoever finds records and no position reads everything again.
+            # Before anything is written: a task that finds records without a position reads everything again.
             self._commit(found.source, found.to, mark)
         at, pending, copied = found.to, 0, 0
         for batch in self._batches(found):

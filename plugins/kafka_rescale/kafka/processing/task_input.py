@@ -95,7 +95,7 @@ class TaskInput:
         return found
 
     def positions(self) -> dict[TopicPartition, int]:
-        """Return the next offsets to read; the end of a partition of which every record has been yielded."""
+        """Return the next offsets to read: the end of a partition if all of its records have been yielded."""
         return {
             source: max(at, self._ends[source]) if self._is_through(source) else at
             for source, at in self._positions.items()

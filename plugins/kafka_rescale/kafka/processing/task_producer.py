@@ -20,7 +20,7 @@ class TaskProducer(UnitProducer):
     """A producer that has fenced every older attempt at the same task, and knows where its changelogs end.
 
     :param transactional_id: of the application, its generation and the task.
-    :param changelogs: topics of which the positions are wanted.
+    :param changelogs: topics whose positions are wanted.
     :raises Outage: the transaction coordinator does not answer.
     """
 
@@ -28,14 +28,14 @@ class TaskProducer(UnitProducer):
         self, connection: KafkaConnection, transactional_id: str, changelogs: Collection[str] = ()
     ) -> None:
         self._positions: dict[str, int] = dict.fromkeys(changelogs, NOTHING)
-        # Otherwise only failed deliveries are reported, and nobody knows the offsets of the others.
+        # Otherwise only failed deliveries are reported, and the offsets of the others stay unknown.
         told = {"delivery.report.only.error": False}
         super().__init__(
             connection, f"task {transactional_id}", transactional_id, BATCH_BYTES, STUCK_SECONDS, **told
         )
 
     def position(self, changelog: str) -> int | None:
-        """Return the offset behind the last record that was written; None if there is none, or it isn't known.
+        """Return the offset behind the last record that was written; None if nothing was, or it isn't known.
 
         A batch that had to be sent twice is acknowledged without an offset.
         """
@@ -86,7 +86,7 @@ class TaskProducer(UnitProducer):
 
 
 def fence(connection: KafkaConnection, transactional_id: str) -> None:
-    """Let whoever has this id commit nothing any more; what it has open is aborted.
+    """Keep the present holder of this id from committing anything more; its open transaction is aborted.
 
     :raises Outage: the transaction coordinator does not answer.
     """

@@ -30,9 +30,9 @@ class TaskProgress:
         self._baseline: dict[TopicPartition, int] | None = None
 
     def read(self) -> Snapshot:
-        """Return where the tasks are; offsets, as nobody counts the records before they are read.
+        """Return where the tasks are, as offsets: records can't be counted before they are read.
 
-        :raises Outage: nobody answers.
+        :raises Outage: the brokers don't answer in time.
         """
         positions = {source: at for source, (at, _) in read_committed(self._consumer, self._ends).items()}
         self._baseline = self._baseline or positions

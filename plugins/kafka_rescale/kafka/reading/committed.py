@@ -15,7 +15,7 @@ from kafka_rescale.kafka.client.failures import to_error
 from kafka_rescale.kafka.client.waiting import poll_until
 
 AT_ONCE = {"isolation.level": "read_uncommitted"}
-"""Whoever only looks does not wait for the transaction of a run that was killed: it counts for nothing."""
+"""A reader that only looks does not wait for the transaction of a killed run, which counts for nothing."""
 
 COMMITTED_SECONDS = 30.0
 

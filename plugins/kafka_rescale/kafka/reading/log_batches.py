@@ -41,7 +41,7 @@ def log_batches(connection: KafkaConnection, topic: str, partition: int, start: 
     is_cut = False
     with admin_client(connection) as client:
         while start < end:
-            data = _answered(client, at, start)
+            data = _fetch_answer(client, at, start)
             found = [b for b in batches_of(data) if b.last >= start]
             if not found:
                 return
@@ -50,7 +50,7 @@ def log_batches(connection: KafkaConnection, topic: str, partition: int, start: 
             start, is_cut = found[-1].last + 1, ends_within_batch(data)
 
 
-def _answered(client: Any, at: TopicPartition, offset: int) -> bytes:
+def _fetch_answer(client: Any, at: TopicPartition, offset: int) -> bytes:
     """Ask until there is an answer: leaders move."""
     answers: list[bytes] = []
     failures: list[KafkaError] = []

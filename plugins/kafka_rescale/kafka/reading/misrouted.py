@@ -54,7 +54,7 @@ def _since_the_fence(admin: ClusterAdmin, topic: str, journal: Journal) -> dict[
 
 
 def _places(connection: KafkaConnection, topic: str, ranges: dict[int, tuple[int, int]]) -> Iterator[Place]:
-    # What retention deletes meanwhile nobody can look at any more, this time or the next.
+    # Records that retention deletes meanwhile can't be looked at any more, this time or the next.
     for message in read_ranges(connection, topic, ranges, may_be_deleted=True):
         key = message.key()
         yield Place(message.partition() or 0, message.offset() or 0, key.encode() if isinstance(key, str) else key)

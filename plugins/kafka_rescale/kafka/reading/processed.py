@@ -30,7 +30,7 @@ def await_processed(
     Each topic is waited for up to the end that it has when those before it are done, so that what one sub-topology
     hands on to the next is waited for as well. A record that is younger ends the waiting for its partition.
 
-    :param group: of who reads them: ``application.id`` of the generation, or the group of its bridge.
+    :param group: the group that reads them: ``application.id`` of the generation, or the group of its bridge.
     :param topics: the most upstream first.
     :param seconds: how long to wait in all; nothing is asked if it is 0.
     :param tell: is told what is waited for, now and then.

@@ -40,7 +40,7 @@ _Partition = tuple[str, int]
 class Sampled:
     """What was read.
 
-    :param unread: partitions of which nothing was read in time, though they are not empty.
+    :param unread: partitions that are not empty, but from which nothing was read in time.
     """
 
     samples: tuple[Sample, ...]

@@ -1,4 +1,4 @@
-"""What the configs of a topic mean for whoever reads it from time to time."""
+"""What the configs of a topic mean for a process that reads it from time to time."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from kafka_rescale.core.errors import Fenced, Outage, RescaleError
+from kafka_rescale.core.errors import Fenced, Outage, RescaleError, TimedOut
 from kafka_rescale.kafka.client.bounded_call import StuckCall, bounded
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.error_class import ErrorClass
@@ -35,7 +35,7 @@ class UnitProducer:
     :param what: what it is used for, for errors.
     :param batch_bytes: largest batch that the target accepts.
     :param call_seconds: after so long a commit is given up, and the producer with it.
-    :param settings: in place of those that a copy needs.
+    :param settings: instead of the settings that a copy needs.
     :raises Outage: the transaction coordinator does not answer.
     """
 
@@ -157,10 +157,9 @@ class UnitProducer:
         poll_until(
             lambda: partition in self._producer.list_topics(topic, CALL_SECONDS).topics[topic].partitions,
             seconds=PARTITION_SECONDS,
-            otherwise=lambda: Outage(
-                self._what,
-                found=f"no partition {partition} of {topic!r} after {PARTITION_SECONDS:.0f} s",
-                expected="every broker to show it: the topic has grown",
+            otherwise=lambda: TimedOut(
+                f"every broker to show partition {partition} of topic {topic!r}, which has grown",
+                seconds=PARTITION_SECONDS,
                 remedy="Look at the brokers, whose metadata lag behind; then run again.",
             ),
         )

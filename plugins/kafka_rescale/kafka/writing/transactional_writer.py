@@ -1,4 +1,4 @@
-"""Small transactions on one partition by one transactional id, of which only the newest holder gets through."""
+"""Small transactions on one partition by one transactional id; only the newest holder of the id gets through."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MESSAGE_MAX_BYTES = 10 * 1024 * 1024
 class TransactionalWriter:
     """A producer that has fenced every earlier holder of its transactional id.
 
-    :param transactional_id: whoever was given it last may write.
+    :param transactional_id: only the process that took it last may write.
     :raises ClusterOutage: the transaction coordinator doesn't answer.
     """
 
@@ -50,9 +50,9 @@ class TransactionalWriter:
             "linger.ms": 0,
             "socket.timeout.ms": round(SILENCE_SECONDS * 1000),
         }
-        self._producer = self._begun(connection.client(**settings, error_cb=self._trouble))
+        self._producer = self._begin(connection.client(**settings, error_cb=self._trouble))
 
-    def _begun(self, settings: Mapping[str, Any]) -> Producer:
+    def _begin(self, settings: Mapping[str, Any]) -> Producer:
         """Return a producer that has fenced all others.
 
         One that waits for a coordinator which is down may miss that another broker has taken over. A new one asks
@@ -75,7 +75,7 @@ class TransactionalWriter:
         """Write all records to partition 0, or none.
 
         :param records: value per key; ``None`` deletes the key.
-        :raises Fenced: somebody else has taken the transactional id.
+        :raises Fenced: another process has taken the transactional id.
         :raises Outage: the outcome is unknown: read before writing again. (Brokers of Kafka 4.3 also answer so,
             with UNKNOWN_SERVER_ERROR, when another producer takes the id during the commit.)
         """

@@ -62,7 +62,7 @@ def files_by_name(files: Iterable[Path]) -> dict[str, list[Path]]:
 def refuse_namesakes(application_id: str, files: Sequence[Path]) -> None:
     """Refuse an application that several files describe: which of them is followed would be left to their names.
 
-    :param files: those that describe it.
+    :param files: the files that describe it.
     :raises InvalidInput: they are more than one.
     """
     if len(files) > 1:
@@ -128,7 +128,7 @@ def topology_of(application: Application) -> Topology:
 
 
 def runtime_of(path: Path) -> str:
-    """Return what a file says of its runtime; one that can't be read says what is wrong with it elsewhere."""
+    """Return the runtime that a file names, or the default if it can't be read: loading it tells the error."""
     try:
         return runtime_in(fields_of(path))
     except InvalidInput:

@@ -149,8 +149,9 @@ class Cutover:
     def let_go(self) -> None:
         """Undo what this process has done beside another one that has rolled the attempt back, or is about to.
 
-        That one has started what was stopped by then; what was stopped a moment later is still down. It may have
-        taken the lease for that, and given it back; what was begun since and needs blue down is let alone.
+        The other process has started what was stopped when it looked. What this process stopped a moment later is
+        still down, and is started here. The other process may also have taken the lease and given it back. If an
+        expansion has begun since that needs blue down, nothing is started.
         """
         journal = insist(self._rescale.control.read, self._told).journal
         if journal is None or journal.is_promoted or journal.phase in BLUE_STOPPED:

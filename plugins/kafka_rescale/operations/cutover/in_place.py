@@ -51,7 +51,7 @@ def grow_and_move(rescale: Rescale, journal: Journal, timings: Timings) -> Journ
     with timings.part("move"):
         if journal.plan.growing:
             _await_moved(rescale, journal)
-        return _settled(rescale, journal, timings)
+        return _record_ends(rescale, journal, timings)
 
 
 def _await_moved(rescale: Rescale, journal: Journal) -> None:
@@ -87,7 +87,7 @@ def _tell_over(journal: Journal, last: JobResult) -> None:
     log.error("%s; it has %s: %s. %s", waited, last.state, last.detail, remedy)
 
 
-def _settled(rescale: Rescale, journal: Journal, timings: Mapping[str, float]) -> Journal:
+def _record_ends(rescale: Rescale, journal: Journal, timings: Mapping[str, float]) -> Journal:
     """Note where everything ends and where the application is to start: once, before it can write again."""
     plan, admin = journal.plan, rescale.admin
     assert journal.captured is not None

@@ -123,8 +123,9 @@ def _fence(rescale: Rescale, read: InputPlan, committed: PartitionOffsets) -> di
 
     A partition in which blue has never committed is allowed only while it has no records: where blue would have
     begun to read depends on its ``auto.offset.reset``, and a guess could lose or double records. Partitions that
-    were added by hand have no task in blue: none of their records has been read. What has been deleted before blue
-    came to it is lost to both: a start below the log start is none, neither for a bridge nor for a consumer.
+    were added by hand have no task in blue: none of their records has been read. Records that were
+    deleted before blue read them are lost to both generations. The fence is therefore never below the log start,
+    where neither a bridge nor a consumer could begin.
     """
     topic = read.topic
     begins = rescale.admin.begin_offsets([topic])[topic]

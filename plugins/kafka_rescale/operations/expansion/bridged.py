@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from kafka_rescale.core.control.journal import Journal, PartitionOffsets
 from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.control.state import ControlState
-from kafka_rescale.core.errors import InvalidInput, Outage, Refused
+from kafka_rescale.core.errors import InvalidInput, Refused, TimedOut
 from kafka_rescale.core.expansion.bridge_progress import AT_WORK, JOB, Left, with_progress
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import again_after_outage, now_ms, poll_until
@@ -78,11 +78,10 @@ def wait_until_bridged(
         passed,
         seconds=seconds,
         longest_pause=LOOK_SECONDS,
-        otherwise=lambda: Outage(
-            f"bridge of {application_id}",
-            found=f"{left}, after {seconds:.0f} s",
-            expected="everything carried on that its old topics held when this wait began",
-            remedy=f"Look at the last run of `bridge_{application_id}`, and move no producer before.",
+        otherwise=lambda: TimedOut(
+            f"the bridge of {application_id} to carry on everything that its old topics held ({left})",
+            seconds,
+            f"Look at the last run of `bridge_{application_id}`, and move no producer before.",
         ),
     )
     return Passed(ends, first.records, successors)

@@ -53,7 +53,7 @@ def release_compaction(rescale: Rescale, journal: Journal) -> None:
 def without_held(
     journal: Journal, topic: str, configs: Mapping[str, str], present: TopicDescription | None
 ) -> dict[str, str]:
-    """Return the configs that a topic of green may be given now: none of those that are held.
+    """Return the configs that may be set on a topic of green now: all but the ones that are held.
 
     A rollback releases only the application's own topics: what a pre-warming has left on disk relies on every
     deletion. The next attempt's journal doesn't know that green's are held, and a maximum alone would be refused.

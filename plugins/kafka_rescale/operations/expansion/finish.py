@@ -40,7 +40,7 @@ def finish(application: Application, connection: KafkaConnection, *, owner: str)
     """
     rescale = Rescale.open(application, connection, owner)
     state = _patiently(rescale, "the control topic to be read", rescale.control.read)
-    journal = _ended(state, owner) or _closed(rescale, state)
+    journal = _ended(state, owner) or _close(rescale, state)
     return {
         "green": journal.plan.green,
         "timings": dict(journal.timings),
@@ -58,11 +58,13 @@ def _ended(state: ControlState, owner: str) -> Journal | None:
     return journal if held.released and held.owner == owner else None
 
 
-def _closed(rescale: Rescale, state: ControlState) -> Journal:
+def _close(rescale: Rescale, state: ControlState) -> Journal:
     """Do what is left to be done, and give the lease back."""
     journal = _patiently(rescale, "the control topic to be read", rescale.journal)
     if journal.phase is Phase.STARTED:
-        journal = _patiently(rescale, "the new generation to be found in order", lambda: _verified(rescale, state))
+        journal = _patiently(
+            rescale, "the new generation to be found in order", lambda: _record_verified(rescale, state)
+        )
     if journal.phase is Phase.VERIFIED:
         held = journal
         _patiently(rescale, "the topics' compaction to be released", lambda: release_compaction(rescale, held))
@@ -79,7 +81,7 @@ def _patiently(rescale: Rescale, what: str, step: Callable[[], T]) -> T:
     return insist(step, lambda: told, seconds_left=within(OUTAGE_SECONDS))
 
 
-def _verified(rescale: Rescale, state: ControlState) -> Journal:
+def _record_verified(rescale: Rescale, state: ControlState) -> Journal:
     journal = rescale.journal()
     if journal.phase is Phase.VERIFIED:  # its answer was lost
         return journal

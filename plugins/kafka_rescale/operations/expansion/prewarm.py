@@ -18,7 +18,7 @@ from collections.abc import Callable
 
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.control.journal import Journal, PartitionOffsets, Phase
-from kafka_rescale.core.errors import Outage, Refused, UnsafeState
+from kafka_rescale.core.errors import Outage, Refused, TimedOut, UnsafeState
 from kafka_rescale.core.expansion.prewarming import GIVEN_UP, gate_group, restored_anew, shown_inputs
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.kafka.admin.transactions import wait_until_complete
@@ -71,13 +71,13 @@ def prewarm(
         log.info("nothing to pre-warm in phase %s", journal.phase)
         return dict(journal.prewarmed)
     _close(rescale, journal)
-    timings = _restored(rescale, journal, start)
+    timings = _restore(rescale, journal, start)
     rescale.advance(Phase.WARMING, prewarmed=dict(timings))
     log.info("green has restored its stores ahead of the pause: %s", timings)
     return dict(timings)
 
 
-def _restored(rescale: Rescale, journal: Journal, start: Callable[[Instance], object]) -> Timings:
+def _restore(rescale: Rescale, journal: Journal, start: Callable[[Instance], object]) -> Timings:
     """Let green restore its stores by members that stay, and return the seconds per part.
 
     :raises Outage: they have not stayed, in every try.
@@ -85,7 +85,7 @@ def _restored(rescale: Rescale, journal: Journal, start: Callable[[Instance], ob
     given_up = 0.0
     for left in reversed(range(TRIES)):
         timings = Timings({GIVEN_UP: round(given_up, 3)} if given_up else {})
-        journal = _opened(rescale, journal)
+        journal = _open_gate(rescale, journal)
         began = time.monotonic()
         try:
             with timings.part("restore"):
@@ -116,7 +116,7 @@ def _not_the_same(plan: Plan, found: str) -> Outage:
 
 
 def _assert_cold(rescale: Rescale, journal: Journal, *, deleted: bool) -> None:
-    """Refuse local state that nobody deletes: its copies may have been made anew, without deletions since.
+    """Refuse local state that will not be deleted: its copies may have been made anew, without later deletions.
 
     Green would restore on top of it and keep those entries, and ``verify`` reads changelogs only.
     """
@@ -153,7 +153,7 @@ def _close(rescale: Rescale, journal: Journal) -> None:
         )
 
 
-def _opened(rescale: Rescale, journal: Journal) -> Journal:
+def _open_gate(rescale: Rescale, journal: Journal) -> Journal:
     """Prepare everything that the gate and the proof need, and note that green may run from here on."""
     plan, admin = journal.plan, rescale.admin
     targets = [m.target for m in plan.moves]
@@ -192,10 +192,10 @@ def _await_restored(rescale: Rescale, journal: Journal) -> None:
     poll_until(
         restored,
         seconds=seconds,
-        otherwise=lambda: Outage(
-            f"pre-warming of {plan.green}",
-            found=f"stores that are not restored after {seconds} s",
-            expected=f"the positions of its restore consumers in group {gate_group(plan.green)} at the ends",
+        otherwise=lambda: TimedOut(
+            f"{plan.green} to restore its stores: its restore consumers have to commit the ends of its changelogs "
+            f"in group {gate_group(plan.green)}",
+            seconds=seconds,
             remedy="Look at its log: is the warm-up gate on its class path, set as default.client.supplier, and "
             "allowed to use that group? Or raise max_restore_seconds.",
         ),

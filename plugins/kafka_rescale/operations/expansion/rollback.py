@@ -34,7 +34,7 @@ class RollBack:
 
     :param is_done: whether the attempt is rolled back, by this call or earlier by a task of the same run.
     :param told: what was done or why not, in a sentence.
-    :param was_done_before: whether somebody else had rolled the attempt back.
+    :param was_done_before: whether another run or person had already rolled the attempt back.
     """
 
     is_done: bool
@@ -61,7 +61,7 @@ def roll_back(
 
     :param owner: the run that holds the lease; without it nothing is changed.
     :param reason: goes to the journal, with what has failed of the jobs; a reason that is there already stays.
-    :param take_over: take the lease from whoever holds it: a person's decision.
+    :param take_over: take the lease from its present holder: a person's decision.
     :param airflow: which Airflow the owner is a run of, if it takes over.
     """
     rescale = Rescale.open(application, connection, owner)
@@ -75,14 +75,14 @@ def roll_back(
     # try of its task, or a person's run that has taken the lease, has promoted green meanwhile: both would process
     # the same input. Without brokers blue could not process anything anyway.
     journal = insist(
-        lambda: _marked(rescale.control, owner, reason, airflow, take_over=take_over),
+        lambda: _mark(rescale.control, owner, reason, airflow, take_over=take_over),
         told("an answer of the control topic; what was stopped is started again as soon as there is one"),
     )
     if isinstance(journal, RollBack):
         return journal
     known.append(journal)
     log.warning("rolling back %s: %s", journal.plan.green, journal.rollback_reason)
-    _resumed(rescale, journal, told)
+    _resume(rescale, journal, told)
     # From here on blue is what it was.
     known.append(journal.model_copy(update={"stop_asked": False}))
     insist(lambda: close_gate(rescale, journal), told("what is behind the warm-up gate to be stopped"))
@@ -95,7 +95,7 @@ def roll_back(
     return RollBack(True, f"rolled back; {_of_blue(journal)}")
 
 
-def _resumed(rescale: Rescale, journal: Journal, told: Callable[[str], Callable[[], str]]) -> None:
+def _resume(rescale: Rescale, journal: Journal, told: Callable[[str], Callable[[], str]]) -> None:
     """Let the producers of blue go on, and start it if it was stopped."""
     unanswered = False
     try:
@@ -112,9 +112,7 @@ def _resumed(rescale: Rescale, journal: Journal, told: Callable[[str], Callable[
         insist(lambda: producers.release(rescale), told("the producers to be released"))
 
 
-def _marked(
-    control: ControlTopic, owner: str, reason: str, airflow: str, *, take_over: bool
-) -> Journal | RollBack:
+def _mark(control: ControlTopic, owner: str, reason: str, airflow: str, *, take_over: bool) -> Journal | RollBack:
     """Mark the attempt as one that is rolled back, in the name of this owner; or return why it isn't."""
 
     def mark(state: ControlState) -> Change:
@@ -129,7 +127,7 @@ def _marked(
         marked = present.advanced(Phase.ROLLING_BACK, now_ms=now_ms(), rollback_reason=why)
         return {Concern.LEASE: taken, Concern.JOURNAL: marked}
 
-    # A look first: where there is nothing to do, nobody is fenced.
+    # Read first: if there is nothing to do, no other process is fenced.
     found = _attempt(control.read(), owner, take_over=take_over)
     if isinstance(found, RollBack):
         return found

@@ -75,7 +75,7 @@ def _asked_to_stop(application: Application, state: ControlState) -> str:
 
 
 def _waits_for_blue(journal: Journal) -> bool:
-    # A rollback stops blue once more before it starts it: who has closed it for the cutover may not have said so.
+    # A rollback stops blue once more before it starts it: its stop for the cutover may not have been reported.
     # What is still behind the gate then is green's, and asked for after blue has been started.
     if journal.phase is Phase.ROLLING_BACK:
         return not journal.gate_ends

@@ -45,7 +45,7 @@ def deployment_of(described: Described, admin: ClusterAdmin, upstream: Iterable[
 
 
 def _can_answer(application: Application, instance: Instance) -> bool:
-    """Whether somebody can be asked: what hinders the other commands is told together with the answer."""
+    """Whether `status` can be called. If so, its answer is told together with what hinders the other commands."""
     spec = application.lifecycle
     if isinstance(spec, ShellLifecycle):
         return not hindrance(command_line(spec.status, instance))

@@ -1,4 +1,4 @@
-"""Whether the permissions of an application cover something of those that are declared beside it."""
+"""Whether the permissions of an application also cover topics or groups of applications declared beside it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kafka_rescale.operations.application.load import fields_of, files_in
 def overreach(file: Path, application_id: str, acls: Collection[Acl]) -> list[Finding]:
     """Return a warning for each application in the directory of a file that the file's ACLs cover as well.
 
-    :param acls: those that the file's application needs.
+    :param acls: the permissions that the file's application needs.
     """
     return list(overreaching(application_id, acls, _beside(file, application_id)))
 

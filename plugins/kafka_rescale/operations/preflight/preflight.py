@@ -59,9 +59,9 @@ def preflight(
     """Check everything and return the plan; nothing is written to the cluster.
 
     :param target: partitions wanted.
-    :param owner: who asks, as it would stand in the lease.
+    :param owner: the run that asks, as the lease would name it.
     :param now_ms: wall clock, in ms since the epoch.
-    :param owner_is_finished: whether another owner's run has ended; None if nobody can tell.
+    :param owner_is_finished: whether another owner's run has ended; None if that can't be found out.
     :param expected: whether the application has to run, or to be stopped.
     :param others: connections of other roles than ``plan`` whose permissions are checked as well.
     :param runs_commands: whether the commands of the file are run on this machine, so that they can be looked at.

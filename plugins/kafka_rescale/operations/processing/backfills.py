@@ -28,7 +28,7 @@ def require_live(application: PipelineApplication, processors: int, backfill: Ba
 
 
 def require_interval(connection: KafkaConnection, topology: Topology, backfill: Backfill) -> None:
-    """Refuse an interval of which records are gone.
+    """Refuse an interval whose records are partly gone.
 
     Only compacted topics are looked at batch by batch, from their beginnings: a table is made of all its records.
 

@@ -25,15 +25,15 @@ def remove_clients(
 
     :param client_id: of one client.
     :param tag: key and value of a tag, for all clients that have it: a lost rack.
-    :returns: ids of those that had not ended before.
+    :returns: ids of the clients that had not ended before.
     :raises InvalidInput: the file has no such client.
-    :raises Refused: the pipeline has never run, or nobody would be left.
+    :raises Refused: the pipeline has never run, or no client would be left.
     """
     ids = {application.member(client_id).client_id} if client_id is not None else set()
     if tag is not None:
         key, value = tag
         ids |= {c.client_id for c in application.members if c.tags.get(key) == value}
-    return _changed(application, connection, lambda processing: clients_removed(processing, ids))
+    return _change(application, connection, lambda processing: clients_removed(processing, ids))
 
 
 def start_clients(
@@ -42,16 +42,16 @@ def start_clients(
     """Let clients that have ended, or are absent, begin anew with the next run.
 
     :param client_id: of one client; None are all of them.
-    :returns: ids of those that begin anew.
+    :returns: ids of the clients that begin anew.
     :raises InvalidInput: the file has no such client.
     :raises Refused: the pipeline has never run.
     """
     named = application.members if client_id is None else (application.member(client_id),)
     ids: Collection[str] = {client.client_id for client in named}
-    return _changed(application, connection, lambda processing: clients_started(processing, ids))
+    return _change(application, connection, lambda processing: clients_started(processing, ids))
 
 
-def _changed(
+def _change(
     application: PipelineApplication, connection: KafkaConnection, event: Callable[[Processing], Processing]
 ) -> list[str]:
     changed: list[str] = []

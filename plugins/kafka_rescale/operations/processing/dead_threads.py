@@ -34,14 +34,14 @@ class Attempt:
     number: int
 
 
-def failed(
+def handle_failure(
     application: PipelineApplication, connection: KafkaConnection, attempt: Attempt, reason: str
 ) -> Processing | None:
     """Let the handler decide about the thread of an attempt that has just failed.
 
     :returns: the clients as they are now; None if another run's assignment is in force.
     """
-    return _buried(application, connection, attempt, reason, lambda result: True)
+    return _bury(application, connection, attempt, reason, lambda result: True)
 
 
 def take_over(
@@ -56,10 +56,10 @@ def take_over(
         mine = result is not None and result.run == attempt.run
         return mine and result is not None and result.state == "running" and result.attempt < attempt.number
 
-    return _buried(application, connection, attempt, "it has ended without a word", vanished)
+    return _bury(application, connection, attempt, "it has ended without a word", vanished)
 
 
-def _buried(
+def _bury(
     application: PipelineApplication,
     connection: KafkaConnection,
     attempt: Attempt,

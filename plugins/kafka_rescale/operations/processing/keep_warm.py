@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 class Probe:
     """Whether a run shall be triggered, only to look whether warm-ups have caught up (KIP-441).
 
-    :param run_id: of the run; the same for everybody who asks after the same rebalance. Empty if none is needed.
+    :param run_id: of the run; the same for every caller after the same rebalance. Empty if no run is needed.
     :param reason: why, or why not.
     """
 

@@ -74,7 +74,7 @@ def _absence(application_id: str, client: DeclaredClient, before: Processing | N
 def lags_of(
     application_id: str, state_dir: str, logs: Mapping[TaskId, StoreLogs], now_ms: int
 ) -> dict[TaskId, int]:
-    """Return how many records a client is behind on each task of which it has state.
+    """Return by how many records a client's state is behind, for each task whose state it has.
 
     :param logs: of all stateful tasks.
     """

@@ -24,9 +24,9 @@ def set_offset(
 ) -> int:
     """Set where a pipeline goes on with a partition, and return it.
 
-    Whoever processes the partition now is fenced, and writes nothing more. Stream time, counters and the number
-    of processors are kept, which Kafka's own tools would delete with the offset's metadata. State is not changed:
-    what is processed again counts again, and what is passed over is never counted.
+    A task that processes the partition now is fenced, and writes nothing more. Stream time, counters and the
+    number of processors are kept; Kafka's own tools would delete them with the offset's metadata. State is not
+    changed: records that are processed again count again, and records that are passed over are never counted.
 
     :param application: under the id of the generation.
     :param source: by its full name.

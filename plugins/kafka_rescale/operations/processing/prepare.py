@@ -70,9 +70,9 @@ def prepare(
 ) -> Prepared:
     """Create what is missing of the internal topics, and give every task to a thread for this run: a rebalance.
 
-    Idempotent: the same run is given the same assignment again. What moves away from a thread that may still be at
-    work is revoked before it is given away: whoever has it can't commit any more. Processors that were asked for
-    are given their partitions here, once they have almost caught up: between two runs nobody processes.
+    Idempotent: the same run gets the same assignment again. A task that moves away from a thread which may still
+    be at work is revoked first, so that this thread can't commit any more; then another thread gets it. New
+    processors get their partitions here, once they have almost caught up: between two runs nothing is processed.
 
     :param application: under the id of its generation.
     :param run: ``<dag_id>/<run_id>``.
@@ -108,14 +108,14 @@ def prepare(
     while True:
         for task in to_fence:
             fence(connection, transactional_id(application.application_id, task))
-        processing = _rebalanced(application, control, known, expansions, run, asked)
+        processing = _rebalance(application, control, known, expansions, run, asked)
         to_fence = processing.revoked
         if not to_fence:
             return Prepared(processing, created, revoked, expansions.messages)
         revoked += to_fence
 
 
-def _rebalanced(
+def _rebalance(
     application: PipelineApplication,
     control: ControlTopic,
     known: KnownState,
@@ -134,7 +134,7 @@ def _rebalanced(
         members = members_of(application, before, known, at_ms)
         rack_assignor = _rack_assignor(application)
         rebalance = Rebalance(run, at_ms, known.tasks, members, application.assignment_configs, rack_assignor)
-        # In the second rebalance everything that moves has been revoked, and is nobody's.
+        # In the second rebalance everything that moves has been revoked, and no thread has it.
         is_second = before is not None and before.run == run and bool(before.revoked)
         return {
             Concern.PROCESSING: rebalance.of(before, () if is_second else at_work(state)),

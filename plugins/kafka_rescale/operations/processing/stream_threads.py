@@ -1,7 +1,7 @@
 """Stream threads that are added and removed while a pipeline is in operation (KIP-663).
 
 A thread is one ``spark-submit`` of each run: one that was added has its part from the next run on, and one that
-was removed keeps its tasks until the run in progress, in which nobody else may have them, has ended.
+was removed keeps its tasks until the run in progress has ended: within that run no other thread may have them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def add_stream_thread(
     :raises UnsafeState: it has ended before it has started.
     """
     control = ControlTopic(connection, application_id)
-    name = _changed(control, lambda processing: thread_added(processing, client_id))
+    name = _change(control, lambda processing: thread_added(processing, client_id))
     if name is None or timeout_seconds is None:
         return name
     what, tell = f"stream thread {name} to start", now_and_then(say)
@@ -86,7 +86,7 @@ def remove_stream_thread(
     :raises Outage: it has not ended in time; it still will.
     """
     control = ControlTopic(connection, application_id)
-    name = _changed(control, lambda processing: thread_removed(processing, client_id))
+    name = _change(control, lambda processing: thread_removed(processing, client_id))
     if name is None or timeout_seconds is None:
         return name
     what, tell = f"stream thread {name} to end", now_and_then(say)
@@ -132,7 +132,7 @@ def _wait(condition: Callable[[], bool], seconds: float, what: str, remedy: str)
     )
 
 
-def _changed(control: ControlTopic, event: Event) -> str | None:
+def _change(control: ControlTopic, event: Event) -> str | None:
     names: list[str | None] = [None]
 
     def change(state: ControlState) -> Mapping[str, Processing]:

@@ -94,7 +94,7 @@ class PipelineTopics:
         counts = self.counts(known, anew)
         found = observed(known, self.parts, counts, self.declared, anew, self._at_ms)
         require_copartitioned(self.pipeline, found, counts, self.declared)
-        # Whoever deletes all changelogs begins the pipeline anew, also what of it has no state.
+        # A person who deletes all changelogs begins the pipeline anew, its parts without state included.
         every = tuple(sorted(self.changelogs))
         found = found.model_copy(update={"changelogs": every})
         return found if not every or self._existing.keys() & set(every) else found.forgotten(self._at_ms)
@@ -117,7 +117,7 @@ class PipelineTopics:
         require_names(self._admin.describe_topics(before - now))
 
     def require_changelogs(self, known: PipelineProcessors, committed: Collection[TopicPartition]) -> None:
-        """Refuse to go on from offsets of which the state is gone.
+        """Refuse to go on from offsets whose state is gone.
 
         :raises UnsafeState: a changelog of the run before is.
         """
@@ -139,7 +139,7 @@ class PipelineTopics:
         return wanted
 
     def ensure(self, record: PipelineProcessors) -> tuple[str, ...]:
-        """Create the internal topics that are missing, grow those that shall have more partitions."""
+        """Create internal topics that are missing, and grow the ones that shall have more partitions."""
         factor = min(3, self._admin.broker_count())
         counts = {topic: found.partitions for topic, found in record.topics.items()}
         changelogs = {number: found.largest for number, found in record.sub_topologies.items()}

@@ -30,8 +30,8 @@ def accept(
     Nothing else is changed: what fails because of them has to be run again.
 
     :param findings: their names, as verify and the callback report them; all are accepted or none.
-    :param by: who accepts them.
-    :param reason: why that is right, for whoever reads the report.
+    :param by: the person who accepts them.
+    :param reason: why that is right, for the readers of the report.
     :returns: one for each finding; what was accepted before stays as it was.
     :raises InvalidInput: no finding, or no reason.
     :raises Refused: nothing is to be verified, or a finding is not what lies on the brokers.

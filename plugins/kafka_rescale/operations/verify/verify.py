@@ -88,7 +88,7 @@ def compare_expansion(
     ends = captured.changelog_ends, journal.green_ends
     with ThreadPoolExecutor(STORES_AT_ONCE) as pool:
         compared = [pool.submit(_store, spark, connection, admin, m, ends, clock_ms) for m in plan.changelogs]
-        stores = awaited(compared)
+        stores = await_all(compared)
     report = Report(
         application=plan.application,
         blue=plan.blue,
@@ -106,7 +106,7 @@ def compare_expansion(
     return report.concluded(acceptances)
 
 
-def awaited(compared: Sequence[Future[StoreReport]], seconds: float = TOLD_SECONDS) -> tuple[StoreReport, ...]:
+def await_all(compared: Sequence[Future[StoreReport]], seconds: float = TOLD_SECONDS) -> tuple[StoreReport, ...]:
     """Return the results of comparisons that are at work, and log how many have ended meanwhile.
 
     :param seconds: between two lines.

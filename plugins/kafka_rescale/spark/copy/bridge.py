@@ -41,7 +41,7 @@ def bridge(job: Job) -> None:
         job.put("done", detail=found.reason)
         return
     job.put("running")
-    watch = _carried_on(job, state.journal, _prepared(job, state.journal, state.bridge))
+    watch = _carry_on(job, state.journal, _prepare(job, state.journal, state.bridge))
     records: Change = {Concern.BRIDGE: watch.known}
     if watch.has_ended():
         job.put("done", detail="the old topic is silent, and every record of it carried on", records=records)
@@ -56,7 +56,7 @@ def bridge(job: Job) -> None:
         job.put("stopped", detail=f"{attempt}, or another expansion has begun")
 
 
-def _prepared(job: Job, journal: Journal, found: Bridge | None) -> Bridge:
+def _prepare(job: Job, journal: Journal, found: Bridge | None) -> Bridge:
     """Return what is known of the bridge, every partition of the old topics having a position."""
     plan = journal.plan
     # One that had ended goes on: records have come since.
@@ -72,7 +72,7 @@ def _prepared(job: Job, journal: Journal, found: Bridge | None) -> Bridge:
     return known
 
 
-def _carried_on(job: Job, journal: Journal, known: Bridge) -> _Watch:
+def _carry_on(job: Job, journal: Journal, known: Bridge) -> _Watch:
     """Carry on until there is nothing left to do for this run, and return what was seen meanwhile."""
     plan, moves = journal.plan, known.widened(journal.plan.bridges)
     carry = CarryOn(job.connection, plan, journal.attempt, session=uuid4().hex, added=known.added)

@@ -28,7 +28,7 @@ def catch_up(job: Job) -> None:
     journal = job.journal()
     plan = journal.plan
     follow = Follow(job.connection, plan, journal.attempt, session=uuid4().hex)
-    if _ended(job, follow.verdict(journal)):
+    if _report_if_over(job, follow.verdict(journal)):
         return
     job.put("running")
     changelogs = plan.changelogs
@@ -58,7 +58,7 @@ def catch_up(job: Job) -> None:
             is_paused=follower.is_paused,
         )
         journal = job.journal()
-        if STOPPED in verdicts or _ended(job, follow.verdict(journal)):
+        if STOPPED in verdicts or _report_if_over(job, follow.verdict(journal)):
             job.put("stopped", detail=f"attempt {follow.attempt}")
             return
         # The cutover ends the pause for a job that it does not hear of, and this may take a while.
@@ -76,7 +76,7 @@ def _conclude(job: Job, journal: Journal) -> None:
         say(f"{job.key}: {count:,} records in flight are in {move.target}, per key and in order")
 
 
-def _ended(job: Job, verdict: str) -> bool:
+def _report_if_over(job: Job, verdict: str) -> bool:
     """Whether there is nothing (more) to do; leaves a result if that is because of a rollback."""
     if verdict == STOPPED:
         say(f"{job.key}: stopped, the attempt was rolled back")

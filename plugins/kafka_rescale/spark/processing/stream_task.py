@@ -30,7 +30,14 @@ from kafka_rescale.spark.processing.moved_keys import has_to_let_go, moved_keys
 from kafka_rescale.spark.processing.state_files import StateFiles
 from kafka_rescale.spark.processing.state_store import TaskStore
 from kafka_rescale.spark.processing.task_beginning import beginning
-from kafka_rescale.spark.processing.task_records import before, fitting, processed, records_of, wanted, write
+from kafka_rescale.spark.processing.task_records import (
+    in_interval,
+    positions_before,
+    process,
+    records_of,
+    split_at_first_bad,
+    write,
+)
 from kafka_rescale.spark.processing.task_work import TaskDone, TaskWork
 
 
@@ -118,17 +125,17 @@ class StreamTask:
         records = records_of(source.records(), self._work)
         size = BatchSize(limits.batch_records, limits.seconds)
         while batch := batch_of(records, size.now, limits.seconds):
-            handed, asked = time.monotonic(), wanted(batch, self._work.backfill)
-            fit, wrong = fitting(asked, self._work, self._known)
+            handed, asked = time.monotonic(), in_interval(batch, self._work.backfill)
+            fit, wrong = split_at_first_bad(asked, self._work, self._known)
             with self._producer.transaction():
-                emitted = processed(processor, fit, self._work.backfill)
+                emitted = process(processor, fit, self._work.backfill)
                 write(self._producer, emitted, self._work)
             size.took(len(batch), time.monotonic() - handed)
             self._emitted += len(emitted)
             pending += len(batch)
             self._records += len(fit)
             if wrong is not None:
-                left = before(asked[len(fit) :], source.positions(), self._work)
+                left = positions_before(asked[len(fit) :], source.positions(), self._work)
                 self._commit(left, processor.checkpoint())
                 raise wrong
             if pending >= limits.records or time.monotonic() - began >= limits.seconds:

@@ -29,19 +29,20 @@ def records_of(messages: Iterable[Message], work: TaskWork) -> Iterator[Record]:
         yield _record(message, own_names)
 
 
-def wanted(batch: Sequence[Record], backfill: Backfill | None) -> Sequence[Record]:
-    """Return what there is to process; only a backfill passes over what it reads, which is what is behind it."""
+def in_interval(batch: Sequence[Record], backfill: Backfill | None) -> Sequence[Record]:
+    """Return the records to process: all of them, or those before the end of a backfill's interval."""
     return batch if backfill is None else [r for r in batch if r.timestamp_ms < backfill.end_ms]
 
 
-def fitting(
+def split_at_first_bad(
     batch: Sequence[Record], work: TaskWork, known: Exception | None
 ) -> tuple[Sequence[Record], Exception | None]:
-    """Return the records before the first one that stops the task, and what is wrong with that one.
+    """Return the records before the first one that stops the task, and what is wrong with that record.
 
-    It is one of a grown topic that is not where its key belongs, or one with which the pipeline has failed.
+    A record stops the task if its topic has grown and the record is not where its key belongs, or if the pipeline
+    has failed with it.
 
-    :param known: what it has failed with, in an attempt before this one.
+    :param known: the failure of the pipeline in an earlier attempt.
     """
     failed = culprit(known) if known is not None else None
     number = next((at for at, record in enumerate(batch) if record == failed), None)
@@ -57,12 +58,12 @@ def fitting(
     return fit, wrong
 
 
-def before(
+def positions_before(
     left: Sequence[Record], positions: Mapping[TopicPartition, int], work: TaskWork
 ) -> dict[TopicPartition, int]:
-    """Return the next offsets to read if records that were read are left to the next run.
+    """Return the offsets from which the next run reads, if it is left some records that were already read.
 
-    :param positions: behind everything that was read.
+    :param positions: the offsets behind everything that was read.
     """
     first: dict[TopicPartition, int] = {}
     for record in left:
@@ -76,11 +77,11 @@ def _check_places(batch: Sequence[Record], work: TaskWork) -> None:
         topic.check((r.partition, r.offset, r.key) for r in batch if r.topic == own_names[full])
 
 
-def processed(processor: TaskProcessor, batch: Sequence[Record], backfill: Backfill | None) -> list[Emitted]:
-    """Return what is to be written of what a batch makes.
+def process(processor: TaskProcessor, batch: Sequence[Record], backfill: Backfill | None) -> list[Emitted]:
+    """Process a batch, and return what is to be written of its results.
 
-    Records before the interval of a backfill make the state that it begins with, and no output: but what has a
-    time within the interval, which one that came late makes of what was there before it in the log.
+    What a backfill reads before its interval only rebuilds state; its results are dropped. A result stays if its
+    timestamp is within the interval, which a record that came late can bring about.
     """
     if backfill is None:
         return processor.process_batch(batch)

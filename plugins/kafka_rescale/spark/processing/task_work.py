@@ -24,9 +24,9 @@ def transactional_id(application_id: str, task: object) -> str:
 class TaskLimits:
     """How large transactions are.
 
-    :param batch_records: handed to the processor at a time; fewer where these take longer than ``seconds``.
-    :param records: of the inputs, after which a transaction is committed,
-    :param seconds: or after this time; the brokers abort one of 60 s.
+    :param batch_records: how many records the processor gets at a time; fewer if they take more than ``seconds``.
+    :param records: after how many records of the inputs a transaction is committed, at the latest.
+    :param seconds: after what time it is committed, at the latest; the brokers abort a transaction of 60 s.
     :param renew_ms: offsets are committed again after this time without any record, so that they don't expire.
     """
 

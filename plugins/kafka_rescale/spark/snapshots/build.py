@@ -45,8 +45,8 @@ class SnapshotBuild:
         """Build and publish every store; return the manifests and the number of records read."""
         stores = self._prepared()
         try:
-            results = self._built(spark, stores)
-            published = [self._published(work, results) for work in stores.values()]
+            results = self._build(spark, stores)
+            published = [self._publish(work, results) for work in stores.values()]
         finally:
             for work in stores.values():
                 work.directory.discard(work.draft)
@@ -143,21 +143,21 @@ class SnapshotBuild:
                     return found
         return None
 
-    def _built(self, spark: SparkSession, stores: Mapping[str, StoreWork]) -> list[PartitionResult]:
+    def _build(self, spark: SparkSession, stores: Mapping[str, StoreWork]) -> list[PartitionResult]:
         units = [(name, p) for name, work in stores.items() for p in work.ends]
         connection = self.job.connection
         build, assess = BuildPartitions(connection, stores), AssessPartitions(connection, stores)
-        results: list[PartitionResult] = self._ran(lambda: _spread(spark, units).mapPartitions(build).collect())
+        results: list[PartitionResult] = self._beside(lambda: _spread(spark, units).mapPartitions(build).collect())
         if refused := [r.unit for r in results if r.snapshot is None]:
-            moments = dict(self._ran(lambda: _spread(spark, units).mapPartitions(assess).collect()))
+            moments = dict(self._beside(lambda: _spread(spark, units).mapPartitions(assess).collect()))
             topics = sorted({stores[name].topic for name, _ in refused})
             raise damaged(self.request, topics, moments.values())
         return results
 
-    def _ran(self, action: Callable[[], Any]) -> Any:
+    def _beside(self, action: Callable[[], Any]) -> Any:
         return self.job.run_beside(action, lambda: None)
 
-    def _published(self, work: StoreWork, results: Sequence[PartitionResult]) -> Manifest:
+    def _publish(self, work: StoreWork, results: Sequence[PartitionResult]) -> Manifest:
         request = self.request
         partitions = [r.snapshot for r in results if r.unit[0] == work.store.name and r.snapshot is not None]
         manifest = Manifest(

@@ -88,7 +88,7 @@ class PartitionBuild:
             # has been read.
             if not self._is_whole(self._origin, tail) and not self._is_exact():
                 return self._result(None)
-        return self._result(self._written(base, tail))
+        return self._result(self._write(base, tail))
 
     def _is_exact(self) -> bool:
         moment = self.exact_from_ms()
@@ -136,7 +136,7 @@ class PartitionBuild:
         ends = ClusterAdmin(self.connection).end_offsets([self.work.topic], read_committed=False)
         return ends[self.work.topic][self.partition]
 
-    def _written(self, base: PartitionSnapshot | None, tail: Tail) -> PartitionSnapshot:
+    def _write(self, base: PartitionSnapshot | None, tail: Tail) -> PartitionSnapshot:
         work, end = self.work, self._end_of(tail)
         rows = state_after(self._base_rows(base), tail, self.partition, work.store)
         return PartitionSnapshot(
