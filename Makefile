@@ -19,6 +19,8 @@ PYTHON_OF_VENV := .venv/bin/python
 BROWSER := yes
 # Tests wait for brokers and processes most of the time. More than one worker for each core makes them wait for each other.
 WORKERS := 2
+# A piece of the slow suites.
+SHARD := 1/1
 # The longest files first, so that no worker is left alone with one at the end.
 TESTS := tests/system tests/integration tests/unit
 RUN := PYTHONPATH="$(CURDIR)/plugins:$(CURDIR)" $(PYTHON_OF_VENV)
@@ -60,8 +62,8 @@ test-crash: setup ## Slow: kill every step of a rescale at every point
 	@$(call PYTEST,3600,3660) -m slow -k crash tests
 
 .PHONY: test-slow
-test-slow: machine setup ## Slow: everything that `make test` leaves out, the crash matrix among it
-	@$(call PYTEST,3600,3660) -m slow tests
+test-slow: machine setup ## Slow: everything that `make test` leaves out, whole or in pieces: SHARD=2/6
+	@$(call PYTEST,3600,3660) -p tests.support.house.shards --shard=$(SHARD) -m slow tests
 
 .PHONY: bench
 bench: setup ## Measure throughput and downtime

@@ -32,7 +32,7 @@ from kafka_rescale.core.control.processing import ClientRecord, MovementRecord, 
 from kafka_rescale.core.control.processors import PipelineProcessors, ProcessorCounts, SourceTopic
 from kafka_rescale.core.verify.report import Report
 
-from scripts.reference_of_dags import dags
+from scripts.reference_of_dags import dags, run_in_order
 from scripts.reference_of_models import documented, fields, name_of, table
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -66,7 +66,7 @@ def pages() -> dict[str, str]:
     """Return the text of every page by its file's name; the same for the same code."""
     made = {
         "reference.md": ["# Reference: the application file\n", MADE, *_application(), *_pipeline()],
-        "reference-dags.md": ["# Reference: commands and DAGs\n", MADE, *_commands(), *dags()],
+        "reference-dags.md": ["# Reference: commands and DAGs\n", MADE, *_commands(), *run_in_order(), *dags()],
         "reference-internals.md": ["# Reference: operators and records\n", MADE, *_operators(), *_records()],
     }
     return {name: "\n".join(parts).rstrip() + "\n" for name, parts in made.items()}

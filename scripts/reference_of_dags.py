@@ -13,6 +13,7 @@ from unittest.mock import patch
 
 from kafka_rescale.core.application.pipeline import PipelineApplication
 from kafka_rescale.core.application.streams import Application, Mode
+from kafka_rescale.core.expansion.run import RUN
 from kafka_rescale.core.pipeline import STRING, Pipeline, StreamsBuilder
 from kafka_rescale.operations.application.load import DIRECTORY_VARIABLE
 
@@ -50,6 +51,29 @@ def dags() -> Iterator[str]:
         yield "\n".join(_dag(title, dag)).replace("APPLICATION", "<application>").replace("CHAIN", "<name>")
 
 
+def run_in_order() -> Iterator[str]:
+    """Yield the section of the run of an expansion, line by line."""
+    yield "## The run of an expansion\n"
+    yield "Every task of `expand_<application>` in its order, from `plugins/kafka_rescale/core/expansion/run.py`."
+    yield "Tasks of a stage come once per sub-topology, the most downstream stage first. No task waits for one"
+    yield "that only the other mode has.\n"
+    modes = {None: "both", Mode.BLUE_GREEN: "`blue_green`", Mode.IN_PLACE: "`in_place`"}
+    header = ("task", "mode", "", "waits for", "if it fails")
+    yield table(
+        header,
+        (
+            (
+                f"`{step.task}`" + (", per stage" if step.is_per_stage else ""),
+                modes[step.mode],
+                " ".join(filter(None, (step.does, step.unless))),
+                ", ".join(f"`{each}`" for each in step.waits_for),
+                step.if_it_fails.value,
+            )
+            for step in RUN
+        ),
+    )
+
+
 def example_pipeline() -> Pipeline:
     """Return a pipeline of two levels."""
     builder = StreamsBuilder()
@@ -81,7 +105,7 @@ def _when(dag: DAG) -> str:
 
 def _example_dags() -> list[tuple[str, DAG]]:
     from kafka_rescale.airflow.dags.bridge import bridge_dag
-    from kafka_rescale.airflow.dags.factory import expansion_dag
+    from kafka_rescale.airflow.dags.expansion import expansion_dag
     from kafka_rescale.airflow.dags.keep_warm import keep_warm_dag
     from kafka_rescale.airflow.dags.maintenance import accept_dag, retire_dag, roll_back_dag
     from kafka_rescale.airflow.dags.process import process_dag

@@ -8,7 +8,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from kafka_rescale.core.application.streams import Mode
 from kafka_rescale.core.expansion.prewarming import remark
+from kafka_rescale.core.expansion.run import tasks_of
 from kafka_rescale.core.verify.report import Report
 from kafka_rescale.core.verify.report_text import render
 from rich.console import Console
@@ -28,10 +30,6 @@ PARTS = {
     "restore": "its own start and restore, to its first write",
     "first_output": "from there to its first output",
 }
-
-BEFORE_STAGES = ("preflight", "plan")
-STEPS = ("expand", "restore", "warm_up", "lag_gate")
-AFTER_STAGES = ("cutover", "verify", "callback")
 
 
 @dataclass(frozen=True)
@@ -86,13 +84,15 @@ def task_order(client: AirflowClient, dag: str, run_id: str) -> list[str]:
 
 
 def stages_in_order(order: list[str]) -> bool:
-    """Return whether the stages began one after the other, each with all of its steps, and the rest after them."""
-    of_stages = [task for task in order if "." in task]
-    stages = sorted({task.split(".")[0] for task in of_stages}, key=lambda stage: int(stage.split("_")[1]))
-    expected = [*BEFORE_STAGES, *(f"{stage}.{step}" for stage in stages for step in STEPS), *AFTER_STAGES]
-    # `catch_up` and `gate_all` begin beside each other.
-    beside = order[order.index(of_stages[-1]) : order.index("cutover")] if stages and "cutover" in order else []
-    return [task for task in order if task in expected] == expected and {"catch_up", "gate_all"} <= {*beside}
+    """Return whether every task of a run that goes well began, and began behind all that it waits for."""
+    stages = {task.split(".")[0] for task in order if "." in task}
+    tasks = tasks_of(Mode.BLUE_GREEN, sorted(stages, key=lambda stage: int(stage.split("_")[1])))
+    began = {task: place for place, task in enumerate(order)}
+    missing = [t for t in tasks if t.task_id not in began and not t.step.unless]
+    too_early = [t for t in tasks if any(began.get(w, -1) > began.get(t.task_id, len(order)) for w in t.waits_for)]
+    # What runs beside the cutover is up before it: gate_all waits for that.
+    late = [t for t in tasks if t.step.is_beside and began.get(t.task_id, -1) > began.get("cutover", -1)]
+    return bool(stages) and not (missing or too_early or late)
 
 
 def print_report(console: Console, outcome: Outcome, directory: Path) -> None:

@@ -1,6 +1,7 @@
 """An expansion without Airflow: the same operations and the same spark-submit jobs, step by step.
 
-The steps are those of the DAG, so that a test or a benchmark can look, kill or change something between any two.
+It follows the list of ``core/expansion/run.py``, as the DAG does. A test or a benchmark can look, kill or change
+something between any two tasks.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.control.lease import Lease
 from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.expansion.run import Task, tasks_of
 from kafka_rescale.core.job_requests import as_argument
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.snapshots.day import SnapshotDay
@@ -58,6 +61,8 @@ class Expansion:
     patience: float = 600
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
     bridge: subprocess.Popen[bytes] | None = None
+    beside: tuple[str, subprocess.Popen[bytes]] | None = None
+    timings: dict[str, float] = field(default_factory=dict)
 
     @classmethod
     def of_file(
@@ -90,61 +95,70 @@ class Expansion:
         begin(application, connection, found.plan, owner=owner, now_ms=at, owner_is_finished=_is_finished)
         return found.plan
 
+    def run(self, target: int | None = None) -> dict[str, float]:
+        """Everything, from preflight to the end; returns the timings."""
+        self.follow(self.begin(target))
+        return self.timings
+
+    def follow(self, plan: Plan, *, before: str = "") -> None:
+        """Do the tasks of a run that has begun, in their order.
+
+        :param before: the first task that is not done; empty to go to the end.
+        """
+        tasks = tasks_of(self.application.mode, [stage.name for stage in plan.stages])
+        assert before in {"", *(task.step.task for task in tasks)}, before
+        for task in takewhile(lambda task: task.step.task != before, tasks):
+            self.do(task, plan)
+
+    def do(self, task: Task, plan: Plan) -> None:
+        """Do one task of a run that goes well."""
+        name = task.step.task
+        calls = {"prewarm": self.prewarm, "cutover": self.cut_over, "verify": self.prove, "callback": self.finish}
+        if name == "expand":
+            expand_stage(self.application, self.connection, owner=self.owner, stage=task.stage or 0)
+        elif call := calls.get(name):
+            call()
+        elif task.step.is_beside:
+            self.beside = name, self.submit(name)
+        elif task.step.is_job and (task.stage is None or plan.stage(task.stage).changelogs):
+            self.job(name, task.stage)
+
     def warm(self, plan: Plan) -> None:
         """Expand, restore and warm up every stage."""
-        for stage in plan.stages:
-            expand_stage(self.application, self.connection, owner=self.owner, stage=stage.index)
-            if stage.changelogs:
-                self.job("restore", stage.index)
-                self.job("warm_up", stage.index)
+        self.follow(plan, before="prewarm")
 
     def prewarm(self) -> dict[str, float] | None:
         """Restore green's stores behind the warm-up gate, if the application file says how."""
         return prewarm(self.application, self.connection, owner=self.owner)
 
     def cut_over(self) -> dict[str, float]:
-        """Run the cutover with its catch_up beside it, and a bridge that goes on after it if there is one."""
-        return self.cut_over_beside(self.submit("catch_up"))
+        """Run the cutover beside the job that has been submitted for it, by default catch_up."""
+        name, beside = self.beside or ("catch_up", self.submit("catch_up"))
+        return self.cut_over_beside(beside, name)
 
     def cut_over_beside(self, beside: subprocess.Popen[bytes], job: str = "catch_up") -> dict[str, float]:
-        """Run the cutover beside a job that has been submitted."""
+        """Run the cutover beside a job, and a bridge that goes on after it if there is one."""
         journal = self.state().journal
         assert journal is not None
         self.bridge = self.submit("bridge") if journal.plan.bridges else None
-        timings = run_cutover(self.application, self.connection, owner=self.owner)
+        self.timings = run_cutover(self.application, self.connection, owner=self.owner)
+        self.beside = None
         assert beside.wait(120) == 0, self.log_of(job)
-        return timings
+        return self.timings
 
     def verify(self) -> dict[str, Any]:
         """Run verify and return its report; the job's exit code is not judged here."""
         self.submit("verify").wait(self.patience)
         return dict(self.state().report)
 
+    def prove(self) -> None:
+        """Run verify and expect it to pass."""
+        report = self.verify()
+        assert report["passed"], json.dumps(report, indent=1)[:4000]
+
     def finish(self) -> dict[str, object]:
         """Finish the expansion."""
         return finish(self.application, self.connection, owner=self.owner)
-
-    def grow(self, plan: Plan) -> dict[str, float]:
-        """Grow the outputs, rehearse, and let the application's own topics grow in a cutover beside its move."""
-        for stage in plan.stages:
-            expand_stage(self.application, self.connection, owner=self.owner, stage=stage.index)
-        self.job("rehearse")
-        return self.cut_over_beside(self.submit("move"), "move")
-
-    def build_beside(self, plan: Plan) -> dict[str, float]:
-        """Build the next generation beside the running one, and cut over to it."""
-        self.warm(plan)
-        self.prewarm()
-        return self.cut_over()
-
-    def run(self, target: int | None = None) -> dict[str, float]:
-        """Everything, from preflight to the end; returns the timings."""
-        plan = self.begin(target)
-        timings = self.grow(plan) if plan.is_in_place else self.build_beside(plan)
-        report = self.verify()
-        assert report["passed"], json.dumps(report, indent=1)[:4000]
-        self.finish()
-        return timings
 
     def job(self, name: str, stage: int | None = None) -> None:
         """Run a Spark job to its end and expect success."""

@@ -65,7 +65,7 @@ public final class FlightsApplication {
             System.out.print(topology.describe());
             return;
         }
-        System.exit(run(topology, config(options)));
+        System.exit(run(topology, config(options), onException(options)));
     }
 
     /**
@@ -197,7 +197,13 @@ public final class FlightsApplication {
         }
     }
 
-    private static int run(final Topology topology, final Properties config) throws InterruptedException {
+    private static StreamThreadExceptionResponse onException(final Map<String, String> options) {
+        return StreamThreadExceptionResponse.valueOf(options.getOrDefault("on-exception", "SHUTDOWN_CLIENT"));
+    }
+
+    private static int run(
+            final Topology topology, final Properties config, final StreamThreadExceptionResponse onException)
+            throws InterruptedException {
         final KafkaStreams streams = new KafkaStreams(topology, config);
         final CountDownLatch ended = new CountDownLatch(1);
         streams.setStateListener((now, before) -> {
@@ -209,7 +215,7 @@ public final class FlightsApplication {
         streams.setUncaughtExceptionHandler(error -> {
             log("a stream thread failed: " + error);
             error.printStackTrace();
-            return StreamThreadExceptionResponse.SHUTDOWN_CLIENT;
+            return onException;
         });
         streams.setGlobalStateRestoreListener(new RestoreLog());
         Runtime.getRuntime().addShutdownHook(new Thread(streams::close, "close"));

@@ -27,7 +27,7 @@ import org.apache.kafka.streams.state.SessionStore;
 import org.apache.kafka.streams.state.WindowStore;
 
 /**
- * The programs of tests/support/flight_programs.py, written for Kafka Streams.
+ * The programs of tests/support/processing/flight_programs.py, written for Kafka Streams.
  *
  * @param inputs what names of topics begin with that are read
  * @param outputs and of those that are written

@@ -26,7 +26,7 @@ import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.SessionStore;
 import org.apache.kafka.streams.state.WindowStore;
 
-/** The programs of tests/support/pipeline_programs.py, written for Kafka Streams. */
+/** The programs of tests/support/processing/pipeline_programs.py, written for Kafka Streams. */
 final class PipelinePrograms {
     static final Map<String, Consumer<StreamsBuilder>> ALL = new LinkedHashMap<>();
     private static final Serde<String> STRING = Serdes.String();

@@ -16,7 +16,7 @@ import pytest
 from testbed.broker import EmbeddedBroker
 from testbed.jars import ensure_jars
 from tests.integration.spark_job_helpers import LOCAL
-from tests.support.spark_cluster import spark_cluster
+from tests.support.airflow.spark_cluster import spark_cluster
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

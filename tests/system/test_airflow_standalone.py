@@ -15,12 +15,9 @@ from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.operations.application.load import topology_of
 
 from testbed.airflow_api import AirflowApiError
-from tests.support.airflow_runs import assert_success, failures
-from tests.support.made_topics import commit, ends
-from tests.support.page_contents import complete
-from tests.support.recorded_notices import told
-from tests.support.small_application import KEYS, application, topic_configs
-from tests.support.standalone_world import (
+from tests.support.airflow.airflow_runs import assert_success, failures
+from tests.support.airflow.recorded_notices import told
+from tests.support.airflow.standalone_world import (
     BRIDGED,
     CHAINED,
     GATED,
@@ -34,6 +31,9 @@ from tests.support.standalone_world import (
     repartitioned,
     standalone_world,
 )
+from tests.support.made_topics import commit, ends
+from tests.support.page.page_contents import complete
+from tests.support.small_application import KEYS, application, topic_configs
 
 REAL_RUN = {"dry_run": False, "approve_plan": True}
 LIMIT = 300
@@ -209,8 +209,8 @@ def test_a_retirement_without_the_right_name_is_not_even_started(world: World) -
 def test_what_was_never_begun_is_not_rolled_back(world: World) -> None:
     dag = f"rollback_{NO_SPARK}"
     run = world.airflow.trigger(dag)
-    assert world.airflow.wait_for_run(dag, run, timeout=LIMIT) == "success"
-    assert "nothing to roll back" in world.airflow.xcom(dag, run, "roll_back")["told"]
+    assert world.airflow.wait_for_run(dag, run, timeout=LIMIT) == "failed"
+    assert "found nothing to roll back: no expansion is in progress" in world.airflow.log(dag, run, "roll_back")
 
 
 def test_an_input_that_has_grown_has_the_expansion_triggered_and_after_a_failure_again(world: World) -> None:

@@ -16,7 +16,7 @@ from testbed.airflow_standalone import AirflowStandalone
 from testbed.demo import ROOT, Options, await_live, environment
 from testbed.flights_stack import FlightsStack
 from testbed.processes import wait_until
-from tests.support.airflow_runs import assert_success
+from tests.support.airflow.airflow_runs import assert_success
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]
 EXPAND, FIRST = "expand_flights", "autoscaling__1__to_8"

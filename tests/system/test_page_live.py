@@ -20,11 +20,11 @@ from testbed.airflow_standalone import AirflowStandalone
 from testbed.broker import EmbeddedBroker
 from testbed.expansion import ROOT
 from testbed.flights_stack import FlightsStack
-from tests.support.browser import chromium
-from tests.support.guarded_server import guarded_server
-from tests.support.page_server import COOKIE, SETTINGS
-from tests.support.per_dag_auth import ADMIN, token_of
-from tests.support.requests import get
+from tests.support.airflow.guarded_server import guarded_server
+from tests.support.airflow.per_dag_auth import ADMIN, token_of
+from tests.support.airflow.requests import get
+from tests.support.page.browser import chromium
+from tests.support.page.page_server import COOKIE, SETTINGS
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, FrameLocator, Page

@@ -17,11 +17,11 @@ from kafka_rescale.kafka.client.connection import KafkaConnection
 from testbed.airflow_standalone import AirflowStandalone
 from testbed.broker import EmbeddedBroker
 from testbed.processes import wait_until
-from tests.support.airflow_runs import assert_success
-from tests.support.growing import Growing
-from tests.support.growing_control import both, live_and_control, moved_between, same_results
-from tests.support.growing_load import T0, under_load
+from tests.support.airflow.airflow_runs import assert_success
 from tests.support.kills import killed, processes_with
+from tests.support.processing.growing import Growing
+from tests.support.processing.growing_control import both, live_and_control, moved_between, same_results
+from tests.support.processing.growing_load import T0, under_load
 from tests.support.rack_rule import ASKED
 from tests.support.words_pipeline import write_pipeline
 

@@ -33,8 +33,8 @@ from testbed.broker_config import to_properties_file
 from testbed.broker_security import BrokerSecurity
 from testbed.flights_stack import RUN, FlightsStack
 from testbed.processes import free_ports, wait_until
-from tests.support.airflow_runs import failures
-from tests.support.canary import Watch, event_logs, key_material, shown_in_files, shown_to_others, watching
+from tests.support.airflow.airflow_runs import failures
+from tests.support.house.canary import Watch, event_logs, key_material, shown_in_files, shown_to_others, watching
 from tests.support.live_expansion import FILE, lifecycle_of
 from tests.support.secured import CANARY, binding
 from tests.support.token_issuer import TokenIssuer, token_issuer

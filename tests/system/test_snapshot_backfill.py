@@ -16,7 +16,7 @@ from kafka_rescale.kafka.control.control_topic import ControlTopic
 from testbed.airflow_standalone import AirflowStandalone
 from testbed.broker import EmbeddedBroker
 from testbed.processes import wait_until
-from tests.support.airflow_runs import failures
+from tests.support.airflow.airflow_runs import failures
 from tests.support.application_files import write_application
 from tests.support.snapshot_world import FIRST, STORE, SnapshotWorld, orders_of_days
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from testbed.airflow_standalone import AirflowStandalone
-from tests.support.airflow_runs import assert_success
+from tests.support.airflow.airflow_runs import assert_success
+from tests.support.airflow.spark_cluster import spark_cluster
 from tests.support.live_expansion import live_application
-from tests.support.spark_cluster import spark_cluster
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]
 

@@ -26,8 +26,8 @@ from testbed.broker import EmbeddedBroker
 from testbed.broker_security import BrokerSecurity
 from testbed.processes import free_ports
 from tests.integration.spark_job_helpers import submit_verify
-from tests.support.canary import event_logs, key_material, shown_in, shown_in_files, watching
-from tests.support.expanded import Expanded
+from tests.support.expansion.expanded import Expanded
+from tests.support.house.canary import event_logs, key_material, shown_in, shown_in_files, watching
 from tests.support.secured import CANARY
 from tests.support.token_issuer import TokenIssuer, token_issuer
 

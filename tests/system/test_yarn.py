@@ -17,7 +17,7 @@ from kafka_rescale.kafka.client.connection import KafkaConnection
 from testbed.broker import EmbeddedBroker
 from tests.integration.copy_helpers import Record, assert_copied, changelog, create, plan_of, write
 from tests.integration.spark_job_helpers import begin
-from tests.support.yarn_cluster import Yarn, yarn_cluster
+from tests.support.airflow.yarn_cluster import Yarn, yarn_cluster
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]
 

@@ -9,7 +9,8 @@ from airflow.sdk import DAG, get_parsing_context
 
 from kafka_rescale.airflow.dags.bridge import bridge_dag
 from kafka_rescale.airflow.dags.chain import chain_dags
-from kafka_rescale.airflow.dags.factory import build_dags, expansion_dag
+from kafka_rescale.airflow.dags.expansion import expansion_dag
+from kafka_rescale.airflow.dags.factory import build_dags
 from kafka_rescale.airflow.dags.keep_warm import keep_warm_dag
 from kafka_rescale.airflow.dags.maintenance import accept_dag, retire_dag, roll_back_dag
 from kafka_rescale.airflow.dags.process import process_dag

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from kafka_rescale.cli.advice import with_advice
+from kafka_rescale.cli.bridge import bridge
 from kafka_rescale.cli.connections import connections_of_others, opened
 from kafka_rescale.cli.declared import described_pipeline, permissions, validated
 from kafka_rescale.cli.exit_codes import FINDINGS
@@ -53,6 +54,7 @@ app = typer.Typer(
 app.add_typer(people)
 app.add_typer(pipelines)
 app.add_typer(own_files)
+app.add_typer(bridge)
 
 
 @app.command()

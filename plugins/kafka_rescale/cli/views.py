@@ -15,7 +15,7 @@ from kafka_rescale.core.control.lag_history import NOT_BEGUN, lag_of
 from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.expansion.bridge_progress import AT_WORK, JOB, NOT_AT_WORK
-from kafka_rescale.core.expansion.prewarming import remark
+from kafka_rescale.core.expansion.prewarming import remark_on
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.topology.topology import Topology
 from kafka_rescale.core.verify.report import Report
@@ -142,7 +142,7 @@ def _summary(application: Application, control: ControlState) -> str:
         lines.append(f"rolled back because: {journal.rollback_reason}")
     if journal and "total" in journal.timings:
         lines.append(f"pause: {journal.timings['total']:.1f} s")
-    if journal and not journal.plan.is_in_place and (said := remark(journal.timings, journal.prewarmed)):
+    if journal and (said := remark_on(journal)):
         lines.append(said)
     if journal and journal.is_promoted and journal.plan.bridges and (result := control.results.get(JOB)):
         lines.append(_bridge_line(Bridge.of(journal.plan, control.bridge), result))
@@ -165,17 +165,26 @@ def _verification(report: Report, *, is_older: bool) -> list[str]:
 
 
 def _bridge_line(known: Bridge, result: JobResult) -> str:
-    since = f"; no record in the old topic since {_utc(known.quiet_since_ms)}" if known.quiet_since_ms else ""
+    since = _newest(known, result.partitions)
     if known.ended_at_ms and all(p.position >= p.end for p in result.partitions):
         return f"bridge: ended{since}"
     lags = [lag_of(p) for p in result.partitions]
     waiting = lags.count(NOT_BEGUN)
-    behind = f"{sum(lags) - waiting * NOT_BEGUN} offsets behind"
+    behind = f"{sum(lags) - waiting * NOT_BEGUN:,} offsets behind"
     behind += f", {waiting} of {len(lags)} partitions not begun" if waiting else ""
     if result.state in AT_WORK:
         return f"bridge: carries on, {behind}{since}"
     why = result.detail if result.state == NOT_AT_WORK else result.state
-    return f"bridge: NOT AT WORK ({why}), {behind}; move no producer before it carries on and is 0 behind"
+    return f"bridge: NOT AT WORK ({why}), {behind}; move no producer before `bridged` has returned"
+
+
+def _newest(known: Bridge, now: Sequence[PartitionProgress]) -> str:
+    """Say when the newest record came in: the bridge's last look is up to 30 s old, and ends have moved since."""
+    if not known.quiet_since_ms:
+        return ""
+    if any(p.end != known.ends.get(p.topic, {}).get(p.partition, 0) for p in now):
+        return f"; records have come into the old topic since {_utc(known.quiet_since_ms)}"
+    return f"; no record in the old topic since {_utc(known.quiet_since_ms)}"
 
 
 def _utc(at_ms: int) -> str:

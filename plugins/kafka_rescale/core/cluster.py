@@ -36,12 +36,14 @@ class GroupDescription:
 
     :param state: Kafka's word (Stable, Empty, Dead, PreparingRebalance, NotReady, …).
     :param protocol: ``streams`` for KIP-1071's, else ``classic``: the consumer protocol behaves like it here.
+    :param assigned: what each member reads; empty for the streams protocol, whose members have tasks.
     """
 
     group_id: str
     state: str
     members: tuple[str, ...] = ()
     protocol: str = "classic"
+    assigned: Mapping[str, frozenset[TopicPartition]] = field(default_factory=dict)
 
     @property
     def is_live(self) -> bool:

@@ -16,6 +16,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Executors;
@@ -59,6 +60,8 @@ import org.slf4j.LoggerFactory;
  * many partitions that input is going to have; the assignor is shown these, because the internal topics have the
  * counts that follow from them already. And there it commits the restore consumer's position in every changelog; and,
  * beside the inputs' counts, what it has refused: a local store may hold it, since it is written before its changelog.
+ * Beside a position stands which instance has told it, and every second one of them counts on: the group would
+ * count an instance that has died among its members until its session times out.
  */
 public class WarmUpGate implements KafkaClientSupplier, Configurable {
     /** Appended to the {@code application.id}; a prefixed ACL on the application covers the group. */
@@ -66,12 +69,16 @@ public class WarmUpGate implements KafkaClientSupplier, Configurable {
 
     private static final Logger LOG = LoggerFactory.getLogger(WarmUpGate.class);
     private static final long REPORT_MS = 300;
+    private static final long BEAT_MS = 1000;
     private static final long ADMIN_SECONDS = 30;
     /** Brokers take 4096 bytes of metadata, and offsets of many partitions are long. */
     private static final int LONGEST_MARK = 1000;
     private static final String PROCESS_FILE = "kafka-streams-process-metadata";
 
     private final Map<TopicPartition, Long> positions = new ConcurrentHashMap<>();
+    private final String instance = UUID.randomUUID().toString().substring(0, 8);
+    private long beats;
+    private long beatAtMs;
     private Admin admin;
     private Map<String, Object> adminConfig = Map.of();
     private Map<String, Integer> partitions = Map.of();
@@ -163,21 +170,38 @@ public class WarmUpGate implements KafkaClientSupplier, Configurable {
     }
 
     private void report(final String group, final Map<TopicPartition, Long> told) {
-        final Map<TopicPartition, Long> moved = new HashMap<>(positions);
-        moved.entrySet().removeIf(each -> each.getValue().equals(told.get(each.getKey())));
+        final Map<TopicPartition, Long> own = new HashMap<>(positions);
         // An input that serves as the changelog of a table: nobody waits for it, and its count stands there.
-        moved.keySet().removeIf(each -> partitions.containsKey(each.topic()));
+        own.keySet().removeIf(each -> partitions.containsKey(each.topic()));
         final Map<TopicPartition, OffsetAndMetadata> offsets = new HashMap<>();
-        moved.forEach((partition, position) -> offsets.put(partition, new OffsetAndMetadata(position)));
+        own.forEach((partition, position) -> {
+            if (!position.equals(told.get(partition))) {
+                offsets.put(partition, new OffsetAndMetadata(position, "by " + instance));
+            }
+        });
+        beat(own, offsets);
         try {
-            if (!moved.isEmpty()) {
+            if (!offsets.isEmpty()) {
                 answer(admin.alterConsumerGroupOffsets(group, offsets).all());
-                told.putAll(moved);
+                told.putAll(own);
             }
         } catch (final RuntimeException error) {
             LOG.warn("Positions could not be committed to group {} (it needs READ on it and on the changelogs)", group,
                 error);
         }
+    }
+
+    /** Tells that this instance lives, beside each of its positions in turn: one of them may be a standby's as well. */
+    private void beat(final Map<TopicPartition, Long> own, final Map<TopicPartition, OffsetAndMetadata> offsets) {
+        final long nowMs = TimeUnit.NANOSECONDS.toMillis(System.nanoTime());
+        if (own.isEmpty() || beats > 0 && nowMs - beatAtMs < BEAT_MS) {
+            return;
+        }
+        beatAtMs = nowMs;
+        beats++;
+        final List<TopicPartition> all = new ArrayList<>(own.keySet());
+        final TopicPartition next = all.get((int) (beats % all.size()));
+        offsets.put(next, new OffsetAndMetadata(own.get(next), "by " + instance + " " + beats));
     }
 
     private static <T> T answer(final Future<T> future) {

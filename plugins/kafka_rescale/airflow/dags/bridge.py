@@ -7,7 +7,7 @@ from pathlib import Path
 
 from airflow.sdk import DAG
 
-from kafka_rescale.airflow.dags.expansion_tasks import ExpansionTasks
+from kafka_rescale.airflow.dags.expansion_tasks import spark_job
 from kafka_rescale.airflow.dags.factory import START
 from kafka_rescale.airflow.operators.bridge import BridgeDueOperator
 from kafka_rescale.airflow.retries import DEFAULT_ARGS
@@ -51,9 +51,8 @@ def bridge_dag(application: Application, file: Path) -> DAG:
         doc_md=DOC.format(application_id=name, silent_seconds=silent_seconds),
         tags=["kafka-rescale", "bridge", *application.tags],
     ) as dag:
-        make = ExpansionTasks(application, str(file))
         due = BridgeDueOperator(task_id="due", application_file=str(file))
-        due >> make.spark("bridge", silent_seconds=silent_seconds, conf=_conf(application))
+        due >> spark_job(application, "bridge", silent_seconds=silent_seconds, conf=_conf(application))
     return dag
 
 

@@ -1,12 +1,13 @@
-"""The tasks of an expansion, each made from the application file alone."""
+"""The tasks of an expansion, each made from its step of the run and the application file alone."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from airflow.sdk import TriggerRule
+from airflow.sdk import BaseOperator, TaskGroup, TriggerRule
 
 from kafka_rescale.airflow.operators.admin import (
     ExpandStageOperator,
@@ -19,19 +20,31 @@ from kafka_rescale.airflow.operators.closing import FinishOperator, RollBackOper
 from kafka_rescale.airflow.operators.cutover import CutoverOperator
 from kafka_rescale.airflow.operators.spark_submit import RescaleSparkSubmitOperator
 from kafka_rescale.airflow.retries import FIRST_IN_LINE, THROUGH_AN_OUTAGE, UNTIL_SOMEBODY_RUNS
-from kafka_rescale.airflow.runs import PREWARM_TASK
 from kafka_rescale.airflow.sensors.lag_gate import LagGateSensor
 from kafka_rescale.airflow.sensors.pause_alert import PauseAlertSensor
 from kafka_rescale.airflow.spark.kafka_for_spark import kafka_arguments
-from kafka_rescale.core.application.streams import Application
+from kafka_rescale.core.application.streams import Application, Mode
+from kafka_rescale.core.expansion.run import Begins, Step, Task, Tries, tasks_of
+from kafka_rescale.core.plan.planning import stage_name
 from kafka_rescale.core.roles import Role
+from kafka_rescale.core.topology.topology import Topology
 
 PLAN_TABLE = "{{ ti.xcom_pull(task_ids='plan', key='table') }}"
 LAG_TABLE = "{{ ti.xcom_pull(task_ids='gate_all', key='table') }}"
 MAX_PAUSE = "{{ params.max_pause_seconds or '' }}"
 STAGE_GATE_TIMEOUT = timedelta(hours=1)
-AFTER_PREWARM = TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS
-"""An application that can't be pre-warmed has that task skipped, and goes on; a dry run has everything skipped."""
+
+RULES = {
+    Begins.ALL_SUCCEEDED: TriggerRule.ALL_SUCCESS,
+    # An application that can't be pre-warmed has that task skipped, and goes on; a dry run has everything skipped.
+    Begins.SOME_SKIPPED: TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS,
+    Begins.ONE_FAILED: TriggerRule.ONE_FAILED,
+}
+RETRIES: dict[Tries, dict[str, Any]] = {
+    Tries.A_FEW: {},
+    Tries.MINUTES: THROUGH_AN_OUTAGE,
+    Tries.UNTIL_ONE_RUNS: UNTIL_SOMEBODY_RUNS,
+}
 
 
 @dataclass(frozen=True)
@@ -40,140 +53,127 @@ class ExpansionTasks:
 
     :param application: as parsed; tasks read its file again when they run.
     :param file: path of the application file.
+    :param topology: of the application; its sub-topologies are the stages.
     """
 
     application: Application
     file: str
+    topology: Topology
 
-    def preflight(self) -> PreflightOperator:
-        """Check everything."""
+    def tasks(self) -> tuple[Task, ...]:
+        """Return the tasks of a run in their order."""
+        stages = [stage_name(n, each) for n, each in enumerate(self.topology.downstream_first(), start=1)]
+        return tasks_of(self.application.mode, stages)
+
+    def operator(self, task: Task, group: TaskGroup | None = None) -> BaseOperator | None:
+        """Make one task; None if this application has none of it.
+
+        :param group: of its stage.
+        """
+        common = {"task_id": task.step.task, "task_group": group, **_how(task.step)}
+        if task.step.is_job:
+            return self._job(task, **common)
+        if task.stage is not None:
+            common["stage"] = task.stage
+        return self._makers()[task.step.task](**common)
+
+    def _makers(self) -> dict[str, Callable[..., BaseOperator | None]]:
+        return {
+            "preflight": self._preflight,
+            "plan": self._plan,
+            "approve_plan": self._approve_plan,
+            "expand": self._expand,
+            "lag_gate": self._lag_gate,
+            "prewarm": self._prewarm,
+            "gate_all": self._gate_all,
+            "approve_cutover": self._approve_cutover,
+            "cutover": self._cutover,
+            "pause_alert": self._pause_alert,
+            "callback": self._callback,
+            "roll_back": self._roll_back,
+        }
+
+    def _preflight(self, **common: Any) -> PreflightOperator:
         return PreflightOperator(
-            task_id="preflight",
             application_file=self.file,
             target="{{ params.target or '' }}",
             expected="{{ params.expected_state }}",
+            **common,
         )
 
-    def plan(self) -> PlanOperator:
-        """Show the plan and begin, or end the run."""
-        return PlanOperator(task_id="plan", application_file=self.file, only_show="{{ params.dry_run }}")
+    def _plan(self, **common: Any) -> PlanOperator:
+        return PlanOperator(application_file=self.file, only_show="{{ params.dry_run }}", **common)
 
-    def approve_plan(self) -> OptionalApprovalOperator:
-        """Ask before anything is created."""
+    def _approve_plan(self, **common: Any) -> OptionalApprovalOperator:
         return OptionalApprovalOperator(
-            task_id="approve_plan",
             enabled_by="approve_plan",
             subject=f"Expand {self.application.application_id} as planned?",
             body=PLAN_TABLE,
             # A run that continues a cutover is not held up by this one, either.
             **self._cutover_of(),
+            **common,
         )
 
-    def expand(self, stage: int) -> ExpandStageOperator:
-        """Create a stage's topics."""
-        return ExpandStageOperator(task_id="expand", application_file=self.file, stage=stage)
+    def _expand(self, **common: Any) -> ExpandStageOperator:
+        return ExpandStageOperator(application_file=self.file, **common)
 
-    def spark(self, job: str, stage: int | None = None, **arguments: Any) -> RescaleSparkSubmitOperator:
-        """Run a Spark job."""
-        return RescaleSparkSubmitOperator(
-            task_id=job,
-            job=job,
-            stage=stage,
-            application_id=self.application.application_id,
-            conn_id=self.application.spark_conn_id,
+    def _job(self, task: Task, **common: Any) -> RescaleSparkSubmitOperator:
+        job, snapshots = task.step.task, self.application.snapshots
+        return spark_job(
+            self.application,
+            job,
+            stage=task.stage,
+            idle=self._is_idle(task),
             acceptable_lag=self._acceptable_lag() if job in {"warm_up", "catch_up"} else None,
-            **kafka_arguments(self.application, Role.VERIFY if job == "verify" else Role.COPY),
-            **{"conf": dict(self.application.spark_conf), **arguments},
+            snapshots=snapshots.location if snapshots and job == "restore" else None,
+            **common,
         )
 
-    def restore(self, stage: int, *, idle: bool) -> RescaleSparkSubmitOperator:
-        """Copy a stage's state."""
-        snapshots = self.application.snapshots
-        return self.spark("restore", stage, idle=idle, snapshots=snapshots.location if snapshots else None)
+    def _is_idle(self, task: Task) -> bool:
+        """Return whether there is nothing to copy or to move, so that no driver is started."""
+        if task.stage is not None:
+            return not self.topology.downstream_first()[task.stage - 1].stores
+        return task.step.task == "move" and not (self.topology.stores or self.topology.repartitions)
 
-    def lag_gate(self, stage: int) -> LagGateSensor:
-        """Wait until a stage's copies are near."""
-        return LagGateSensor(
-            task_id="lag_gate",
-            stage=stage,
-            warmed_by=f"warm_up/{stage}",
-            timeout=STAGE_GATE_TIMEOUT,
-            **self._gate(),
-        )
+    def _lag_gate(self, **common: Any) -> LagGateSensor:
+        warmed_by = f"warm_up/{common['stage']}"
+        return LagGateSensor(warmed_by=warmed_by, timeout=STAGE_GATE_TIMEOUT, **self._gate(), **common)
 
-    def prewarm(self) -> PrewarmOperator:
-        """Restore green's stores ahead of the pause."""
-        return PrewarmOperator(
-            task_id=PREWARM_TASK,
-            application_file=self.file,
-            local_state_deleted="{{ params.local_state_deleted }}",
-        )
+    def _prewarm(self, **common: Any) -> PrewarmOperator:
+        deleted = "{{ params.local_state_deleted }}"
+        return PrewarmOperator(application_file=self.file, local_state_deleted=deleted, **common)
 
-    def gate_all(self) -> LagGateSensor:
-        """Wait until all copies are near at the same time, beside a ``catch_up`` that is ready."""
-        return LagGateSensor(
-            task_id="gate_all",
-            ready_job="catch_up",
-            trigger_rule=AFTER_PREWARM,
-            **self._gate(),
-            **FIRST_IN_LINE,
-        )
+    def _gate_all(self, **common: Any) -> LagGateSensor:
+        return LagGateSensor(ready_job="catch_up", **self._gate(), **common)
 
-    def approve_cutover(self) -> OptionalApprovalOperator:
-        """Ask before the running generation is stopped."""
+    def _approve_cutover(self, **common: Any) -> OptionalApprovalOperator:
+        """Ask before the application is stopped; the param is the same in both modes."""
+        name = self.application.application_id
+        subject, body = f"Cut {name} over now?", f"{LAG_TABLE}\n\n{PLAN_TABLE}"
+        if self.application.mode is Mode.IN_PLACE:
+            subject, body = f"Stop {name} now, and let its topics grow for good?", PLAN_TABLE
         return OptionalApprovalOperator(
-            task_id="approve_cutover",
-            enabled_by="approve_cutover",
-            subject=f"Cut {self.application.application_id} over now?",
-            body=f"{LAG_TABLE}\n\n{PLAN_TABLE}",
-            **self._cutover_of(),
+            enabled_by="approve_cutover", subject=subject, body=body, **self._cutover_of(), **common
         )
 
-    def approve_stop(self) -> OptionalApprovalOperator:
-        """Ask before the application is stopped to grow in place; the param is the one of a cutover."""
-        return OptionalApprovalOperator(
-            task_id="approve_cutover",
-            enabled_by="approve_cutover",
-            subject=f"Stop {self.application.application_id} now, and let its topics grow for good?",
-            body=PLAN_TABLE,
-            **self._cutover_of(),
-        )
+    def _cutover(self, **common: Any) -> CutoverOperator:
+        return CutoverOperator(application_file=self.file, max_pause_seconds=MAX_PAUSE, **common)
 
-    def cutover(self) -> CutoverOperator:
-        """Stop, carry over, promote, start; in place, stop, grow, move, start."""
-        return CutoverOperator(
-            task_id="cutover",
-            application_file=self.file,
-            max_pause_seconds=MAX_PAUSE,
-            **UNTIL_SOMEBODY_RUNS,
-        )
-
-    def pause_alert(self) -> list[PauseAlertSensor]:
-        """Watch the pause beside the task that makes it; none where no limit is declared."""
+    def _pause_alert(self, **common: Any) -> PauseAlertSensor | None:
         if self.application.pause_alert_seconds is None:
-            return []
-        sensor = PauseAlertSensor(
-            task_id="pause_alert",
+            return None
+        return PauseAlertSensor(
             application_id=self.application.application_id,
             kafka_config_id=self.application.kafka_conn_id_of(Role.PLAN),
             limit_seconds=self.application.pause_alert_seconds,
-            **FIRST_IN_LINE,
+            **common,
         )
-        return [sensor]
 
-    def callback(self) -> FinishOperator:
-        """Call back, complete, release."""
-        return FinishOperator(task_id="callback", application_file=self.file, **THROUGH_AN_OUTAGE)
+    def _callback(self, **common: Any) -> FinishOperator:
+        return FinishOperator(application_file=self.file, **common)
 
-    def roll_back(self) -> RollBackOperator:
-        """Undo what was begun if anything before promotion fails."""
-        return RollBackOperator(
-            task_id="roll_back",
-            application_file=self.file,
-            reason="{{ run_id }} has failed",
-            trigger_rule=TriggerRule.ONE_FAILED,
-            **UNTIL_SOMEBODY_RUNS,
-        )
+    def _roll_back(self, **common: Any) -> RollBackOperator:
+        return RollBackOperator(application_file=self.file, reason="{{ run_id }} has failed", **common)
 
     def _cutover_of(self) -> dict[str, Any]:
         return {
@@ -191,3 +191,24 @@ class ExpansionTasks:
     def _acceptable_lag(self) -> str:
         default, chosen = self.application.acceptable_recovery_lag, "params.acceptable_recovery_lag"
         return f"{{{{ {default} if {chosen} is none else {chosen} }}}}"
+
+
+def spark_job(application: Application, job: str, **arguments: Any) -> RescaleSparkSubmitOperator:
+    """Return the task that runs a Spark job, called as the job unless it is said otherwise.
+
+    :param arguments: of the operator, in place of those that follow from the application.
+    """
+    of_application: dict[str, Any] = {
+        "task_id": job,
+        "application_id": application.application_id,
+        "conn_id": application.spark_conn_id,
+        "conf": dict(application.spark_conf),
+    }
+    kafka = kafka_arguments(application, Role.VERIFY if job == "verify" else Role.COPY)
+    return RescaleSparkSubmitOperator(job=job, **kafka, **{**of_application, **arguments})
+
+
+def _how(step: Step) -> dict[str, Any]:
+    """Return when a step begins, how soon it gets a slot, and how long it is tried again."""
+    urgent = FIRST_IN_LINE if step.is_urgent else {}
+    return {"trigger_rule": RULES[step.begins], **RETRIES[step.tries], **urgent}

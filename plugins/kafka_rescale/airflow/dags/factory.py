@@ -1,8 +1,4 @@
-"""One static ``expand_<application>`` DAG per application file.
-
-The chain comes from the file and its topology alone, never from the cluster: mapped tasks would give no order, and
-a DAG that follows a cluster would get a new version with every change of it.
-"""
+"""The DAGs of all application files; one that can't be used has a DAG that says why."""
 
 from __future__ import annotations
 
@@ -10,105 +6,18 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from airflow.sdk import DAG, TaskGroup, chain
+from airflow.sdk import DAG
 
-from kafka_rescale.airflow.dags.expansion_tasks import AFTER_PREWARM, ExpansionTasks
-from kafka_rescale.airflow.dags.in_place import DOC as IN_PLACE_DOC
-from kafka_rescale.airflow.dags.in_place import build_in_place
-from kafka_rescale.airflow.dags.params import expansion_params
 from kafka_rescale.airflow.notifications import attach
 from kafka_rescale.airflow.operators.invalid import InvalidApplicationOperator
-from kafka_rescale.airflow.retries import DEFAULT_ARGS, FIRST_IN_LINE, THROUGH_AN_OUTAGE
 from kafka_rescale.core.application.runtimes import SPARK
-from kafka_rescale.core.application.streams import Application, Mode
-from kafka_rescale.core.plan.planning import stage_name
-from kafka_rescale.core.topology.topology import Topology
-
-if TYPE_CHECKING:
-    from airflow.sdk.definitions._internal.node import DAGNode
+from kafka_rescale.core.application.streams import Application
 
 DAG_ID_LENGTH = 250
 START = datetime(2025, 1, 1, tzinfo=UTC)
 """Only a scheduled DAG looks at it; a fixed one, so that parsing gives the same DAG each time."""
-
-DOC = """
-Re-partitions the state of `{application_id}` while it keeps running, then cuts over.
-
-`preflight` and `plan` change nothing; a dry run ends there. Each stage copies one sub-topology's state, the
-most downstream first. `prewarm` lets the new generation restore its stores behind the warm-up gate, if the
-application file says how, and stops it again. `catch_up` keeps every copy near while `gate_all` waits for all of
-them to be within the acceptable lag at the same time. `cutover` stops the running generation for a moment and
-starts the new one; `verify` compares the two over the whole state. If anything fails before the promotion,
-`roll_back` starts the old generation as it was and the run ends as failed; trigger again to continue where the
-copies are.
-"""
-
-
-def expansion_dag(application: Application, file: Path) -> DAG:
-    """Return the expansion DAG of one application."""
-    from kafka_rescale.operations.application.load import topology_of
-
-    name, in_place = application.application_id, application.mode is Mode.IN_PLACE
-    build, doc = (build_in_place, IN_PLACE_DOC) if in_place else (build_expansion, DOC)
-    with DAG(
-        dag_id=f"expand_{name}",
-        auto_register=False,
-        schedule=application.schedule,
-        start_date=START,
-        catchup=False,
-        # A second run is refused by the lease at once. Held back by Airflow it would begin when the first has
-        # ended, hours later and perhaps to another target.
-        max_active_runs=2,
-        params=expansion_params(application),
-        default_args=DEFAULT_ARGS,
-        doc_md=doc.format(application_id=name),
-        tags=["kafka-rescale", "expand", *application.tags],
-    ) as dag:
-        build(ExpansionTasks(application, str(file)), topology_of(application))
-    return dag
-
-
-def build_expansion(make: ExpansionTasks, topology: Topology) -> None:
-    """Put the tasks of an expansion into the open DAG."""
-    approved = make.approve_plan()
-    make.preflight() >> make.plan() >> approved
-    warmed = chain_stages(make, topology, approved)
-    prewarm = make.prewarm()
-    # The cutover waits for catch_up: started anew within the pause, it must not wait for a slot.
-    catch_up = make.spark("catch_up", trigger_rule=AFTER_PREWARM, **FIRST_IN_LINE)
-    gate_all = make.gate_all()
-    consent, cutover = make.approve_cutover(), make.cutover()
-    # The gate comes after the pre-warming, in which nothing is copied.
-    warmed >> [prewarm, catch_up, gate_all]
-    prewarm >> [catch_up, gate_all]
-    chain(gate_all, consent, [cutover, *make.pause_alert()])
-    verify = make.spark("verify", **THROUGH_AN_OUTAGE)
-    [catch_up, cutover] >> verify >> make.callback()
-    # callback is a leaf too: where roll_back runs, callback is upstream_failed, and with it the whole run failed.
-    [catch_up, gate_all, consent, cutover] >> make.roll_back()
-
-
-def chain_stages(make: ExpansionTasks, topology: Topology, first: DAGNode) -> DAGNode:
-    """Chain one TaskGroup per stage behind ``first``, the most downstream first, and return the last of them."""
-    last = first
-    for index, subtopology in enumerate(topology.downstream_first(), start=1):
-        with TaskGroup(stage_name(index, subtopology), tooltip=stage_tooltip(subtopology.stores)) as group:
-            chain(
-                make.expand(index),
-                make.restore(index, idle=not subtopology.stores),
-                make.spark("warm_up", index, idle=not subtopology.stores),
-                make.lag_gate(index),
-            )
-        last >> group
-        last = group
-    return last
-
-
-def stage_tooltip(stores: tuple[str, ...]) -> str:
-    """Return what a stage moves, in a few words."""
-    return f"state of {', '.join(stores)}" if stores else "no state of its own"
 
 
 def build_dags(

@@ -16,7 +16,7 @@ Starts the running generation of `{application_id}` again as it was, and ends th
 
 An expansion that fails rolls back by itself; this is for one that shall not go on, or whose run is gone. It takes
 the lease from whoever holds it: a run that still goes on finds that out and fails. It is possible until the
-promotion; afterwards it does nothing.
+promotion; afterwards it changes nothing, and fails with the way that is left.
 """
 
 ACCEPT_DOC = """

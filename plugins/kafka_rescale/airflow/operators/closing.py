@@ -10,11 +10,14 @@ from airflow.sdk import Context
 
 from kafka_rescale.airflow.operators.base import RescaleOperator
 from kafka_rescale.airflow.runs import airflow_id, failed_tasks, owner_of
+from kafka_rescale.core.errors import Refused
 
 
 class RollBackOperator(RescaleOperator):
     """
     Start the running generation again as it was; nothing to do once the new one is promoted.
+
+    Where a person asked for it, a rollback that does nothing fails: green would say that it was done.
 
     :param reason: why, for the journal (templated); the tasks of this run that have failed are named behind it
     :param take_over: take the lease from whoever holds it; only where a person asked for the rollback
@@ -35,7 +38,15 @@ class RollBackOperator(RescaleOperator):
         failed = failed_tasks(owner_of(context))
         reason = f"{self.reason}: {', '.join(failed)}" if failed else self.reason
         how = {"take_over": self.take_over, "airflow": airflow_id() if self.take_over else ""}
-        return asdict(self.run_owned(roll_back, context, reason=reason, **how))
+        outcome = self.run_owned(roll_back, context, reason=reason, **how)
+        if self.take_over and not outcome.is_done:
+            raise Refused(
+                f"rollback asked for by {context['dag_run'].run_id}",
+                found=outcome.told,
+                expected="an expansion in progress that has not been promoted",
+                remedy="Nothing has been changed.",
+            )
+        return asdict(outcome)
 
 
 class AcceptOperator(RescaleOperator):

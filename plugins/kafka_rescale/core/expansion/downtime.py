@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pydantic import Field
 
 from kafka_rescale.core.control.journal import Journal
-from kafka_rescale.core.expansion.prewarming import remark
+from kafka_rescale.core.expansion.prewarming import remark_on
 from kafka_rescale.core.values import Value
 
 PARTS: dict[str, str] = {
@@ -62,7 +62,7 @@ def downtime(journal: Journal | None) -> Downtime:
         total=journal.timings.get(TOTAL),
         since_ms=journal.pause_started_ms if journal.is_paused and journal.pause_started_ms else None,
         prewarmed=dict(journal.prewarmed),
-        remark="" if journal.plan.is_in_place else remark(journal.timings, journal.prewarmed),
+        remark=remark_on(journal),
     )
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
-from kafka_rescale.core.control.journal import PartitionOffsets
+from kafka_rescale.core.cluster import TopicPartition
+from kafka_rescale.core.control.journal import Journal, PartitionOffsets
 from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.expansion.lag import NO_POSITION, GateDecision, decide
 from kafka_rescale.core.expansion.offset_metadata import OffsetTexts
@@ -12,6 +14,11 @@ from kafka_rescale.core.plan.external_topics import InputPlan
 from kafka_rescale.core.plan.plan import Plan
 
 REFUSED = "refused: "
+GIVEN_UP = "given up"
+"""Seconds of a pre-warming whose members did not stay the same, and which was begun anew."""
+
+Assigned = Mapping[str, frozenset[TopicPartition]]
+_TELLER = re.compile(r"by (\w+)(?: (\d+))?")
 
 
 def gate_group(green: str) -> str:
@@ -84,6 +91,33 @@ def refusals(texts: OffsetTexts) -> tuple[str, ...]:
     return tuple(sorted({text for of in texts.values() for text in of.values() if text.startswith(REFUSED)}))
 
 
+def beats(texts: OffsetTexts, changelogs: Iterable[str]) -> dict[str, int]:
+    """Return the instances that have told positions, and how far each has counted since it was started.
+
+    :param texts: metadata of the gate's group.
+    :returns: empty for a gate of an earlier version, which doesn't tell.
+    """
+    found: dict[str, int] = {}
+    for topic in changelogs:
+        for text in texts.get(topic, {}).values():
+            teller = _TELLER.fullmatch(text)
+            if teller is not None:
+                found[teller[1]] = max(found.get(teller[1], 0), int(teller[2] or 0))
+    return found
+
+
+def change(first: Assigned, now: Assigned) -> str:
+    """Return how the members of a group, or what they restore, have changed; empty if they are the same.
+
+    :param first: what each member was assigned when the group was stable for the first time.
+    """
+    if gone := len(first.keys() - now.keys()):
+        return f"{gone} of {len(first)} members have gone while they restored"
+    if come := len(now.keys() - first.keys()):
+        return f"{come} members have come after the {len(first)} of the first assignment"
+    return "" if first == now else f"tasks have moved between its {len(first)} members while they restored"
+
+
 def outlook(prewarmed: Mapping[str, float] | None) -> str:
     """Return one sentence on the pause to come, for who approves it.
 
@@ -92,12 +126,17 @@ def outlook(prewarmed: Mapping[str, float] | None) -> str:
     if prewarmed and "restore" in prewarmed:
         return (
             f"Pre-warmed: green restored its stores for {prewarmed['restore']:.1f} s ahead of the pause, "
-            "which they are no part of."
+            f"which they are no part of.{_again(prewarmed)}"
         )
     return (
         "Not pre-warmed: green restores all of its stores within the pause, which grows with the state; the log "
         "of `prewarm` says why."
     )
+
+
+def remark_on(journal: Journal) -> str:
+    """Return ``remark`` on an expansion; empty in place, where there is no pre-warming."""
+    return "" if journal.plan.is_in_place else remark(journal.timings, journal.prewarmed)
 
 
 def remark(timings: Mapping[str, float], prewarmed: Mapping[str, float]) -> str:
@@ -110,5 +149,15 @@ def remark(timings: Mapping[str, float], prewarmed: Mapping[str, float]) -> str:
         return ""
     own = f"{timings['restore']:.1f} s of the pause were green's own start and restore"
     if prewarmed:
-        return f"Pre-warmed: green restored for {prewarmed['restore']:.1f} s ahead of the pause; {own}."
+        ahead = f"Pre-warmed: green restored for {prewarmed['restore']:.1f} s ahead of the pause; {own}."
+        return ahead + _again(prewarmed)
     return f"Not pre-warmed: {own}, which grow with the state; `start_gated` in `lifecycle:` restores ahead of it."
+
+
+def _again(prewarmed: Mapping[str, float]) -> str:
+    if GIVEN_UP not in prewarmed:
+        return ""
+    return (
+        f" An instance ended or came late at first ({prewarmed[GIVEN_UP]:.1f} s were given up): all of it was "
+        "restored again, by members that stayed to the end; the log of `prewarm` says what had changed."
+    )

@@ -7,11 +7,12 @@ from collections.abc import Iterable
 from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.expansion.run import RUN
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.values import Value
 
 ORDER = ("restore", "warm_up", "lag_gate", "prewarm", "rehearse", "move", "catch_up", "gate_all", "bridge")
-IN_GROUPS = frozenset({"restore", "warm_up", "lag_gate"})
+IN_GROUPS = frozenset(step.task for step in RUN if step.is_per_stage)
 """Their tasks are in the task groups of the stages."""
 AT_WORK = frozenset({"running", "ready", "holding", "job_not_ready"})
 STEPS: dict[Phase, str] = {

@@ -147,6 +147,11 @@ def is_unknown(answer: object) -> bool:
     return isinstance(answer, KafkaError) and is_outage(answer)
 
 
+def lacks_brokers(answer: object) -> bool:
+    """Whether replicas can't be placed. A broker that shuts down in order is given none until it is back."""
+    return has_code(answer, KafkaError.INVALID_REPLICATION_FACTOR)
+
+
 def has_code(answer: object, *codes: int) -> bool:
     """Whether the answer is an error with one of these codes."""
     return isinstance(answer, KafkaError) and answer.code() in codes

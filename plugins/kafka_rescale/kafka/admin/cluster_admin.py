@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import logging
+import time
+
 from confluent_kafka import ConsumerGroupState
 
 from kafka_rescale.core.cluster import GroupDescription
+from kafka_rescale.kafka.admin.calls import CHANGE_SECONDS
 from kafka_rescale.kafka.admin.group_members import describe_unseen, leave_group
 from kafka_rescale.kafka.admin.offsets import OffsetAdmin
 from kafka_rescale.kafka.admin.topics import TopicAdmin
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 2.0
+"""Between two looks at the brokers that are up."""
 
 _STATES = {
     ConsumerGroupState.UNKNOWN: "Unknown",
@@ -29,9 +38,16 @@ class ClusterAdmin(TopicAdmin, OffsetAdmin):
         """Return the id of the cluster."""
         return str(self._metadata("cluster").cluster_id)
 
-    def broker_count(self) -> int:
-        """Return the number of brokers that are up."""
-        return len(self._metadata("cluster").brokers)
+    def live_brokers(self, wanted: int = 0) -> int:
+        """Return the number of brokers that are up.
+
+        :param wanted: so many are waited for, for ``CHANGE_SECONDS``: one of them may be restarting.
+        """
+        deadline = time.monotonic() + CHANGE_SECONDS
+        while (live := len(self._metadata("cluster").brokers)) < wanted and time.monotonic() < deadline:
+            log.warning("%d brokers are up. Waiting for %d, as many as a topic has replicas.", live, wanted)
+            time.sleep(LOOK_SECONDS)
+        return live
 
     def describe_group(self, group: str) -> GroupDescription:
         """Return state and members of a group, of the classic, the consumer or the streams protocol.
@@ -46,7 +62,11 @@ class ClusterAdmin(TopicAdmin, OffsetAdmin):
             return describe_unseen(self.connection, group)
         members = tuple(sorted(member.member_id for member in found.members))
         state = _STATES.get(found.state, found.state.name.capitalize())
-        return GroupDescription(group_id=group, state=state, members=members)
+        assigned = {
+            member.member_id: frozenset((at.topic, at.partition) for at in member.assignment.topic_partitions)
+            for member in found.members
+        }
+        return GroupDescription(group_id=group, state=state, members=members, assigned=assigned)
 
     def remove_members(self, group: str) -> tuple[str, ...]:
         """Remove all members of a group, for instances that are known to be stopped.

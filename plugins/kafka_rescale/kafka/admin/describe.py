@@ -43,7 +43,7 @@ def describe(
     topics = admin.describe_topics(names)
     return ClusterDescription(
         cluster_id=admin.cluster_id(),
-        brokers=admin.broker_count(),
+        brokers=admin.live_brokers(),
         topics=topics,
         group=admin.describe_group(blue),
         committed=_flat(admin.committed(blue)),

@@ -9,8 +9,8 @@ from confluent_kafka import KafkaError
 from confluent_kafka.admin import NewPartitions
 
 from kafka_rescale.core.errors import ClusterOutage, InvalidInput, RescaleError, UnsafeState
-from kafka_rescale.kafka.admin.calls import CHANGE_SECONDS, has_code, is_unknown, value_of
-from kafka_rescale.kafka.admin.topic_reader import TopicReader
+from kafka_rescale.kafka.admin.calls import CHANGE_SECONDS, has_code, is_unknown, lacks_brokers, value_of
+from kafka_rescale.kafka.admin.topic_reader import TopicReader, too_few_brokers
 from kafka_rescale.kafka.client.failures import to_error
 from kafka_rescale.kafka.client.waiting import poll_until
 
@@ -36,10 +36,12 @@ class GrowingTopics(TopicReader):
 
         def answered() -> bool:
             answers.update(self._asked(short, validate_only=True))
-            return not any(map(is_unknown, answers.values()))
+            return not any(map(_may_change, answers.values()))
 
         def outage() -> RescaleError:
-            name = min(name for name, answer in answers.items() if is_unknown(answer))
+            name = min(name for name, answer in answers.items() if _may_change(answer))
+            if lacks_brokers(answers[name]):
+                return too_few_brokers(name, answers[name])
             return to_error(answers[name], _growth_of(name, short[name]))
 
         if short:
@@ -106,6 +108,11 @@ class GrowingTopics(TopicReader):
         return {name: topic.partitions for name, topic in found.items()}
 
 
+def _may_change(answer: object) -> bool:
+    """Whether to ask again: the topic exists, so that there were brokers enough for its replicas once."""
+    return is_unknown(answer) or lacks_brokers(answer)
+
+
 def _growth_of(name: str, target: int) -> str:
     return f"growth of topic {name!r} to {target} partitions"
 
@@ -141,7 +148,7 @@ class _Growth:
         for name, answer in answers.items():
             if not isinstance(answer, KafkaError):
                 self._accepted.add(name)
-            elif is_unknown(answer) or has_code(answer, KafkaError.INVALID_PARTITIONS):
+            elif _may_change(answer) or has_code(answer, KafkaError.INVALID_PARTITIONS):
                 # Carried out after all, grown by somebody else, or not now: the next look tells.
                 self._last[name] = answer
             else:

@@ -27,6 +27,16 @@ class TopicReader(AdminCalls):
         """
         return set(self._metadata("list of topics").topics)
 
+    def broker_count(self) -> int:
+        """Return the number of brokers of the cluster: those that are up, and those that have replicas.
+
+        A number that counted only the brokers that are up would give a new topic too few replicas for ever,
+        because one of them happened to be restarting.
+        """
+        found = self._metadata("cluster")
+        holders = {r for topic in found.topics.values() for p in topic.partitions.values() for r in p.replicas}
+        return len(holders | set(found.brokers))
+
     def describe_topics(self, names: Iterable[str]) -> dict[str, TopicDescription]:
         """Return the topics by name; those that don't exist are left out, also because none can have the name.
 
@@ -78,6 +88,16 @@ def not_seen(name: str, expected: str) -> ClusterOutage:
         found="no change after the request",
         expected=f"to see it {expected}",
         remedy="Run again: what has been done is found and kept.",
+    )
+
+
+def too_few_brokers(name: str, answer: KafkaError) -> ClusterOutage:
+    """Return the error for a topic whose replicas can't be placed while a broker restarts."""
+    return ClusterOutage(
+        f"topic {name!r}",
+        found=f"{answer.name()} ({answer.str()})",
+        expected="as many brokers as the topic has replicas",
+        remedy="Run again when every broker is up: a broker that shuts down is given no replicas.",
     )
 
 

@@ -15,10 +15,10 @@ from confluent_kafka.admin import (
 
 from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.control.journal import PartitionOffsets
-from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.kafka.admin.calls import CHANGE_SECONDS, has_code, is_unknown, value_of
+from kafka_rescale.core.errors import ClusterOutage, UnsafeState
+from kafka_rescale.kafka.admin.calls import CHANGE_SECONDS, has_code, is_unknown, lacks_brokers, value_of
 from kafka_rescale.kafka.admin.growing_topics import GrowingTopics
-from kafka_rescale.kafka.admin.topic_reader import ABSENT, not_seen
+from kafka_rescale.kafka.admin.topic_reader import ABSENT, not_seen, too_few_brokers
 from kafka_rescale.kafka.client.waiting import poll_until
 
 
@@ -32,8 +32,10 @@ class TopicAdmin(GrowingTopics):
 
         :param configs: all overrides that the topic must have; others that it has are left alone.
         :raises UnsafeState: it exists with another number of partitions.
+        :raises ClusterOutage: it can't be created in time; a broker that restarts is waited for.
         """
         created = False
+        lacking: list[KafkaError] = []
         topic = NewTopic(name, partitions, replication_factor, config=dict(configs))
 
         def present() -> TopicDescription | None:
@@ -43,6 +45,9 @@ class TopicAdmin(GrowingTopics):
             answer = self._once(lambda client, seconds: client.create_topics([topic], request_timeout=seconds))[
                 name
             ]
+            if lacks_brokers(answer) and replication_factor <= self.broker_count():
+                lacking.append(answer)
+                return None
             if not is_unknown(answer) and not has_code(answer, KafkaError.TOPIC_ALREADY_EXISTS):
                 value_of(answer, f"topic {name!r}")
                 self._wait_for(name, lambda topic: topic.partitions == partitions, f"{partitions} partitions")
@@ -50,7 +55,10 @@ class TopicAdmin(GrowingTopics):
             created = created or not has_code(answer, KafkaError.TOPIC_ALREADY_EXISTS)
             return self._topic(name)
 
-        found = poll_until(present, seconds=CHANGE_SECONDS, otherwise=lambda: not_seen(name, "to be created"))
+        def not_created() -> ClusterOutage:
+            return too_few_brokers(name, lacking[-1]) if lacking else not_seen(name, "to be created")
+
+        found = poll_until(present, seconds=CHANGE_SECONDS, otherwise=not_created)
         assert found is not None, "poll_until returns what is true"
         if found.partitions != partitions:
             raise UnsafeState(

@@ -40,14 +40,19 @@ def ends_of_bridged(connection: KafkaConnection, journal: Journal | None) -> Par
 
 
 def with_live_bridge(connection: KafkaConnection, control: ControlState) -> ControlState:
-    """Return what is known of an application, with the progress of its bridge as it is now.
+    """Return what is known of an application, with the progress of its bridge as it is now."""
+    return with_progress(control, live_progress(connection, control), now_ms())
+
+
+def live_progress(connection: KafkaConnection, control: ControlState) -> list[PartitionProgress]:
+    """Return how far the bridges of a promoted expansion are; empty if there is nothing to carry on.
 
     Whoever moves a producer goes by this: positions against the ends, open transactions included, of every
     partition that the old topics have now. One that nobody has begun to carry on has no position.
     """
     journal = control.journal
     if journal is None or not journal.is_promoted or not journal.plan.bridges:
-        return control
+        return []
     ends = ends_of_bridged(connection, journal)
     sources = [(topic, partition) for topic, of in ends.items() for partition in of]
     with closing_consumer(connection, journal.plan.bridge_group, **AT_ONCE) as consumer:
@@ -57,10 +62,7 @@ def with_live_bridge(connection: KafkaConnection, control: ControlState) -> Cont
     proven = known.ends if known.ended_at_ms else {}
     positions = {s: proven.get(s[0], {}).get(s[1], NO_POSITION) for s in sources}
     positions |= {source: position.offset for source, position in found.items() if not position.mark.state}
-    progress = [
-        PartitionProgress(topic=t, partition=p, position=positions[t, p], end=ends[t][p]) for t, p in sources
-    ]
-    return with_progress(control, progress, now_ms())
+    return [PartitionProgress(topic=t, partition=p, position=positions[t, p], end=ends[t][p]) for t, p in sources]
 
 
 def assert_ended(connection: KafkaConnection, state: ControlState, plan: Plan) -> None:

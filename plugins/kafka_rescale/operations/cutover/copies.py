@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Iterable
 
 from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.core.errors import Fenced, InvalidInput, Outage, Refused, UnsafeState
-from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.kafka.client.waiting import wait_until
 from kafka_rescale.operations.cutover.jobs_beside import JobsBeside
-from kafka_rescale.operations.cutover.promotion import assert_unused
-from kafka_rescale.operations.expansion.rescale import Rescale, green
-from kafka_rescale.operations.expansion.warm_up_gate import assert_nothing_committed
 
 log = logging.getLogger(__name__)
 
@@ -25,32 +22,12 @@ FINAL = frozenset(error.__name__ for error in (Fenced, InvalidInput, Refused, Un
 POLL_SECONDS = 0.05
 
 
-def await_copies(rescale: Rescale, plan: Plan, jobs: JobsBeside) -> None:
-    """Wait until the running ``catch_up`` job, and a bridge if there is one, say that they are ready.
-
-    In place it is the ``move`` job: a driver that only started after the stop would be most of the pause.
-
-    :raises UnsafeState: somebody uses already what green is going to have.
-    :raises Outage: a job doesn't say so in time, or has failed and is not tried again.
-    """
-    if plan.is_in_place:
-        if plan.growing:
-            _await_ready(jobs, "move", "be up", "Look at the log of the move task.")
-        return
-    _assert_green_is_cold(rescale, plan)
-    assert_unused(rescale, plan)
-    _await_ready(jobs, "catch_up", "say that it is near the ends", "Look at the log of the catch_up task.")
-    if plan.bridges:
-        remedy = f"Unpause bridge_{plan.application}, and look at the log of its bridge task."
-        _await_ready(jobs, "bridge", "be up", remedy)
-
-
 def is_copied(result: JobResult | None, journal: Journal) -> bool:
     """Return whether a job has copied all that this attempt at the cutover has captured."""
     return result is not None and (result.state, result.detail) == ("done", f"attempt {journal.attempt}")
 
 
-def await_delta(jobs: JobsBeside, journal: Journal, seconds: float) -> None:
+def await_copied(jobs: JobsBeside, journal: Journal, seconds: float) -> None:
     """Wait until ``catch_up`` has copied all that was captured, beside a bridge that goes on if there is one.
 
     :param seconds: how long at most.
@@ -74,16 +51,9 @@ def await_delta(jobs: JobsBeside, journal: Journal, seconds: float) -> None:
     )
 
 
-def needed_behind(plan: Plan) -> list[str]:
-    """Return the jobs that the application depends on as soon as it has been promoted."""
-    if plan.is_in_place:
-        return ["move"] if plan.growing else []
-    return ["bridge"] if plan.bridges else []
-
-
-def signs_of(jobs: JobsBeside, plan: Plan) -> dict[str, int]:
-    """Return how many signs of life of these jobs have been seen, for ``await_signs``."""
-    return {job: jobs.signs(job) for job in needed_behind(plan)}
+def signs_of(jobs: JobsBeside, needed: Iterable[str]) -> dict[str, int]:
+    """Return how many signs of life of jobs have been seen, for ``await_signs``."""
+    return {job: jobs.signs(job) for job in needed}
 
 
 def await_signs(jobs: JobsBeside, seen: dict[str, int], seconds: float) -> None:
@@ -115,21 +85,12 @@ def _remedy(job: str) -> str:
     )
 
 
-def _assert_green_is_cold(rescale: Rescale, plan: Plan) -> None:
-    if rescale.is_alive(green(plan)):
-        raise UnsafeState(
-            f"application {plan.green}",
-            found="a running instance",
-            expected="none before the promotion, behind the warm-up gate or not",
-            remedy=f"Stop it; it would process what {plan.blue} still owns, or never process anything.",
-        )
-    assert_nothing_committed(rescale, plan)
-
-
-def _await_ready(jobs: JobsBeside, job: str, what: str, remedy: str) -> None:
+def await_ready(jobs: JobsBeside, job: str, what: str, remedy: str) -> None:
     """Wait for a job's word, said since: a record left by one that has died says ``ready`` for ever.
 
     A failed one is waited for, too, as Airflow begins it again; not for long, and not if it does not.
+
+    :raises Outage: the job doesn't say so in time, or has failed and is not tried again.
     """
     first, failures = jobs.signs(job), dict[int, float]()
 

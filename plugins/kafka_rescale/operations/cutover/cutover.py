@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from kafka_rescale.core.application.streams import Application, Mode
+from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.control.generations import promoted_generations
 from kafka_rescale.core.control.journal import BLUE_STOPPED, Journal, Phase
 from kafka_rescale.core.control.keys import Concern
@@ -29,26 +29,19 @@ from kafka_rescale.core.errors import ClusterOutage, Outage, UnsafeState
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms, within
 from kafka_rescale.operations.cutover import quiesce
-from kafka_rescale.operations.cutover.copies import (
-    READY_SECONDS,
-    await_copies,
-    await_delta,
-    await_signs,
-    needed_behind,
-    signs_of,
-)
-from kafka_rescale.operations.cutover.growing import assert_may_grow, assert_movable
-from kafka_rescale.operations.cutover.in_place import grown
+from kafka_rescale.operations.cutover.copies import READY_SECONDS, await_signs, signs_of
+from kafka_rescale.operations.cutover.growing import assert_may_grow
 from kafka_rescale.operations.cutover.input_positions import await_positions
 from kafka_rescale.operations.cutover.jobs_beside import JobsBeside
 from kafka_rescale.operations.cutover.persistence import insist, start, state_of_pause
-from kafka_rescale.operations.cutover.promotion import assert_promotable, green_offsets
+from kafka_rescale.operations.cutover.promotion import assert_promotable
 from kafka_rescale.operations.cutover.start_green import start_green
 from kafka_rescale.operations.expansion import producers
 from kafka_rescale.operations.expansion.compaction import hold_compaction
 from kafka_rescale.operations.expansion.rescale import Rescale, blue
 from kafka_rescale.operations.expansion.rollback import roll_back
 from kafka_rescale.operations.expansion.timings import Timings
+from kafka_rescale.operations.modes.choice import mode_of
 
 log = logging.getLogger(__name__)
 
@@ -96,10 +89,11 @@ class Cutover:
     def assert_mode(self) -> None:
         """Refuse an expansion that was begun in another mode than the declared one."""
         plan = insist(self._read, self._told).plan
-        if plan.is_in_place != (self._rescale.application.mode is Mode.IN_PLACE):
+        begun = mode_of(plan).mode
+        if begun is not self._rescale.application.mode:
             raise UnsafeState(
                 f"expansion of {plan.application}",
-                found=f"one that was begun with mode {'in_place' if plan.is_in_place else 'blue_green'}",
+                found=f"one that was begun with mode {begun}",
                 expected="the other one, which the application file declares by now",
                 remedy="Declare the mode that it was begun with, and trigger again; or roll it back.",
             )
@@ -177,14 +171,13 @@ class Cutover:
         journal = self._read()
         if journal.phase is Phase.PROMOTED:
             timings = self._timings = Timings({**journal.timings, **self._timings})
-            if journal.plan.is_in_place:
-                journal = grown(self._rescale, journal, timings)
+            journal = mode_of(journal.plan).before_start(self._rescale, journal, timings)
             journal = start_green(self._rescale, journal, timings)
         return dict(journal.timings)
 
     def _prepare(self, journal: Journal) -> Journal:
         self._doing = "the jobs beside the cutover to be ready"
-        await_copies(self._rescale, journal.plan, self._beside(journal))
+        mode_of(journal.plan).prepare(self._rescale, journal.plan, self._beside(journal))
         await_positions(self._rescale, journal.plan)
         assert_may_grow(self._rescale.admin, journal.plan)
         # Verify compares green below the offsets captured at promotion; a record there must not be compacted
@@ -196,9 +189,7 @@ class Cutover:
 
     def _quiesce(self, journal: Journal) -> Journal:
         rescale, plan = self._rescale, journal.plan
-        # In place, the user may have stopped it already; then a rollback must not start it. The group doesn't
-        # tell: classic members linger after a clean close. One that lives is found by the proof below.
-        stopped = plan.is_in_place and not journal.stop_asked and not journal.blue_ran
+        stopped = mode_of(plan).was_stopped_before(journal)
         with self._part("drain", "paused inputs to be processed to their ends"):
             self._has_held = True
             producers.hold(rescale)
@@ -213,29 +204,20 @@ class Cutover:
         return self._advance(Phase.QUIESCED, captured=captured, timings=dict(self._timings))
 
     def _await_delta(self, journal: Journal) -> Journal:
-        jobs = self._beside(journal)
+        jobs, mode = self._beside(journal), mode_of(journal.plan)
         # Asked for since the stop: while the inputs were drained, a job may have died.
-        self._signs = signs_of(jobs, journal.plan)
-        if journal.plan.is_in_place:
-            # What moves is copied after the promotion: it needs partitions that can't be taken away again.
-            with self._part("rehearse", "a look at what the rehearsal has not seen"):
-                assert_movable(self._rescale, journal)
-        else:
-            with self._part("delta", "the catch_up job to copy the last delta"):
-                await_delta(jobs, journal, self._seconds_left(journal))
+        self._signs = signs_of(jobs, mode.jobs_behind(journal.plan))
+        with self._part(*mode.delta):
+            mode.await_delta(self._rescale, journal, jobs, lambda: self._seconds_left(journal))
         return self._advance(Phase.CAUGHT_UP, timings=dict(self._timings))
 
     def _promote(self, journal: Journal) -> Journal:
-        plan = journal.plan
+        plan, mode = journal.plan, mode_of(journal.plan)
         with self._part("promote", "the promotion"):
-            if needed_behind(plan):
+            if needed := mode.jobs_behind(plan):
                 jobs = self._beside(journal)
-                await_signs(jobs, self._signs or signs_of(jobs, plan), self._seconds_left(journal))
-            # In place, green's ends and start are known only when everything has been moved.
-            begins, known = {}, {}
-            if not plan.is_in_place:
-                begins = self._rescale.admin.begin_offsets(m.target for m in plan.moves)
-                known = green_offsets(self._rescale, journal, begins, self._seconds_left(journal))
+                await_signs(jobs, self._signs or signs_of(jobs, needed), self._seconds_left(journal))
+            begins, known = mode.offsets_at_promotion(self._rescale, journal, lambda: self._seconds_left(journal))
             assert_promotable(self._rescale, journal)
             return self._advance(
                 Phase.PROMOTED,

@@ -82,19 +82,14 @@ def assert_untouched(rescale: Rescale, journal: Journal) -> None:
         if committed.get(topic, {}).get(p, -1) > offset
     ]
     if moved:
-        raise _has_run(journal.plan, f"offsets of {', '.join(moved)} committed since it was stopped")
+        raise started_elsewhere(journal.plan, f"offsets of {', '.join(moved)} committed since it was stopped")
 
 
-def assert_ours(plan: Plan) -> None:
-    """Refuse to go on with a running application in place that this expansion has not started.
+def started_elsewhere(plan: Plan, found: str) -> UnsafeState:
+    """Return the error about an application that something else than this expansion has started.
 
-    :raises UnsafeState: in place; another generation is just stopped.
+    :param found: by which it shows.
     """
-    if plan.is_in_place:
-        raise _has_run(plan, "a running instance without the offsets that it is to start from")
-
-
-def _has_run(plan: Plan, found: str) -> UnsafeState:
     return UnsafeState(
         f"application {plan.green}",
         found=found,

@@ -34,7 +34,7 @@ SILENT_SECONDS = 300.0
 POLL_SECONDS = 0.1
 
 
-def grown(rescale: Rescale, journal: Journal, timings: Timings) -> Journal:
+def grow_and_move(rescale: Rescale, journal: Journal, timings: Timings) -> Journal:
     """Grow its topics and have everything moved; may be killed at any instruction and called again.
 
     :param journal: in phase ``PROMOTED``.

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import suppress
 
-from kafka_rescale.core.control.journal import Journal, PartitionOffsets, Phase
+from kafka_rescale.core.control.journal import Journal, PartitionOffsets
 from kafka_rescale.core.errors import RescaleError
 from kafka_rescale.core.expansion.offset_metadata import start_metadata
 from kafka_rescale.core.plan.plan import Plan
-from kafka_rescale.kafka.admin.group_members import REJOIN_SECONDS
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.operations.cutover.first_output import outputs_now, watch_first_output
-from kafka_rescale.operations.cutover.growing import assert_ours
 from kafka_rescale.operations.cutover.persistence import start, state_of_pause
 from kafka_rescale.operations.expansion import producers
 from kafka_rescale.operations.expansion.rescale import Rescale, green
-from kafka_rescale.operations.expansion.survivors import assert_alone
 from kafka_rescale.operations.expansion.timings import Timings
-from kafka_rescale.operations.expansion.warm_up_gate import cool_down
+from kafka_rescale.operations.modes.choice import mode_of
 
 
 def start_green(rescale: Rescale, journal: Journal, timings: Timings) -> Journal:
@@ -49,18 +45,13 @@ def start_green(rescale: Rescale, journal: Journal, timings: Timings) -> Journal
             producers.release(rescale)
         raise
     producers.release(rescale)
-    if plan.is_in_place:
-        return rescale.advance(Phase.STARTED, timings=_measured(rescale, journal, timings, outputs))
-    # Of what has been stopped since an earlier try, dead members may be left.
-    rescale.admin.remove_members(plan.blue)
-    emptied = time.monotonic()
-    if not (running and "total" in timings):
-        timings = _measured(rescale, journal, timings, outputs)
-        # The pause is over, whatever the wait brings.
-        rescale.advance(Phase.PROMOTED, timings=timings)
-    time.sleep(max(0.0, REJOIN_SECONDS - (time.monotonic() - emptied)))
-    assert_alone(rescale, plan)
-    return rescale.advance(Phase.STARTED, timings=timings)
+    return mode_of(plan).confirm_start(
+        rescale,
+        journal,
+        timings,
+        was_running=running,
+        measure=lambda: _measured(rescale, journal, timings, outputs),
+    )
 
 
 def _starting(journal: Journal) -> str:
@@ -74,9 +65,8 @@ def _is_started(rescale: Rescale, journal: Journal) -> bool:
         return False
     if not _lacking(rescale, plan, journal.green_start):
         return True
-    assert_ours(plan)
-    # Not started by this step, which commits first: a `start_gated` command that outlived its killed task.
-    cool_down(rescale, plan)
+    # Not started by this step, which commits first.
+    mode_of(plan).stop_unprepared(rescale, plan)
     return False
 
 

@@ -12,7 +12,7 @@ from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.expansion.callback import ExpansionCallback
-from kafka_rescale.core.expansion.prewarming import remark
+from kafka_rescale.core.expansion.prewarming import remark_on
 from kafka_rescale.core.verify.misrouted import refuse_misrouted
 from kafka_rescale.core.verify.report import Report, is_about
 from kafka_rescale.kafka.client.connection import KafkaConnection
@@ -22,7 +22,7 @@ from kafka_rescale.kafka.reading.misrouted import look_for_misrouted
 from kafka_rescale.operations.cutover.persistence import OUTAGE_SECONDS, insist
 from kafka_rescale.operations.expansion.compaction import release_compaction
 from kafka_rescale.operations.expansion.rescale import Rescale, blue, green
-from kafka_rescale.operations.expansion.survivors import assert_alone, assert_still
+from kafka_rescale.operations.modes.choice import mode_of
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ def finish(application: Application, connection: KafkaConnection, *, owner: str)
     return {
         "green": journal.plan.green,
         "timings": dict(journal.timings),
-        "prewarming": "" if journal.plan.is_in_place else remark(journal.timings, journal.prewarmed),
+        "prewarming": remark_on(journal),
         "copies": {job: r.detail for job, r in state.results.items() if r.run == owner and r.seeded},
         "report": _patiently(rescale, "the report", lambda: rescale.control.read().report),
     }
@@ -84,9 +84,7 @@ def _verified(rescale: Rescale, state: ControlState) -> Journal:
     if journal.phase is Phase.VERIFIED:  # its answer was lost
         return journal
     _assert_passed(state, journal)
-    if not journal.plan.is_in_place:
-        assert_alone(rescale, journal.plan)
-        assert_still(rescale.admin, journal, state.acceptances)
+    mode_of(journal.plan).assert_finishable(rescale, journal, state.acceptances)
     rescale.assert_up(green(journal.plan))
     # Looked at again: verify has ended, and metadata of producers may be older than that.
     inputs = look_for_misrouted(rescale.connection, journal, state.acceptances)

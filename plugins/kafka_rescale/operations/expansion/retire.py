@@ -15,6 +15,7 @@ from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.lifecycle.instance import Instance
 from kafka_rescale.operations.application.load import topology_of
 from kafka_rescale.operations.expansion.rescale import Rescale
+from kafka_rescale.operations.modes.choice import mode_of
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +36,8 @@ def retire(
     journal, generations = _proven(application, rescale.control.read())
     topology = topology_of(application)
     found = remains(application, topology, generations, journal.plan, rescale.admin.list_topics())
-    _assert_left(journal, found)
+    if not found:
+        mode_of(journal.plan).assert_left(journal.plan)
     _assert_stopped(rescale, journal, found)
     for each in found:
         log.info("%s of %s: %s", "would delete" if dry_run else "deleting", each.application_id, each.topics)
@@ -62,17 +64,6 @@ def _is_settled(journal: Journal, generations: Generations) -> bool:
         # It could only be begun when the one before was complete: what had been proven by then still is.
         return journal.plan.generation > generations.generation
     return journal.phase is Phase.COMPLETE
-
-
-def _assert_left(journal: Journal, found: Sequence[Remains]) -> None:
-    """In place, the previous generation's topics and group are those of the running one."""
-    if journal.plan.is_in_place and not found:
-        raise Refused(
-            f"application {journal.plan.application}",
-            found="an expansion in place, whose topics are those of the running application",
-            expected="an earlier generation with topics of its own",
-            remedy="Nothing has to be deleted, and nothing has been.",
-        )
 
 
 def _assert_stopped(rescale: Rescale, journal: Journal, found: Sequence[Remains]) -> None:

@@ -19,9 +19,9 @@ from kafka_rescale.kafka.control.control_topic import Change, ControlTopic
 from kafka_rescale.lifecycle.instance import Instance
 from kafka_rescale.operations.cutover.persistence import insist, start, state_of_pause
 from kafka_rescale.operations.expansion import producers
-from kafka_rescale.operations.expansion.compaction import release_compaction
 from kafka_rescale.operations.expansion.rescale import LEASE_MS, Rescale, blue
 from kafka_rescale.operations.expansion.warm_up_gate import close_gate
+from kafka_rescale.operations.modes.choice import mode_of
 
 log = logging.getLogger(__name__)
 
@@ -86,8 +86,8 @@ def roll_back(
     # From here on blue is what it was.
     known.append(journal.model_copy(update={"stop_asked": False}))
     insist(lambda: close_gate(rescale, journal), told("what is behind the warm-up gate to be stopped"))
-    if journal.plan.is_in_place:
-        insist(lambda: release_compaction(rescale, journal), told("the topics' compaction to be released"))
+    undo = mode_of(journal.plan).roll_back
+    insist(lambda: undo(rescale, journal), told("the topics' compaction to be released"))
     insist(lambda: rescale.advance(Phase.ROLLED_BACK), told("the rollback to be recorded"))
     if take_over:
         # A run that rolls itself back may go on in its next try; of one that a person has ended, nothing is left.
@@ -145,7 +145,7 @@ def _attempt(state: ControlState, owner: str, *, take_over: bool) -> Journal | R
     if journal is None or state.lease is None or not journal.in_progress:
         return _nothing_to_do(state, owner)
     if journal.is_promoted:
-        return RollBack(False, _only_forward(journal))
+        return RollBack(False, mode_of(journal.plan).only_forward(journal.plan))
     if state.lease.owner != owner and not take_over:
         return RollBack(False, f"not rolled back: {state.lease.owner} holds the lease")
     return journal
@@ -158,34 +158,14 @@ def _nothing_to_do(state: ControlState, owner: str) -> RollBack:
         done = f"rolled back before, by the task that failed; {_of_blue(journal)}"
         told = f"{done if mine else 'nothing to roll back: it was done before'}; {journal.told}"
         return RollBack(mine, told, was_done_before=True)
-    if journal is not None and journal.phase is Phase.COMPLETE and not journal.plan.is_in_place:
-        return RollBack(False, f"nothing to roll back: the expansion is complete. {_way_back(journal)}")
-    return RollBack(False, "nothing to roll back: no expansion is in progress")
+    is_complete = journal is not None and journal.phase is Phase.COMPLETE
+    way_back = mode_of(journal.plan).way_back(journal.plan) if journal is not None and is_complete else ""
+    told = f"the expansion is complete. {way_back}" if way_back else "no expansion is in progress"
+    return RollBack(False, f"nothing to roll back: {told}")
 
 
 def _of_blue(journal: Journal) -> str:
     return f"{journal.plan.blue} {'was started again' if journal.stop_asked else 'was never touched'}"
-
-
-def _only_forward(journal: Journal) -> str:
-    if journal.plan.is_in_place:
-        return (
-            f"not rolled back: the topics of {journal.plan.green} grow, and none can shrink; only forward. Clear "
-            "the failed task, or trigger the expansion again: it goes on where it is"
-        )
-    return (
-        f"not rolled back: {journal.plan.green} owns the inputs since its promotion; only forward. End this "
-        "expansion: clear the failed task; what verify found and nobody can mend, a person can accept "
-        f"(`python -m kafka_rescale accept FILE`). {_way_back(journal)}"
-    )
-
-
-def _way_back(journal: Journal) -> str:
-    before = blue(journal.plan).partitions
-    return (
-        f"Then back to {before} partitions: trigger expand_{journal.plan.application} with target {before}; "
-        f"`python -m kafka_rescale plan FILE --target {before}` says what hinders it (docs/way-back.md)"
-    )
 
 
 def _restart_blue(rescale: Rescale, journal: Journal, told: Callable[[], str]) -> None:

@@ -107,6 +107,8 @@ def look_around(
     """
     admin = ClusterAdmin(connection)
     cluster = describe(admin, application, topology, control.generations)
+    replicas = max((topic.replication_factor for topic in cluster.topics.values()), default=0)
+    cluster = replace(cluster, brokers=admin.live_brokers(replicas))
     situation = Situation(application, topology, target, cluster, control)
     names = [] if situation.is_in_place else green_names(application, situation.green).all_of(topology)
     names += [name for name in situation.successors().values() if name not in cluster.topics]

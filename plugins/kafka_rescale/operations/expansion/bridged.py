@@ -1,0 +1,127 @@
+"""Waiting until a bridge has carried on what the old topics held at a moment: when a producer may be moved.
+
+While other producers write on, "0 behind" may never be seen. What one producer has flushed lies below the ends of
+the moment at which it asks, and the bridge passes those.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+from kafka_rescale.core.control.journal import Journal, PartitionOffsets
+from kafka_rescale.core.control.progress import PartitionProgress
+from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.errors import InvalidInput, Outage, Refused
+from kafka_rescale.core.expansion.bridge_progress import AT_WORK, JOB, Left, with_progress
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.client.waiting import again_after_outage, now_ms, poll_until
+from kafka_rescale.kafka.control.control_topic import ControlTopic
+from kafka_rescale.kafka.copy.bridging import live_progress
+
+TELL_SECONDS = 5.0
+LOOK_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class Passed:
+    """What a bridge has passed.
+
+    :param ends: of the old topics when the wait began (exclusive), open transactions included.
+    :param records: offsets below them that had not been carried on then.
+    :param successors: the new topic of each.
+    """
+
+    ends: PartitionOffsets
+    records: int
+    successors: dict[str, str]
+
+
+def wait_until_bridged(
+    application_id: str, connection: KafkaConnection, *, topic: str, seconds: float, say: Callable[[str], None]
+) -> Passed:
+    """Return once the bridge has passed the ends that the old topics have now.
+
+    :param topic: the only old topic to wait for; empty for all of them.
+    :param seconds: how long to wait at most.
+    :param say: is told how many records are left, every few seconds.
+    :raises InvalidInput: no bridge carries that topic on.
+    :raises Refused: the expansion has not been promoted, so that its new topics take no records yet.
+    :raises Outage: the bridge has not passed them in time.
+    """
+
+    def look() -> tuple[ControlState, list[PartitionProgress]]:
+        state = ControlTopic(connection, application_id).read()
+        _bridged(state.journal, application_id, topic)
+        return state, live_progress(connection, state)
+
+    state, progress = again_after_outage(look)
+    successors = _bridged(state.journal, application_id, topic)
+    ends = _ends(progress, successors)
+    first = left = Left.of(ends, progress)
+    told = time.monotonic()
+    say(_told(left, state, progress))
+
+    def passed() -> bool:
+        nonlocal told, left
+        if left.is_passed:
+            return True
+        state, progress = again_after_outage(look)
+        left = Left.of(ends, progress, first.total)
+        if left.is_passed or time.monotonic() - told >= TELL_SECONDS:
+            told = time.monotonic()
+            say(_told(left, state, progress))
+        return left.is_passed
+
+    poll_until(
+        passed,
+        seconds=seconds,
+        longest_pause=LOOK_SECONDS,
+        otherwise=lambda: Outage(
+            f"bridge of {application_id}",
+            found=f"{left}, after {seconds:.0f} s",
+            expected="everything carried on that its old topics held when this wait began",
+            remedy=f"Look at the last run of `bridge_{application_id}`, and move no producer before.",
+        ),
+    )
+    return Passed(ends, first.records, successors)
+
+
+def _told(left: Left, state: ControlState, progress: Sequence[PartitionProgress]) -> str:
+    result = with_progress(state, progress, now_ms()).results.get(JOB)
+    if left.is_passed or result is None or result.state in AT_WORK:
+        return str(left)
+    return f"{left}; the bridge is NOT AT WORK: {result.detail or result.state}"
+
+
+def _ends(progress: Sequence[PartitionProgress], topics: Collection[str]) -> PartitionOffsets:
+    ends: PartitionOffsets = {topic: {} for topic in topics}
+    for each in progress:
+        if each.topic in ends:
+            ends[each.topic][each.partition] = each.end
+    return ends
+
+
+def _bridged(journal: Journal | None, application_id: str, topic: str) -> dict[str, str]:
+    """Return the old topics that are waited for, with their new ones."""
+    found = {m.source: m.target for m in journal.plan.bridges} if journal is not None else {}
+    if not found or (topic and topic not in found):
+        raise InvalidInput(
+            f"topic {topic!r}" if found else f"application {application_id!r}",
+            found="no bridge that carries it on" if found else "no expansion with a `repartitioned` input",
+            expected=" or ".join(sorted(found)) or "a bridge",
+            remedy="Name the old topic, which its producers write to now."
+            if found
+            else "Nothing has to be waited for: its inputs keep their topics.",
+        )
+    assert journal is not None
+    if not journal.is_promoted:
+        raise Refused(
+            f"application {application_id!r}",
+            found=f"an expansion in phase {journal.told}",
+            expected="one that has been promoted: until then nothing may be written to "
+            f"{', '.join(sorted(found.values()))}",
+            remedy="Let the producers write to the old topic, and ask again after the cutover.",
+        )
+    return {topic: found[topic]} if topic else found

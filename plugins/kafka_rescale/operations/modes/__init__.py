@@ -1,0 +1,1 @@
+"""What do the two modes of an expansion do differently?"""

@@ -1,0 +1,103 @@
+"""The application keeps its topics, which grow while it is stopped; only keys that move are copied."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kafka_rescale.core.application.streams import Mode
+from kafka_rescale.core.control.acceptances import Acceptances
+from kafka_rescale.core.control.journal import Journal, PartitionOffsets, Phase
+from kafka_rescale.core.errors import Refused
+from kafka_rescale.core.plan.plan import Plan
+from kafka_rescale.operations.cutover.copies import await_ready
+from kafka_rescale.operations.cutover.growing import assert_movable, started_elsewhere
+from kafka_rescale.operations.cutover.in_place import grow_and_move
+from kafka_rescale.operations.cutover.jobs_beside import JobsBeside
+from kafka_rescale.operations.expansion.compaction import release_compaction
+from kafka_rescale.operations.expansion.rescale import Rescale
+from kafka_rescale.operations.expansion.timings import Timings
+
+
+class InPlace:
+    """The steps of ``mode: in_place``; see ``ModeSteps``."""
+
+    mode = Mode.IN_PLACE
+    delta = ("rehearse", "a look at what the rehearsal has not seen")
+
+    def prepare(self, rescale: Rescale, plan: Plan, jobs: JobsBeside) -> None:
+        """Wait until ``move`` is up: a driver that only started after the stop would be most of the pause."""
+        if plan.growing:
+            await_ready(jobs, "move", "be up", "Look at the log of the move task.")
+
+    def was_stopped_before(self, journal: Journal) -> bool:
+        """Whether the user has stopped the application: then a rollback must not start it.
+
+        The group doesn't tell: classic members linger after a clean close. One that lives is found by the proof.
+        """
+        return not journal.stop_asked and not journal.blue_ran
+
+    def await_delta(
+        self, rescale: Rescale, journal: Journal, jobs: JobsBeside, seconds_left: Callable[[], float]
+    ) -> None:
+        """Look at what the rehearsal has not seen.
+
+        It is moved after the promotion: it needs partitions that can't be taken away again.
+        """
+        assert_movable(rescale, journal)
+
+    def jobs_behind(self, plan: Plan) -> list[str]:
+        """Return ``move``, if anything moves."""
+        return ["move"] if plan.growing else []
+
+    def offsets_at_promotion(
+        self, rescale: Rescale, journal: Journal, seconds_left: Callable[[], float]
+    ) -> tuple[PartitionOffsets, dict[str, PartitionOffsets]]:
+        """Return nothing: the ends and the start are known only when everything has been moved."""
+        return {}, {}
+
+    def before_start(self, rescale: Rescale, journal: Journal, timings: Timings) -> Journal:
+        """Let the application's own topics grow, and have everything moved."""
+        return grow_and_move(rescale, journal, timings)
+
+    def stop_unprepared(self, rescale: Rescale, plan: Plan) -> None:
+        """Refuse: this expansion has not started it, and it has processed something."""
+        raise started_elsewhere(plan, "a running instance without the offsets that it is to start from")
+
+    def confirm_start(
+        self,
+        rescale: Rescale,
+        journal: Journal,
+        timings: Timings,
+        *,
+        was_running: bool,
+        measure: Callable[[], Timings],
+    ) -> Journal:
+        """See the application at work."""
+        return rescale.advance(Phase.STARTED, timings=measure())
+
+    def assert_finishable(self, rescale: Rescale, journal: Journal, acceptances: Acceptances) -> None:
+        """Check nothing: there is no other generation that could run."""
+
+    def roll_back(self, rescale: Rescale, journal: Journal) -> None:
+        """Release the compaction of the application's own topics."""
+        release_compaction(rescale, journal)
+
+    def only_forward(self, plan: Plan) -> str:
+        """Return that topics can't shrink."""
+        return (
+            f"not rolled back: the topics of {plan.green} grow, and none can shrink; only forward. Clear "
+            "the failed task, or trigger the expansion again: it goes on where it is"
+        )
+
+    def way_back(self, plan: Plan) -> str:
+        """Return nothing: topics can't shrink."""
+        return ""
+
+    def assert_left(self, plan: Plan) -> None:
+        """Refuse: the previous generation's topics and group are those of the running one."""
+        raise Refused(
+            f"application {plan.application}",
+            found="an expansion in place, whose topics are those of the running application",
+            expected="an earlier generation with topics of its own",
+            remedy="Nothing has to be deleted, and nothing has been.",
+        )

@@ -1,0 +1,128 @@
+"""One broker of three is away: every kind of request is answered by the others, within its limit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import pytest
+from kafka_rescale.core.control.keys import Concern
+from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.admin.group_members import describe_unseen
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.control.control_topic import TOPIC, ControlTopic
+from kafka_rescale.kafka.writing.transactional_writer import TransactionalWriter
+
+from testbed.cluster import EmbeddedCluster
+from testbed.cluster_roles import ClusterRoles
+from testbed.processes import wait_until
+
+pytestmark = pytest.mark.integration
+
+APPLICATION, DATA, GROUP, OTHER = "app", "data", "group", "other-id"
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster]:
+    with EmbeddedCluster(tmp_path_factory.mktemp("cluster")) as running:
+        connection = KafkaConnection(running.client_config())
+        admin = ClusterAdmin(connection)
+        admin.ensure_topic(DATA, 6, 3, {})
+        admin.commit(GROUP, {DATA: {0: 0}})
+        left(ControlTopic(connection, APPLICATION), 0)
+        TransactionalWriter(connection, OTHER).write(DATA, {"key": b"value"})
+        yield running
+
+
+def left(control: ControlTopic, number: int) -> int:
+    """Leave a number in the control topic, and return it as it was written."""
+    return int(control.update(lambda _: {Concern.REPORT: {"number": number}}).report["number"])
+
+
+def told_of(admin: ClusterAdmin) -> int:
+    """The broker that this client takes for the controller."""
+    return int(admin._client.list_topics(timeout=10).controller_id)
+
+
+ROLES: dict[str, Callable[[ClusterRoles, ClusterAdmin], int]] = {
+    "the controller that the client was told of": lambda _, admin: told_of(admin),
+    "leader of the control topic": lambda roles, _: roles.leader(TOPIC),
+    "coordinator of the control topic's transactions": lambda roles, _: roles.transaction_coordinator(
+        f"kafka-rescale-{APPLICATION}"
+    ),
+    "coordinator of the group": lambda roles, _: roles.group_coordinator(GROUP),
+}
+SHORT = "the controller that the client was told of"
+CASES = [
+    pytest.param(
+        role, harm, id=f"{harm} {role}", marks=[] if (role, harm) == (SHORT, "kill") else pytest.mark.slow
+    )
+    for role in ROLES
+    for harm in ("kill", "freeze")
+]
+
+
+@contextmanager
+def away(cluster: EmbeddedCluster, node: int, harm: str) -> Iterator[None]:
+    """Kill, stop or freeze a broker for a while."""
+    broker = cluster.brokers[node]
+    getattr(broker, harm)()
+    try:
+        yield
+    finally:
+        if broker.pid is None:
+            broker.start()
+        broker.thaw()
+        cluster.await_healthy()
+
+
+@pytest.mark.parametrize(("role", "harm"), CASES)
+def test_the_others_answer(cluster: EmbeddedCluster, role: str, harm: str, unique: str) -> None:
+    connection = KafkaConnection(cluster.client_config())
+    admin, control = ClusterAdmin(connection), ControlTopic(connection, APPLICATION)
+    writer = TransactionalWriter(connection, OTHER)
+    number = left(control, control.read().report["number"] + 1) + 1
+    admin.describe_topics([DATA])
+    with away(cluster, ROLES[role](ClusterRoles(connection), admin), harm):
+        assert admin.describe_topics([DATA])[DATA].partitions == 6
+        assert left(control, number) == number
+        assert control.read().report == {"number": number}
+        assert admin.end_offsets([DATA])[DATA].keys() == set(range(6))
+        writer.write(DATA, {"key": b"value"})
+        admin.commit(GROUP, {DATA: {0: number}})
+        assert admin.committed(GROUP) == {DATA: {0: number}}
+        assert admin.describe_group(GROUP).state == "Empty"
+        assert describe_unseen(connection, unique).state == "Dead"
+        assert DATA in admin.list_topics()
+        connection.check()
+        assert admin.ensure_topic(unique, 3, 3, {})
+        assert admin.grow_topics({unique: 5}) == {unique: 3}
+        admin.delete_topics([unique])
+
+
+def test_a_broker_that_restarts_is_waited_for_and_counted(
+    cluster: EmbeddedCluster, unique: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A broker that was stopped in order is given no replicas, and isn't listed, until it is back."""
+    connection = KafkaConnection(cluster.client_config())
+    admin, broker = ClusterAdmin(connection), cluster.brokers[2]
+    admin.ensure_topic(f"{unique}-grown", 1, 3, {})
+    with away(cluster, 2, "stop"), ThreadPoolExecutor(max_workers=4) as pool:
+        wait_until(lambda: admin.live_brokers() == 2, timeout=60, what="the broker to be gone from the metadata")
+        assert admin.broker_count() == 3
+        with pytest.raises(UnsafeState, match="INVALID_REPLICATION_FACTOR"):
+            admin.ensure_topic(f"{unique}-wide", 1, 4, {})
+        waiting = [
+            pool.submit(admin.ensure_topic, unique, 3, 3, {}),
+            pool.submit(ClusterAdmin(connection).grow_topics, {f"{unique}-grown": 2}),
+            pool.submit(ClusterAdmin(connection).validate_growth, {f"{unique}-grown": 2}),
+            pool.submit(ClusterAdmin(connection).live_brokers, 3),
+        ]
+        wait_until(lambda: "Waiting for 3" in caplog.text, timeout=60, what="the first look")
+        assert not any(future.done() for future in waiting)
+        broker.start()
+        created, grown, _, live = (future.result(timeout=120) for future in waiting)
+    assert (created, grown, live) == (True, {f"{unique}-grown": 1}, 3)
+    assert admin.describe_topics([unique])[unique].replication_factor == 3

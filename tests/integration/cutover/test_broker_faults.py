@@ -1,0 +1,270 @@
+"""One broker of three dies, freezes or restarts during an expansion of a live application: it ends verified.
+
+Input goes on arriving all the time, two of three brokers are alive all the time, and the result is compared with
+what follows from the input by an independent computation.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from subprocess import Popen
+from typing import Any
+
+import psutil
+import pytest
+from kafka_rescale.core.control.journal import Phase
+from kafka_rescale.operations.expansion.stages import expand_stage
+
+from testbed.cluster import EmbeddedCluster
+from testbed.cluster_roles import ClusterRoles
+from testbed.expansion import Expansion
+from testbed.flights_stack import FlightsStack
+from testbed.processes import wait_until
+from tests.support.broker_faults import Faults, harmed_at
+from tests.support.live_expansion import live_application
+
+pytestmark = pytest.mark.integration
+AT_LEAST_ONCE, EXACTLY_ONCE = "at_least_once", "exactly_once_v2"
+LEADER, CONTROL, CONTROLLER = "leader of a changelog", "leader of the control topic", "controller"
+GROUP, TRANSACTIONS = "coordinator of the copy's group", "coordinator of the journal's transactions"
+ROLLING = "rolling restart"
+RATE = 8.0
+MEASURED_SECONDS = 60.0
+PAUSE = (Phase.QUIESCING, Phase.QUIESCED, Phase.CAUGHT_UP, Phase.PROMOTED)
+REPLACED_THREADS = {"FLIGHTS_OPTIONS": "--on-exception REPLACE_THREAD"}
+"""Kafka Streams' own threads may die of a frozen broker. With its default handler nothing starts them again."""
+Harm = tuple[str, str]
+"""How, and the role of the broker."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is done to which broker, step by step; between two steps the broker is back.
+
+    :param catch_up: harm, or ``ROLLING``, while the job follows the running generation.
+    :param phase: harm as soon as the journal has come to it.
+    """
+
+    guarantee: str
+    restore: Harm | None = None
+    catch_up: Harm | str | None = None
+    phase: tuple[Phase, Harm] | None = None
+    verify: Harm | None = None
+
+    @property
+    def name(self) -> str:
+        """For pytest."""
+        at = "calm" if self.phase is None else f"{self.phase[1][0]}-{self.phase[0].value}-{self.phase[1][1]}"
+        return f"{at}-{self.guarantee}".replace(" ", "-")
+
+
+def harmed_throughout(guarantee: str, how: str, role: str, phase: Phase) -> Case:
+    """Return the case in which brokers of one role are harmed in every job, and in one phase of the pause."""
+    harm = (how, role)
+    return Case(guarantee, restore=harm, catch_up=harm, phase=(phase, harm), verify=harm)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case(
+            EXACTLY_ONCE,
+            restore=("kill", LEADER),
+            catch_up=ROLLING,
+            phase=(Phase.QUIESCED, ("kill", TRANSACTIONS)),
+        ),
+        Case(AT_LEAST_ONCE, phase=(Phase.QUIESCED, ("freeze", CONTROL))),
+    ],
+    ids=lambda case: case.name,
+)
+def test_an_expansion_survives_one_broker(case: Case, tmp_path: Path) -> None:
+    run(case, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case(
+            guarantee,
+            restore=(how, LEADER),
+            catch_up=(how, LEADER),
+            phase=(phase, (how, LEADER)),
+            verify=(how, LEADER),
+        )
+        for guarantee in (EXACTLY_ONCE, AT_LEAST_ONCE)
+        for how in ("kill", "freeze")
+        for phase in PAUSE
+    ],
+    ids=lambda case: case.name,
+)
+def test_an_expansion_survives_one_broker_in_every_step(case: Case, tmp_path: Path) -> None:
+    run(case, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "case",
+    [
+        harmed_throughout(EXACTLY_ONCE, how, role, phase)
+        for role, phase in ((GROUP, Phase.PROMOTED), (TRANSACTIONS, Phase.CAUGHT_UP), (CONTROLLER, Phase.QUIESCED))
+        for how in ("kill", "freeze")
+    ],
+    ids=lambda case: case.name,
+)
+def test_an_expansion_survives_a_coordinator_and_the_controller(case: Case, tmp_path: Path) -> None:
+    run(case, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("guarantee", [EXACTLY_ONCE, AT_LEAST_ONCE])
+def test_an_expansion_survives_rolling_restarts_all_the_time(guarantee: str, tmp_path: Path) -> None:
+    with live_cluster(tmp_path, guarantee) as (stack, expansion, faults):
+        with faults.restarting():
+            restored(expansion, faults, None)
+            expansion.cut_over_beside(caught_up(expansion))
+            report = verified(expansion, faults, None)
+        ended_verified(stack, expansion, faults, report)
+        assert faults.rounds >= 2, "each broker is to be restarted twice"
+
+
+@pytest.mark.slow
+def test_a_job_needs_no_more_processor_time_while_a_broker_is_down(tmp_path: Path) -> None:
+    with live_cluster(tmp_path, EXACTLY_ONCE) as (_, expansion, faults):
+        restored(expansion, faults, None)
+        job = caught_up(expansion)
+        before = processor_seconds(job)
+        leader = ClusterRoles(expansion.connection).leader(changelog(expansion))
+        faults.cluster.brokers[leader].kill()
+        down = processor_seconds(job)
+        faults.cluster.brokers[leader].start()
+        faults.cluster.await_healthy()
+        after = processor_seconds(job)
+        assert job.poll() is None, expansion.log_of("catch_up")
+        # Followed to the end all the same: the job has not saved its time by doing nothing.
+        await_result(expansion, "catch_up", "ready")
+        print(
+            f"RESULT processor time of a job in {MEASURED_SECONDS:.0f} s: {before:.1f} s while all brokers run, "
+            f"{down:.1f} s while one is down, {after:.1f} s after it; ratio {2 * down / (before + after):.2f}"
+        )
+        assert down <= 1.25 * max(before, after)
+
+
+def changelog(expansion: Expansion) -> str:
+    """Return a changelog that the job writes."""
+    journal = expansion.state().journal
+    assert journal is not None
+    return journal.plan.changelogs[0].target
+
+
+def processor_seconds(job: Popen[bytes]) -> float:
+    """Return the processor time that a job and its processes use within ``MEASURED_SECONDS``, in seconds."""
+
+    def used() -> dict[int, float]:
+        family = [psutil.Process(job.pid), *psutil.Process(job.pid).children(recursive=True)]
+        times = {}
+        for process in family:
+            with suppress(psutil.NoSuchProcess):
+                spent = process.cpu_times()
+                times[process.pid] = spent.user + spent.system
+        return times
+
+    before = used()
+    time.sleep(MEASURED_SECONDS)
+    return sum(spent - before.get(pid, 0.0) for pid, spent in used().items())
+
+
+@contextmanager
+def live_cluster(directory: Path, guarantee: str) -> Iterator[tuple[FlightsStack, Expansion, Faults]]:
+    """The flights application at work on three brokers."""
+    with (
+        EmbeddedCluster(directory / "cluster") as cluster,
+        live_application(
+            directory, rate=RATE, guarantee=guarantee, cluster=cluster, settings=REPLACED_THREADS
+        ) as (stack, expansion),
+    ):
+        faults = Faults(cluster, expansion)
+        try:
+            yield stack, expansion, faults
+        finally:
+            faults.join()
+
+
+def run(case: Case, directory: Path) -> None:
+    """Expand a live application on three brokers, with the harm of a case; prints its row of the table."""
+    with live_cluster(directory, case.guarantee) as (stack, expansion, faults):
+        restored(expansion, faults, case.restore)
+        job = caught_up(expansion)
+        if case.catch_up == ROLLING:
+            faults.restart_each()
+        elif isinstance(case.catch_up, tuple):
+            faults.harm(*case.catch_up, moment="catch_up")
+        faults.await_returned()
+        with harmed_at(faults, dict([case.phase] if case.phase else [])) as seen:
+            expansion.cut_over_beside(job)
+        assert "promoted" in seen, seen
+        faults.await_returned()
+        ended_verified(stack, expansion, faults, verified(expansion, faults, case.verify))
+
+
+def restored(expansion: Expansion, faults: Faults, harm: Harm | None) -> None:
+    """Expand and restore every stage; harm is done as the first job begins."""
+    plan = expansion.begin()
+    for stage in plan.stages:
+        expand_stage(expansion.application, expansion.connection, owner=expansion.owner, stage=stage.index)
+        if stage.changelogs:
+            job = expansion.submit("restore", stage.index)
+            if harm is not None:
+                await_result(expansion, f"restore/{stage.index}")
+                faults.harm(*harm, moment="restore")
+                harm = None
+            assert job.wait(400) == 0, expansion.log_of("restore", stage.index)
+    faults.await_returned()
+
+
+def caught_up(expansion: Expansion) -> Popen[bytes]:
+    """Start catch_up, and return it when it is near the ends."""
+    job = expansion.submit("catch_up")
+    await_result(expansion, "catch_up", "ready")
+    return job
+
+
+def verified(expansion: Expansion, faults: Faults, harm: Harm | None) -> dict[str, Any]:
+    """Return the report of a verification during which harm is done."""
+    job = expansion.submit("verify")
+    if harm is not None:
+        wait_until(
+            lambda: bool(expansion.state().report) or job.poll() is not None,
+            timeout=240,
+            what="verify to say how far it is",
+        )
+        faults.harm(*harm, moment="verify")
+    job.wait(400)
+    return dict(expansion.state().report)
+
+
+def ended_verified(stack: FlightsStack, expansion: Expansion, faults: Faults, report: dict[str, Any]) -> None:
+    """Finish, and compare the final results."""
+    assert report.get("passed"), (report, expansion.log_of("verify"))
+    faults.await_returned()
+    expansion.finish()
+    stack.finish_replay()
+    stack.await_equal("flights-g2")
+    journal = expansion.state().journal
+    assert journal is not None
+    parts = ", ".join(f"{part} {seconds:.1f}" for part, seconds in journal.timings.items())
+    print(f"RESULT verified, equal; pause in s: {parts}; {'; '.join(faults.done)}", flush=True)
+
+
+def await_result(expansion: Expansion, job: str, *states: str) -> None:
+    """Wait until a job has left a result, in one of some states."""
+
+    def left() -> bool:
+        result = expansion.state().results.get(job)
+        return result is not None and (not states or result.state in states)
+
+    wait_until(left, timeout=240, what=f"a result of {job}")

@@ -1,0 +1,89 @@
+"""Small applications on one broker and an Airflow that knows them all, each for one test or two."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.control.control_topic import ControlTopic
+
+from testbed.airflow_client import AirflowClient
+from testbed.airflow_standalone import AirflowStandalone
+from testbed.broker import EmbeddedBroker
+from tests.support.airflow.recorded_notices import declared
+from tests.support.airflow.statsd_server import StatsdServer
+from tests.support.made_topics import make_topics
+from tests.support.small_application import declared as small
+from tests.support.small_application import write
+
+ROOT = Path(__file__).resolve().parents[3]
+PLAIN, GATED, SCHEDULED, NO_SPARK, BRIDGED = "plain", "gated", "scheduled", "sparkless", "bridged"
+SCALED, NOT_SCALED = "scaled", "not-scaled"
+NOTIFIED, CHAINED = "notified", "chained"
+NAMES = (PLAIN, GATED, SCHEDULED, NO_SPARK, BRIDGED, SCALED, NOT_SCALED, NOTIFIED, CHAINED)
+
+
+def repartitioned(name: str) -> dict[str, Any]:
+    """What an application file declares whose customers come from producers that can't be held."""
+    customers = {"topic": f"{name}-customers", "policy": "repartitioned", "isolation_level": "read_committed"}
+    return {
+        "inputs": [{"topic": f"{name}-orders", "policy": "unkeyed"}, {**customers, "silent_seconds": 3}],
+        "lifecycle": {
+            **small(name)["lifecycle"],
+            "start": f"true {{application_id}} {{input:{name}-customers}}",
+        },
+    }
+
+
+@dataclass
+class World:
+    """One broker and one Airflow for all tests of this file, each of which has an application of its own."""
+
+    client: dict[str, str]
+    airflow: AirflowClient
+    applications: Path
+    told: Path
+    stats: StatsdServer
+
+    def control(self, application: str) -> ControlTopic:
+        return ControlTopic(KafkaConnection(self.client), application)
+
+
+@contextmanager
+def standalone_world(directory: Path) -> Iterator[World]:
+    """All of it, in a directory that is made for it."""
+    applications = directory / "applications"
+    applications.mkdir()
+    write(applications, PLAIN)
+    write(applications, GATED)
+    write(applications, SCHEDULED, schedule="@yearly")
+    write(applications, NO_SPARK, spark_conn_id="spark_that_is_missing")
+    write(applications, BRIDGED, **repartitioned(BRIDGED))
+    autoscaling = {"partition.autoscaling.enabled": True, "autoscaling_bounds": {"approval_above": 4}}
+    write(applications, SCALED, **repartitioned(SCALED), **autoscaling)
+    write(applications, NOT_SCALED)
+    told_file = directory / "told.jsonl"
+    write(applications, NOTIFIED, notifications=[declared(told_file)], pause_alert_seconds=1)
+    write(applications, CHAINED, chain="line", snapshots={"location": str(directory / "snapshots")})
+    dags = directory / "dags"
+    shutil.copytree(ROOT / "dags", dags)
+    for probe in ("gate_probe.py", "pause_probe.py"):
+        shutil.copy(ROOT / "tests/support/airflow/dags" / probe, dags)
+    with EmbeddedBroker(directory / "broker", heap="512m") as broker, StatsdServer() as stats:
+        client = broker.client_config()
+        for name in NAMES:
+            make_topics(client, name)
+        connections = {
+            "kafka_default": {"conn_type": "kafka", "extra": client},
+            "spark_default": {"conn_type": "spark", "host": "local[1]"},
+        }
+        # The notifier is found beside the tests.
+        path = f"{ROOT / 'plugins'}:{ROOT}"
+        env = {"KAFKA_RESCALE_APPLICATIONS": str(applications), "PYTHONPATH": path, **stats.settings()}
+        with AirflowStandalone(directory / "airflow", dags=dags, connections=connections, env=env) as airflow:
+            yield World(client, airflow.client, applications, told_file, stats)

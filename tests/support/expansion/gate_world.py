@@ -1,0 +1,167 @@
+"""Green as the deployment, the brokers and the journal see it, without any of them; it can die at every call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any, TypeVar
+
+from kafka_rescale.core.application.streams import Application
+from kafka_rescale.core.cluster import GroupDescription
+from kafka_rescale.core.control.journal import Journal, PartitionOffsets, Phase
+from kafka_rescale.core.expansion.prewarming import gate_group
+from kafka_rescale.core.plan.plan import Move, MoveKind, Plan, Stage
+
+from tests.support.small_application import application
+
+T = TypeVar("T")
+GREEN, TOPIC = "shop-g2", "shop-g2-totals-changelog"
+MOVE = Move(
+    kind=MoveKind.CHANGELOG,
+    source="shop-totals-changelog",
+    target=TOPIC,
+    store="totals",
+    source_partitions=1,
+    target_partitions=2,
+)
+PLAN = Plan(
+    application="shop",
+    generation=2,
+    blue="shop",
+    green=GREEN,
+    partitions=2,
+    stages=(Stage(index=1, name="stage_1_subtopology_0", subtopology=0, moves=(MOVE,)),),
+    inputs=(),
+)
+ENDS: PartitionOffsets = {TOPIC: {0: 10, 1: 20}}
+
+
+class Killed(BaseException):
+    """The process is gone: nothing that it tries afterwards has any effect."""
+
+
+@dataclass
+class GateWorld:
+    """What there is, and what was done to it.
+
+    :param gate_ends: of the journal.
+    :param committed: by green, at the latest.
+    :param commits: what green commits as soon as it runs; a gate that is shut lets it commit nothing.
+    :param stops: whether ``stop`` works.
+    :param restores: whether green gets to its ends behind the gate.
+    :param patience: seconds within which it has to.
+    :param ends_itself: whether green has ended when it has restored; its members are still counted.
+    :param pictures: what the group's members are assigned, one look after the other; the last one stays.
+    :param beats: texts beside the position of partition 0, one look after the other; the last one stays.
+    :param refuses: what the gate refuses and marks in its group as soon as green runs.
+    :param protocol: of the groups.
+    :param dies_at: number of the call at which the process is killed, counting from 1; never if 0.
+    """
+
+    journal: Journal = field(default_factory=lambda: Journal(plan=PLAN))
+    committed: PartitionOffsets = field(default_factory=dict)
+    commits: PartitionOffsets = field(default_factory=dict)
+    ends: PartitionOffsets = field(default_factory=lambda: ENDS)
+    told: PartitionOffsets = field(default_factory=dict)
+    stops: bool = True
+    restores: bool = True
+    ends_itself: bool = False
+    pictures: list[dict[str, frozenset[tuple[str, int]]]] = field(default_factory=list)
+    beats: list[str] = field(default_factory=list)
+    patience: int = 0
+    refuses: str = ""
+    marks: dict[str, dict[int, str]] = field(default_factory=dict)
+    running: bool = False
+    members: bool = False
+    protocol: str = "classic"
+    dies_at: int = 0
+    calls: int = 0
+    done: list[str] = field(default_factory=list)
+
+    @property
+    def application(self) -> Application:
+        """An application file that declares ``start_gated``, and waits no longer than a test may."""
+        shell = {"type": "shell", "start": "true", "start_gated": "true", "stop": "true", "status": "true"}
+        return application("shop", lifecycle=shell).model_copy(update={"max_restore_seconds": self.patience})
+
+    @property
+    def rescale(self) -> Any:
+        """Stands for a ``Rescale`` over real adapters."""
+        lifecycle = SimpleNamespace(
+            stop=self._call("stop", self._stop),
+            start_gated=self._call("start_gated", self._start),
+            is_running=self._call("", lambda _: self.running),
+        )
+        admin = SimpleNamespace(
+            remove_members=self._call("remove_members", self._remove_members),
+            delete_group=self._call("delete_group", self._delete_group),
+            commit=self._call("commit", lambda *_: None),
+            committed=self._call("", self._committed),
+            committed_metadata=self._call("", self._metadata),
+            end_offsets=self._call("", lambda *_, **__: self.ends),
+            begin_offsets=self._call("", lambda topics: {t: {0: 0, 1: 0} for t in topics}),
+            describe_group=self._call("", self._described),
+        )
+        return SimpleNamespace(
+            application=self.application,
+            connection=None,
+            lifecycle=lifecycle,
+            admin=admin,
+            journal=self._call("", lambda: self.journal),
+            advance=self._call("advance", self._advance),
+        )
+
+    def _call(self, name: str, body: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **named: Any) -> Any:
+            self.calls += 1
+            if self.dies_at and self.calls >= self.dies_at:
+                raise Killed
+            if name:
+                self.done.append(f"{name} {getattr(arguments[0], 'application_id', arguments[0])}")
+            return body(*arguments, **named)
+
+        return call
+
+    def _start(self, _: Any) -> None:
+        assert not self.members, "the start would wait for the session timeout of a member that is gone"
+        self.running, self.members = not self.ends_itself, True
+        self.committed = {**self.committed, **self.commits}
+        self.told = ENDS if self.restores else {}
+        if self.refuses:
+            self.marks = {"orders": {0: self.refuses}}
+
+    def _stop(self, _: Any) -> None:
+        self.running = self.running and not self.stops
+
+    def _remove_members(self, _: str) -> tuple[str, ...]:
+        self.members = self.running
+        return ("instance-1",) if self.members else ()
+
+    def _delete_group(self, group: str) -> None:
+        if group == gate_group(GREEN):
+            self.told, self.marks = {}, {}
+        else:
+            self.committed = {}
+
+    def _committed(self, group: str) -> PartitionOffsets:
+        return self.told if group == gate_group(GREEN) else self.committed
+
+    def _metadata(self, group: str) -> dict[str, dict[int, str]]:
+        if group != gate_group(GREEN):
+            return {}
+        return {**self.marks, **({TOPIC: {0: _next(self.beats)}} if self.told and self.beats else {})}
+
+    def _described(self, group: str) -> GroupDescription:
+        state = "Stable" if self.members else "Empty"
+        members = ("i",) if self.members else ()
+        assigned = _next(self.pictures) if members and self.pictures else {}
+        return GroupDescription(group, state, members, self.protocol, assigned)
+
+    def _advance(self, phase: Phase, **changes: Any) -> Journal:
+        self.journal = self.journal.advanced(phase, now_ms=1, **changes)
+        return self.journal
+
+
+def _next(looks: list[T]) -> T:
+    return looks.pop(0) if len(looks) > 1 else looks[0]

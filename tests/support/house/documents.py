@@ -1,0 +1,71 @@
+"""What the documents say in tables, and the tests that they name."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+PLACES = {"U": "tests/unit", "I": "tests/integration", "S": "tests/system"}
+RUNS = {
+    "stores": "I/test_stores_control_run.py::test_a_rescaled_store_equals_its_control_run",
+    "flights": "I/test_expansion_control_run.py::test_a_rescaled_application_equals_its_control_run",
+}
+"""What the tables abbreviate; the rest of such a name is the case in brackets."""
+
+
+def rows(text: str, header: str) -> list[list[str]]:
+    """Return the cells of the table whose header line begins with ``header``."""
+    _, _, rest = text.partition(f"\n| {header}")
+    lines = rest.partition("\n\n")[0].splitlines()[2:]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
+
+
+def named_tests(text: str) -> set[str]:
+    """Return everything in backticks that names a test, as ``file[::function[case]]``."""
+    found = set()
+    for name in re.findall(r"`([^`]+)`", text):
+        place, _, rest = name.partition("/")
+        if rest and place in PLACES:
+            found.add(in_its_folder(name))
+        elif match := re.fullmatch(r"(\w+)(\[.+\])", name):
+            found |= {in_its_folder(RUNS[match[1]]) + match[2]} if match[1] in RUNS else set()
+        elif name.startswith("tests/") and ".py" in name:
+            found.add(name)
+    return found
+
+
+def in_its_folder(name: str) -> str:
+    """Return a test as pytest names it; pages write ``U/test_file.py``, as file names are unique."""
+    place, _, rest = name.partition("/")
+    file, colons, node = rest.partition("::")
+    found = [str(path.relative_to(ROOT)) for path in (ROOT / PLACES[place]).rglob(file)]
+    return "".join((found[0] if found else f"{PLACES[place]}/{file}", colons, node))
+
+
+def missing(names: Iterable[str], known: Iterable[str]) -> list[str]:
+    """Return the names of no test; one without a function or a case stands for all that it has.
+
+    :param known: tests as pytest names them.
+    """
+    existing = {short for test in known for short in _shorter(test)}
+    return sorted(set(names) - existing)
+
+
+def _shorter(test: str) -> Iterator[str]:
+    """Yield what a test may be called by: its file, its function, and that with its case; never by its class."""
+    file, _, node = test.partition("::")
+    function = node.partition("[")[0].rpartition("::")[2]
+    yield from (file, f"{file}::{function}", f"{file}::{function}{node[len(node.partition('[')[0]) :]}")
+
+
+def collected(names: Iterable[str]) -> list[str]:
+    """Return every test of the files that are named and exist, slow ones too, as pytest names them."""
+    files = sorted({file for name in names if (ROOT / (file := name.partition("::")[0])).is_file()})
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", *files]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+    return [line for line in result.stdout.splitlines() if "::" in line]

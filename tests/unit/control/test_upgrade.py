@@ -1,0 +1,62 @@
+"""What another version has written into the control topic is read, and written again as it was.
+
+``tests/data/upgrade/<version>.json`` has the records of that version, byte by byte, the last one per key.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from kafka_rescale.core.control.generations import promoted_generations
+from kafka_rescale.core.control.journal import Phase
+from kafka_rescale.core.control.keys import Concern
+from kafka_rescale.core.verify.report import Report
+from kafka_rescale.kafka.control.control_topic import _changed, _state
+
+from tests.support.house.names import flights_plan
+from tests.support.house.upgrades import VERSIONS, records_of
+
+APPLICATIONS = ("flights", "words")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("application", APPLICATIONS)
+def test_every_record_is_read_and_loses_nothing(version: str, application: str) -> None:
+    records = records_of(version, application)
+    state = _state(records)
+    for key, value in records.items():
+        concern, _, detail = key.partition("/")
+        found = state.results[detail] if concern == Concern.RESULT else getattr(state, concern)
+        again = found if concern == Concern.REPORT else json.loads(found.model_dump_json())
+        before = json.loads(value)
+        assert {name: again[name] for name in before} == before
+    assert _changed(state, {}) == state
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_same_expansion_has_the_same_plan(version: str) -> None:
+    journal = _state(records_of(version, "flights")).journal
+    assert journal is not None
+    assert journal.plan == flights_plan()
+    assert journal.plan.fingerprint == json.loads(records_of(version, "flights")["report"])["plan"]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_report_is_about_what_was_promoted(version: str) -> None:
+    state = _state(records_of(version, "flights"))
+    assert state.journal is not None
+    assert Report.model_validate(state.report).promotion == state.journal.promotion
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_expansion_goes_on_to_its_end(version: str) -> None:
+    state = _state(records_of(version, "flights"))
+    journal = state.journal
+    assert journal is not None
+    assert journal.phase is Phase.CAUGHT_UP
+    for phase in (Phase.PROMOTED, Phase.STARTED, Phase.VERIFIED, Phase.COMPLETE):
+        journal = journal.advanced(phase, now_ms=2)
+    after = promoted_generations(journal, state.generations)
+    assert (after.running, after.generation, after.previous) == ("flights-g2", 2, "flights")
+    assert after.since_ms == journal.pause_started_ms > 0

@@ -1,0 +1,200 @@
+"""A cutover in place beside a job that dies, somebody who starts the application, or another mode."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from kafka_rescale.core.application.streams import Mode
+from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control.journal import Phase
+from kafka_rescale.core.control.progress import PartitionProgress
+from kafka_rescale.core.errors import Outage, UnsafeState
+from kafka_rescale.kafka.copy.units import CopyUnit
+from kafka_rescale.operations.cutover import copies, growing, in_place, jobs_beside
+from kafka_rescale.operations.expansion.rescale import Rescale
+from kafka_rescale.operations.modes import in_place as in_place_mode
+
+from tests.support.expansion.growing_steps import (
+    APPLICATION,
+    assert_grown,
+    cut_over,
+    use,
+    without_brokers,
+)
+from tests.support.expansion.growing_world import BEFORE, NAME, OUTPUT, OWNER, GrowingWorld
+from tests.support.plans import in_place_plan
+
+
+@pytest.fixture(autouse=True)
+def _no_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_brokers(monkeypatch)
+
+
+class TestSomebodyStartsItMeanwhile:
+    """Between its stop and its start nobody else may."""
+
+    @pytest.fixture
+    def stopped(self, monkeypatch: pytest.MonkeyPatch) -> GrowingWorld:
+        """One whose job to move what moves has died, and with it the cutover."""
+        world = use(GrowingWorld(), monkeypatch)
+        with monkeypatch.context() as dying:
+            dying.setattr(in_place, "SILENT_SECONDS", 0.0)
+            dying.setattr(world, "_grow", lambda _: setattr(world, "has_job", False))
+            with pytest.raises(Outage, match="CLEAR THE MOVE TASK NOW"):
+                cut_over()
+        assert world.journal.phase is Phase.PROMOTED
+        world.has_job = True
+        return world
+
+    def test_nothing_grows_under_it(self, stopped: GrowingWorld) -> None:
+        stopped.running = stopped.members = True
+        with pytest.raises(UnsafeState, match="while its topics are being re-partitioned"):
+            cut_over()
+        assert len(stopped.ends["orders-app-per-customer-changelog"]) == BEFORE
+
+    def test_what_it_has_processed_is_found(self, stopped: GrowingWorld) -> None:
+        stopped.offsets[NAME]["orders"][2] += 1
+        with pytest.raises(UnsafeState, match="offsets of orders-2 committed since it was stopped"):
+            cut_over()
+
+    def test_it_is_not_taken_for_the_one_that_was_started_here(
+        self, stopped: GrowingWorld, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        grow_and_move = in_place_mode.grow_and_move
+
+        def somebody_starts_it(*arguments: Any) -> Any:
+            journal = grow_and_move(*arguments)
+            stopped.running = stopped.members = True
+            return journal
+
+        monkeypatch.setattr(in_place_mode, "grow_and_move", somebody_starts_it)
+        with pytest.raises(UnsafeState, match="without the offsets that it is to start from"):
+            cut_over()
+
+
+def test_what_the_rehearsal_has_not_seen_is_looked_at_before_the_point_of_no_return(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world, seen = use(GrowingWorld(), monkeypatch), {}
+    changelog, carried = world.plan.stages[0].moves
+    rehearsed = (PartitionProgress(topic=changelog.source, partition=2, position=9, end=9),)
+    result = JobResult(job="rehearse", run=OWNER, attempt=1, state="done", partitions=rehearsed)
+    world.state = world.state.model_copy(update={"results": {"rehearse": result}})
+
+    def look(_: Any, unit: CopyUnit, start: int, end: int, __: Any) -> None:
+        assert not world.journal.is_promoted
+        seen[unit.source] = (start, end)
+
+    monkeypatch.setattr(growing, "rehearse_unit", look)
+    cut_over()
+    assert {p: seen[changelog.source, p] for p in range(BEFORE)} == {
+        0: (0, 10),
+        1: (0, 11),
+        2: (9, 12),
+        3: (0, 13),
+    }
+    assert [seen[carried.source, p] for p in range(BEFORE)] == [(7, 10 + p) for p in range(BEFORE)]
+
+    refused = use(GrowingWorld(), monkeypatch)
+    monkeypatch.setattr(growing, "rehearse_unit", _refuse)
+    with pytest.raises(UnsafeState):
+        cut_over()
+    assert refused.running
+    assert refused.journal.phase is Phase.ROLLED_BACK
+
+
+def test_within_the_pause_partitions_are_looked_at_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    use(GrowingWorld(), monkeypatch)
+    together = threading.Barrier(BEFORE)
+    monkeypatch.setattr(growing, "rehearse_unit", lambda *_: together.wait(timeout=30))
+    cut_over()
+
+
+def test_nothing_is_started_that_has_not_been_moved(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = use(GrowingWorld(), monkeypatch)
+    move = world.move
+    monkeypatch.setattr(world, "move", lambda stage: move(stage) if stage == 1 else None)
+    with pytest.raises(UnsafeState, match="have not been moved, in orders-app-per-customer-changelog-0"):
+        cut_over()
+    assert not world.running
+
+
+def test_it_is_not_stopped_before_the_job_that_moves_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a job that has died the last result is left, and says that it was ready."""
+    monkeypatch.setattr(copies, "READY_SECONDS", 0.1)
+    world = use(GrowingWorld(), monkeypatch)
+    world.put("ready")
+    world.has_job = False
+    with pytest.raises(Outage, match="the move job to be up"):
+        cut_over()
+    assert world.running
+    assert (world.journal.phase, world.journal.stop_asked) == (Phase.ROLLED_BACK, False)
+
+
+def test_what_the_brokers_would_not_grow_is_found_before_anything_is_stopped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = use(GrowingWorld(refuses="topic 'orders'"), monkeypatch)
+    with pytest.raises(UnsafeState, match="topic 'orders': found POLICY_VIOLATION"):
+        cut_over()
+    assert world.running
+    assert (world.journal.phase, world.journal.stop_asked) == (Phase.ROLLED_BACK, False)
+
+
+def test_a_job_that_has_died_since_the_stop_is_found_while_there_is_a_way_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """After the promotion the application would be down until Spark is there again."""
+    monkeypatch.setattr(jobs_beside, "SILENT_SECONDS", 0.1)
+    monkeypatch.setattr(jobs_beside, "CONTROL_TOPIC", OUTPUT)
+    world = use(GrowingWorld(), monkeypatch)
+
+    def stops(_: Any) -> None:
+        world.running = world.has_job = False
+
+    monkeypatch.setattr(world, "_stop", stops)
+    with pytest.raises(
+        Outage, match=r"move job of orders-app: found no sign of life for 0 s \(its last was 'ready'\)"
+    ):
+        cut_over()
+    assert world.running
+    assert world.journal.phase is Phase.ROLLED_BACK
+
+
+def test_a_job_that_dies_is_waited_for_while_another_attempt_is_heard_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(in_place, "SILENT_SECONDS", 0.2)
+    monkeypatch.setattr(in_place, "POLL_SECONDS", 0.05)
+    world, read = use(GrowingWorld(), monkeypatch), GrowingWorld._read
+    beats = iter(range(20))
+
+    def late(self: GrowingWorld) -> Any:
+        if self.journal.phase is Phase.PROMOTED and (beat := next(beats, None)) is not None:
+            self.beats = beat
+            self.put("running")
+            return self.state
+        return read(self)
+
+    monkeypatch.setattr(GrowingWorld, "_read", late)
+    cut_over()
+    assert_grown(world)
+
+
+def test_a_plan_of_the_other_mode_is_not_cut_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    beside = in_place_plan().model_copy(update={"green": f"{NAME}-g2"})
+    world = use(GrowingWorld(plan=beside), monkeypatch)
+    with pytest.raises(UnsafeState, match="begun with mode blue_green"):
+        cut_over()
+    assert world.running
+    other = use(GrowingWorld(), monkeypatch)
+    declared = replace(other.rescale, application=APPLICATION.model_copy(update={"mode": Mode.BLUE_GREEN}))
+    monkeypatch.setattr(Rescale, "open", lambda *_: declared)
+    with pytest.raises(UnsafeState, match="begun with mode in_place"):
+        cut_over()
+    assert other.running
+
+
+def _refuse(*_: Any) -> None:
+    raise UnsafeState("a test", found="this", expected="that", remedy="None.")

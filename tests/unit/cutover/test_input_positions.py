@@ -1,0 +1,82 @@
+"""Blue is not asked to stop before it has a position wherever its inputs have records."""
+
+from __future__ import annotations
+
+import pytest
+from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.kafka.reading.remaining import Ranges
+from kafka_rescale.operations.cutover import input_positions
+from kafka_rescale.operations.cutover.input_positions import await_positions
+
+from tests.support.expansion.growing_world import NAME, GrowingWorld
+
+UNREAD = r"input orders: found records but no committed offset in partitions \[2\]"
+
+
+@pytest.fixture(autouse=True)
+def looked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The partitions that were looked into: every offset is one of a committed record."""
+    partitions: list[int] = []
+
+    def with_records(_: object, ranges: Ranges) -> list[tuple[str, int]]:
+        partitions.extend(p for _, p in ranges)
+        return [of for of, (begin, end) in ranges.items() if (begin or 0) < end]
+
+    monkeypatch.setattr(input_positions, "with_records", with_records)
+    return partitions
+
+
+@pytest.fixture
+def world() -> GrowingWorld:
+    """An application that has no position in partition 2 of its input."""
+    world = GrowingWorld()
+    del world.offsets[NAME]["orders"][2]
+    return world
+
+
+def test_with_a_position_everywhere_nothing_is_looked_into_nor_waited_for(looked: list[int]) -> None:
+    await_positions(GrowingWorld().rescale, GrowingWorld().plan)
+    assert looked == []
+
+
+def test_an_empty_partition_needs_none(world: GrowingWorld) -> None:
+    world.ends["orders"][2] = 0
+    await_positions(world.rescale, world.plan)
+
+
+def test_one_with_offsets_but_without_committed_records_needs_none(
+    world: GrowingWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(input_positions, "with_records", lambda *_: [])
+    await_positions(world.rescale, world.plan)
+
+
+def test_one_that_runs_is_given_time_for_its_first_commit(
+    world: GrowingWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[float] = []
+
+    def commits(probe: object, *, seconds: float, otherwise: object) -> None:
+        asked.append(seconds)
+        world.offsets[NAME]["orders"][2] = 5
+        assert callable(probe)
+        assert probe()
+
+    monkeypatch.setattr(input_positions, "poll_until", commits)
+    await_positions(world.rescale, world.plan)
+    assert asked == [input_positions.COMMIT_SECONDS]
+
+
+def test_one_that_has_none_for_good_is_refused_while_it_runs(
+    world: GrowingWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(input_positions, "COMMIT_SECONDS", 0)
+    with pytest.raises(UnsafeState, match=UNREAD):
+        await_positions(world.rescale, world.plan)
+    assert world.running
+
+
+def test_one_that_does_not_run_is_not_waited_for(world: GrowingWorld) -> None:
+    world.running = False
+    with pytest.raises(UnsafeState, match=UNREAD):
+        await_positions(world.rescale, world.plan)

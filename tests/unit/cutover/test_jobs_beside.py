@@ -1,0 +1,194 @@
+"""A job that has failed or is not heard of ends the wait for it, unless the cluster itself is unwell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control.journal import Journal, Phase
+from kafka_rescale.core.errors import ClusterOutage, Outage
+from kafka_rescale.operations.cutover import copies, jobs_beside
+from kafka_rescale.operations.cutover.copies import await_copied, await_signs
+from kafka_rescale.operations.cutover.jobs_beside import JobsBeside
+
+from tests.support.expansion.gate_world import PLAN
+
+AWAY = ClusterOutage("a test", found="no answer", expected="one", remedy="Wait.")
+Told = tuple[int, str, str]
+
+
+class Clock:
+    """Goes on only while somebody sleeps, or a broker takes its time."""
+
+    def __init__(self) -> None:
+        self.seconds = 1000.0
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+    def sleep(self, seconds: float) -> None:
+        self.seconds += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    for module in (jobs_beside, copies):
+        monkeypatch.setattr(module, "time", clock)
+    monkeypatch.setattr("kafka_rescale.kafka.client.waiting.time", clock)
+    return clock
+
+
+class World:
+    """A job's records by when they arrive, and brokers that take their time.
+
+    :param told: when, in seconds from now; the state; the detail.
+    :param signs_until: how long it gives a sign every half second.
+    :param slow: from when to when brokers don't answer at once; they take three seconds to, or don't.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        *told: Told,
+        signs_until: float = 0.0,
+        slow: tuple[float, float] = (0.0, 0.0),
+        answers: bool = True,
+    ) -> None:
+        self._clock, self._began, self._told = clock, clock.seconds, told
+        self._signs_until, self._slow, self._answers = signs_until, slow, answers
+        self.asked = 0
+
+    @property
+    def now(self) -> float:
+        return self._clock.seconds - self._began
+
+    @property
+    def jobs(self) -> JobsBeside:
+        control = SimpleNamespace(follow=lambda: SimpleNamespace(heard=self.heard))
+        rescale: Any = SimpleNamespace(control=control, admin=SimpleNamespace(end_offsets=self.end_offsets))
+        return JobsBeside(rescale, PLAN)
+
+    def heard(self, job: str) -> tuple[int, JobResult | None]:
+        arrived = [(state, detail) for at, state, detail in self._told if at <= self.now]
+        signs = int(2 * min(self.now, self._signs_until))
+        if not arrived:
+            return signs, None
+        state, detail = arrived[-1]
+        return len(arrived) + signs, JobResult(job=job, run="r", attempt=1, state=state, detail=detail)
+
+    def end_offsets(self, _: Iterable[str], **__: Any) -> dict[str, Any]:
+        self.asked += 1
+        if self._slow[0] <= self.now <= self._slow[1]:
+            self._clock.sleep(3)
+            if not self._answers:
+                raise AWAY
+        return {}
+
+
+def waited(world: World) -> float:
+    """Wait for the delta of the first attempt; return how long, and raise what it raises."""
+    began = world.now
+    await_copied(world.jobs, Journal(plan=PLAN, phase=Phase.QUIESCED), 300)
+    return world.now - began
+
+
+def test_it_ends_when_the_delta_is_copied(clock: Clock) -> None:
+    world = World(clock, (0, "ready", ""), (9, "done", "attempt 1"), signs_until=9)
+    assert waited(world) == pytest.approx(9, abs=0.2)
+    assert world.asked == 0
+
+
+@pytest.mark.parametrize("state", ["failed", "stopped"])
+def test_a_failure_ends_it_at_once_with_its_reason(clock: Clock, state: str) -> None:
+    world = World(clock, (0, "ready", ""), (7, state, "Outage: no space left"), signs_until=300)
+    with pytest.raises(
+        Outage, match=f"catch_up job of shop: found {state}: Outage: no space left; .* the log of the"
+    ):
+        waited(world)
+    assert world.now == pytest.approx(7, abs=0.2)
+
+
+def test_so_does_its_silence_while_the_brokers_answer(clock: Clock) -> None:
+    world = World(clock, (0, "ready", ""), signs_until=10)
+    with pytest.raises(Outage, match=r"found no sign of life for 4 s \(its last was 'ready'\)"):
+        waited(world)
+    assert world.now == pytest.approx(14, abs=0.6)
+
+
+def test_one_that_was_never_heard_of(clock: Clock) -> None:
+    with pytest.raises(Outage, match=r"found no sign of life for 4 s \(there was none before\)"):
+        waited(World(clock))
+
+
+@pytest.mark.parametrize("answers", [True, False], ids=["slow", "away"])
+def test_brokers_that_answer_late_make_its_silence_mute_for_a_while(clock: Clock, answers: bool) -> None:
+    world = World(
+        clock, (0, "ready", ""), (40, "done", "attempt 1"), signs_until=1, slow=(2.0, 20.0), answers=answers
+    )
+    assert waited(world) == pytest.approx(40, abs=0.2)
+    silent = World(clock, (0, "ready", ""), signs_until=1, slow=(2.0, 20.0), answers=answers)
+    with pytest.raises(Outage, match="no sign of life"):
+        waited(silent)
+    assert 50 < silent.now < 60
+
+
+def test_an_outage_that_another_step_has_seen_does_so_too(clock: Clock) -> None:
+    world = World(clock, (0, "ready", ""), (20, "done", "attempt 1"), signs_until=1)
+    jobs = world.jobs
+    jobs.note_outage()
+    await_copied(jobs, Journal(plan=PLAN, phase=Phase.QUIESCED), 300)
+    assert world.now == pytest.approx(20, abs=0.2)
+
+
+def test_a_process_that_stood_still_itself_blames_nobody(clock: Clock) -> None:
+    world = World(clock, (0, "ready", ""), (61, "done", "attempt 1"), signs_until=1)
+    jobs = world.jobs
+    jobs.assert_at_work("catch_up", "")
+    clock.sleep(60)
+    await_copied(jobs, Journal(plan=PLAN, phase=Phase.QUIESCED), 300)
+    assert world.now == pytest.approx(61, abs=0.2)
+
+
+def test_what_it_depends_on_behind_the_promotion_has_to_be_heard_of_before(clock: Clock) -> None:
+    world = World(clock, (0, "ready", ""), signs_until=300)
+    await_signs(world.jobs, {"move": 1, "bridge": 1}, 300)
+    assert world.now < 1
+    with pytest.raises(Outage, match="move job of shop: found no sign of life"):
+        await_signs(World(clock, (0, "ready", "")).jobs, {"move": 1}, 300)
+    away = World(clock, (0, "ready", ""), slow=(0.0, 1000.0), answers=False)
+    with pytest.raises(Outage, match="another sign of life of the job move: found no, after 60 s"):
+        await_signs(away.jobs, {"move": 1}, 60)
+
+
+class TestReady:
+    """Before the pause nothing is lost by waiting, and Airflow begins a failed job again."""
+
+    @staticmethod
+    def wait(world: World) -> None:
+        copies.await_ready(world.jobs, "catch_up", "say so", "Look at its log.")
+
+    def test_one_that_is_begun_again_is_waited_for(self, clock: Clock) -> None:
+        world = World(clock, (1, "failed", "Outage: away"), (50, "running", ""), (60, "ready", ""))
+        self.wait(world)
+        assert world.now == pytest.approx(60, abs=0.2)
+
+    def test_one_that_is_not_ends_it(self, clock: Clock) -> None:
+        world = World(clock, (1, "failed", "Outage: away"))
+        with pytest.raises(Outage, match="catch_up job: found failed: Outage: away; expected the job to say so"):
+            self.wait(world)
+        assert world.now == pytest.approx(1 + copies.AGAIN_SECONDS, abs=0.2)
+
+    def test_what_nobody_tries_again_ends_it_at_once(self, clock: Clock) -> None:
+        world = World(clock, (1, "failed", "UnsafeState: records behind the captured end"))
+        with pytest.raises(Outage, match="records behind the captured end"):
+            self.wait(world)
+        assert world.now == pytest.approx(1, abs=0.2)
+
+    def test_what_was_left_before_says_nothing(self, clock: Clock) -> None:
+        world = World(clock, (0, "ready", ""), (100, "running", ""), (120, "ready", ""))
+        self.wait(world)
+        assert world.now == pytest.approx(120, abs=0.2)

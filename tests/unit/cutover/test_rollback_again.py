@@ -1,0 +1,98 @@
+"""A rollback that is tried again: blue was stopped for good once, and what runs since is left running."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from kafka_rescale.core.control.journal import Phase
+from kafka_rescale.core.errors import Outage
+from kafka_rescale.operations.cutover import quiesce
+from kafka_rescale.operations.expansion import producers
+from kafka_rescale.operations.expansion.rescale import Rescale
+from kafka_rescale.operations.expansion.rollback import RollBack, roll_back
+
+from tests.support.expansion.growing_steps import APPLICATION, CONNECTION, steps, use, without_brokers
+from tests.support.expansion.growing_world import OWNER, GrowingWorld
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> GrowingWorld:
+    """A cutover that has asked blue to stop."""
+    without_brokers(monkeypatch)
+    found = GrowingWorld(running=False, members=False)
+    found.rescale.advance(Phase.QUIESCING, pause_started_ms=1, stop_asked=True)
+    monkeypatch.setattr(Rescale, "open", lambda *_: found.rescale)
+    return found
+
+
+@pytest.fixture
+def stops(world: GrowingWorld, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """One entry for each time that blue was told to stop."""
+    found: list[Any] = []
+    stop: Callable[[Any], None] = world._stop
+
+    def counted(instance: Any) -> None:
+        found.append(instance)
+        stop(instance)
+
+    monkeypatch.setattr(world, "_stop", counted)
+    return found
+
+
+def tried() -> RollBack:
+    return roll_back(APPLICATION, CONNECTION, owner=OWNER, reason="a test")
+
+
+def fails(*_: Any) -> None:
+    raise Outage("command", found="exit code 1", expected="0", remedy="Look at it.")
+
+
+def test_what_a_person_has_started_by_hand_is_left_running(
+    world: GrowingWorld, stops: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as broken:
+        broken.setattr(world, "_start", fails)
+        for _ in range(3):
+            with pytest.raises(Outage):
+                tried()
+    world.running = world.members = True
+    assert tried().is_done
+    assert len(stops) == 1
+    assert world.running
+
+
+def test_producers_that_can_not_be_started_do_not_take_blue_down_again_and_again(
+    world: GrowingWorld, stops: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(producers, "release", fails)
+    for _ in range(3):
+        with pytest.raises(Outage):
+            tried()
+        assert world.running
+    assert len(stops) == 1
+
+
+def test_a_stop_that_fails_is_tried_again_and_blue_is_started_all_the_same(
+    world: GrowingWorld, stops: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as broken:
+        broken.setattr(world, "_stop", fails)
+        assert tried().is_done
+    assert world.running
+    assert world.journal.phase is Phase.ROLLED_BACK
+    assert not world.journal.stopped_again
+
+
+def test_an_error_that_nobody_has_foreseen_starts_blue_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def surprise(*_: Any) -> None:
+        raise ZeroDivisionError
+
+    without_brokers(monkeypatch)
+    world = use(GrowingWorld(), monkeypatch)
+    monkeypatch.setattr(quiesce, "prove_gone", surprise)
+    with pytest.raises(ZeroDivisionError):
+        steps(world)
+    assert world.running
+    assert world.journal.phase is Phase.ROLLED_BACK

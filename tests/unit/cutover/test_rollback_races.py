@@ -1,0 +1,193 @@
+"""A person's rollback beside a cutover that goes on: either one of them wins, and what it needs is left to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from kafka_rescale.airflow.operators import closing
+from kafka_rescale.airflow.operators.closing import RollBackOperator
+from kafka_rescale.core.control.journal import Phase
+from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.errors import Fenced, Refused, RescaleError
+from kafka_rescale.operations.cutover.cutover import Cutover
+from kafka_rescale.operations.expansion.rescale import Rescale
+from kafka_rescale.operations.expansion.rollback import RollBack, roll_back
+
+from tests.support.expansion.growing_steps import APPLICATION, CONNECTION, cut_over, without_brokers
+from tests.support.expansion.growing_world import NAME, OWNER, GrowingWorld
+
+PERSON = "rollback_orders-app/manual"
+FENCED = Fenced("transactional.id", found="another controller", expected="none", remedy="Stop here.")
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> GrowingWorld:
+    without_brokers(monkeypatch)
+    return GrowingWorld()
+
+
+def _beside(
+    world: GrowingWorld,
+    monkeypatch: pytest.MonkeyPatch,
+    meanwhile: Callable[[], object],
+    lost: RescaleError | None = None,
+) -> None:
+    """Let something happen between a person's look at the journal and the change that follows from it.
+
+    :param lost: what the first try of that change comes to, if it comes to nothing.
+    """
+    happens = [meanwhile]
+
+    def opened(_: Any, __: Any, owner: str) -> Rescale:
+        rescale = replace(world.rescale, owner=owner)
+        update = rescale.control.update
+
+        def later(change: Callable[[ControlState], Mapping[str, Any]]) -> ControlState:
+            if happens:
+                happens.pop()()
+                if lost is not None:
+                    raise lost
+            return update(change)
+
+        if owner == PERSON:
+            rescale.control.update = later  # type: ignore[method-assign, assignment]
+        return rescale
+
+    monkeypatch.setattr(Rescale, "open", opened)
+
+
+def _by_a_person() -> RollBack:
+    return roll_back(
+        APPLICATION, CONNECTION, owner=PERSON, reason="a person", take_over=True, airflow="this Airflow"
+    )
+
+
+@pytest.mark.parametrize("lost", [None, FENCED], ids=["behind it", "beside it"])
+def test_what_was_promoted_meanwhile_keeps_its_lease_and_is_brought_to_its_end(
+    world: GrowingWorld, monkeypatch: pytest.MonkeyPatch, lost: RescaleError | None
+) -> None:
+    _beside(world, monkeypatch, Cutover(world.rescale).until_promoted, lost)
+    said = _by_a_person()
+    assert not said.is_done
+    assert "only forward" in said.told
+    assert world.journal.phase is Phase.PROMOTED
+    assert world.state.lease is not None
+    assert world.state.lease.holder == OWNER
+    cut_over()
+    assert world.journal.phase is Phase.STARTED
+    assert world.running
+
+
+def test_what_was_rolled_back_meanwhile_is_not_rolled_back_again(
+    world: GrowingWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def rolled_back() -> None:
+        world.rescale.advance(Phase.ROLLING_BACK, rollback_reason="its run has failed")
+        world.rescale.advance(Phase.ROLLED_BACK)
+
+    _beside(world, monkeypatch, rolled_back)
+    said = _by_a_person()
+    assert said.told == "nothing to roll back: it was done before; rolled_back, because: its run has failed"
+    assert world.state.lease is not None
+    assert world.state.lease.holder == OWNER
+
+
+@pytest.mark.parametrize("lost", [None, FENCED], ids=["granted", "granted when asked again"])
+def test_what_is_not_promoted_is_taken_and_rolled_back(
+    world: GrowingWorld, monkeypatch: pytest.MonkeyPatch, lost: RescaleError | None
+) -> None:
+    seen: list[ControlState] = []
+    stop = world._stop
+
+    def stops(instance: Any) -> None:
+        seen.append(world.state)
+        stop(instance)
+
+    world.rescale.advance(Phase.QUIESCING, pause_started_ms=1, stop_asked=True)
+    monkeypatch.setattr(world, "_stop", stops)
+    _beside(world, monkeypatch, lambda: None, lost)
+    said = _by_a_person()
+    assert said.told == f"rolled back; {NAME} was started again"
+    assert (world.journal.phase, world.journal.rollback_reason) == (Phase.ROLLED_BACK, "a person")
+    assert world.running
+    (meanwhile,) = seen
+    assert meanwhile.journal is not None
+    assert meanwhile.journal.phase is Phase.ROLLING_BACK
+    assert meanwhile.lease is not None
+    assert (meanwhile.lease.holder, meanwhile.lease.epoch) == (PERSON, 2)
+    # Of a run that was deleted, only its own Airflow can say that it has ended.
+    assert meanwhile.lease.airflow == "this Airflow"
+    assert world.state.lease is not None
+    assert world.state.lease.released
+
+
+def test_a_run_that_rolls_itself_back_keeps_its_lease_and_whose_it_is(
+    world: GrowingWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert world.state.lease is not None
+    held = world.state.lease.model_copy(update={"airflow": "this Airflow"})
+    world.state = world.state.model_copy(update={"lease": held})
+    _beside(world, monkeypatch, lambda: None)
+    assert roll_back(APPLICATION, CONNECTION, owner=OWNER, reason="a test").is_done
+    assert (world.state.lease.epoch, world.state.lease.airflow) == (1, "this Airflow")
+    assert world.state.lease.holder == OWNER
+
+
+def test_a_lease_that_another_run_has_by_now_is_left_to_it(
+    world: GrowingWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a person behind it, nobody takes a lease for a rollback."""
+
+    def taken() -> None:
+        assert world.state.lease is not None
+        lease = world.state.lease.model_copy(update={"owner": "expand_orders-app/another"})
+        world.state = world.state.model_copy(update={"lease": lease})
+
+    world.state = world.state.model_copy(
+        update={"lease": world.state.lease and world.state.lease.model_copy(update={"owner": PERSON})}
+    )
+    _beside(world, monkeypatch, taken)
+    said = roll_back(APPLICATION, CONNECTION, owner=PERSON, reason="a test")
+    assert said.told == "not rolled back: expand_orders-app/another holds the lease"
+    assert world.journal.phase is Phase.WARMING
+
+
+@pytest.mark.parametrize(("take_over", "whose"), [(True, "this Airflow"), (False, "")])
+def test_a_task_that_takes_over_says_which_airflow_it_is_of(
+    monkeypatch: pytest.MonkeyPatch, take_over: bool, whose: str
+) -> None:
+    told: dict[str, Any] = {}
+
+    def run_owned(*_: Any, **arguments: Any) -> RollBack:
+        told.update(arguments)
+        return RollBack(is_done=True, told="rolled back")
+
+    monkeypatch.setattr(closing, "airflow_id", lambda: "this Airflow")
+    monkeypatch.setattr(closing, "failed_tasks", lambda _: [])
+    monkeypatch.setattr(RollBackOperator, "run_owned", run_owned)
+    task = RollBackOperator(task_id="roll_back", application_file="x.yaml", reason="why", take_over=take_over)
+    task.execute({"dag_run": SimpleNamespace(dag_id="rollback_x", run_id="r")})  # type: ignore[arg-type]
+    assert told == {"reason": "why", "take_over": take_over, "airflow": whose}
+
+
+def _asked_for(monkeypatch: pytest.MonkeyPatch, outcome: RollBack, *, by_a_person: bool) -> dict[str, Any]:
+    monkeypatch.setattr(closing, "airflow_id", lambda: "this Airflow")
+    monkeypatch.setattr(closing, "failed_tasks", lambda _: [])
+    monkeypatch.setattr(RollBackOperator, "run_owned", lambda *_, **__: outcome)
+    task = RollBackOperator(task_id="roll_back", application_file="x.yaml", reason="why", take_over=by_a_person)
+    return task.execute({"dag_run": SimpleNamespace(dag_id="rollback_x", run_id="manual-1")})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_a_persons_rollback_that_changes_nothing_is_not_green(
+    monkeypatch: pytest.MonkeyPatch, before: bool
+) -> None:
+    outcome = RollBack(is_done=False, told="not rolled back: shop-g2 owns the inputs", was_done_before=before)
+    with pytest.raises(Refused, match="rollback asked for by manual-1: found not rolled back: shop-g2 owns"):
+        _asked_for(monkeypatch, outcome, by_a_person=True)
+    # The run's own task behind a failure has nothing to tell a person: the run has failed by then.
+    assert _asked_for(monkeypatch, outcome, by_a_person=False)["is_done"] is False

@@ -1,0 +1,94 @@
+"""What Kafka Streams keeps beside its offsets goes along: as it is, or the earliest of several partitions."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+from kafka_rescale.core.expansion.offset_metadata import OffsetMetadata, parents, start_metadata
+from kafka_rescale.core.plan.plan import Plan
+
+from tests.support.plans import in_place_plan
+from tests.unit.plan.test_repartitioned import plan as repartitioned_plan
+
+EARLY = OffsetMetadata(1_000, {"hourly": 500, "daily": 90})
+LATE = OffsetMetadata(2_000, {"hourly": 700})
+TEXTS = {p: OffsetMetadata(p).encode() for p in range(4)}
+
+
+class TestText:
+    def test_it_is_version_time_and_marks_in_base64(self) -> None:
+        encoded = base64.b64decode(OffsetMetadata(7, {"a": 9}).encode())
+        assert encoded.hex() == "02" + "0000000000000007" + "00000001" + "00000001" + "61" + "0000000000000009"
+        assert base64.b64decode(OffsetMetadata(7).encode()).hex() == "02" + "0000000000000007"
+
+    @pytest.mark.parametrize("known", [EARLY, LATE, OffsetMetadata(-1), OffsetMetadata(3, {"übrig": -1})])
+    def test_it_is_read_as_it_is_written(self, known: OffsetMetadata) -> None:
+        assert OffsetMetadata.decode(known.encode()) == known
+
+    def test_the_time_alone_is_how_older_versions_write_it(self) -> None:
+        text = base64.b64encode(b"\x01" + (5).to_bytes(8, "big")).decode()
+        assert OffsetMetadata.decode(text) == OffsetMetadata(5)
+
+    @pytest.mark.parametrize(
+        "text", ["", "ü", "x", base64.b64encode(b"\x03" + bytes(8)).decode(), EARLY.encode()[:-8]]
+    )
+    def test_whatever_else_is_there_is_not_understood(self, text: str) -> None:
+        assert OffsetMetadata.decode(text) is None
+
+
+@pytest.mark.parametrize(
+    ("partitioner", "current", "target", "expected"),
+    [
+        ("murmur2", 2, 4, [[0], [1], [0], [1]]),
+        ("crc32", 4, 2, [[0, 2], [1, 3]]),
+        ("murmur2", 2, 3, [[0, 1]] * 3),
+        ("module:function", 2, 4, [[0, 1]] * 4),
+        ("linear-hashing:3", 4, 8, [[0, 1, 2, 3]] * 8),
+        ("static:module:function", 2, 3, [[0], [1], []]),
+        ("module:function", 2, 2, [[0], [1]]),
+    ],
+)
+def test_a_partition_gets_the_keys_of_these(
+    partitioner: str, current: int, target: int, expected: list[list[int]]
+) -> None:
+    assert [parents(partitioner, current, target, p) for p in range(target)] == expected
+
+
+class TestStart:
+    @staticmethod
+    def of(plan: Plan, texts: dict[int, str]) -> dict[int, str]:
+        """What green's partitions of its only input get."""
+        (read,) = plan.inputs
+        return start_metadata(plan, {read.topic: texts}).get(read.green_topic, {})
+
+    def test_with_a_multiple_each_has_that_of_the_one_it_comes_from(self) -> None:
+        assert self.of(repartitioned_plan(4, 8), TEXTS) == {p: TEXTS[p % 4] for p in range(8)}
+
+    def test_what_is_no_multiple_has_the_earliest_of_all(self) -> None:
+        texts = {0: EARLY.encode(), 1: LATE.encode()}
+        expected = OffsetMetadata(1_000, {"hourly": 500}).encode()
+        assert self.of(repartitioned_plan(2, 3), texts) == dict.fromkeys(range(3), expected)
+
+    @pytest.mark.parametrize("other", ["", "somebody's"])
+    def test_nobody_knows_how_far_one_without_has_come(self, other: str) -> None:
+        assert self.of(repartitioned_plan(2, 3), {0: EARLY.encode(), 1: other}) == {}
+
+    def test_of_an_input_whose_keys_do_not_matter_new_partitions_have_none(self) -> None:
+        plan = repartitioned_plan(
+            4,
+            8,
+            inputs=[{"topic": "orders", "policy": "unkeyed"}],
+            stores=[],
+            subtopologies=[{"sources": ["orders"], "stores": [], "sinks": ["totals"]}],
+            lifecycle=LIFECYCLE,
+        )
+        assert self.of(plan, TEXTS) == TEXTS
+
+    def test_repartition_topics_have_theirs(self) -> None:
+        plan = in_place_plan(4, 8)
+        (move, *_) = plan.repartitions
+        assert start_metadata(plan, {move.source: TEXTS})[move.target] == {p: TEXTS[p % 4] for p in range(8)}
+
+
+LIFECYCLE = {name: "true {application_id}" for name in ("start", "stop", "status")} | {"type": "shell"}

@@ -1,0 +1,220 @@
+"""Pre-warming may be killed at every single call, and called again; it never leaves green behind the gate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from kafka_rescale.core.application.streams import Mode
+from kafka_rescale.core.control.journal import Journal, Phase
+from kafka_rescale.core.errors import Outage, Refused, UnsafeState
+from kafka_rescale.operations.expansion import prewarm, restoring
+from kafka_rescale.operations.expansion import warm_up_gate as gate
+from kafka_rescale.operations.expansion.rescale import Rescale
+
+from tests.support.expansion.gate_world import PLAN, GateWorld, Killed
+from tests.support.plans import stateless_plan
+from tests.support.small_application import application
+
+A, B, C = "a", "b", "c"
+FIRST = {A: frozenset({("orders", 0)}), B: frozenset({("orders", 1)})}
+DIED = {A: frozenset({("orders", 0), ("orders", 1)})}
+LATE = {**FIRST, C: frozenset[tuple[str, int]]()}
+MOVED = {A: FIRST[B], B: FIRST[A]}
+WAS_WARM = Journal(plan=PLAN, was_warm=PLAN.green)
+
+
+@pytest.fixture(autouse=True)
+def _without_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("fence", "wait_until_complete", "hold_compaction"):
+        monkeypatch.setattr(prewarm, name, lambda *_: None)
+    monkeypatch.setattr(gate, "restart", lambda *_: None)
+
+
+def run(
+    world: GateWorld, monkeypatch: pytest.MonkeyPatch, declared: Any = None, **arguments: bool
+) -> dict[str, float] | None:
+    monkeypatch.setattr(Rescale, "open", lambda *_: world.rescale)
+    connection: Any = None
+    return prewarm.prewarm(declared or world.application, connection, owner="test", **arguments)
+
+
+def assert_cold(world: GateWorld) -> None:
+    assert not world.running
+    assert not world.members
+    assert world.journal.gate_ends == {}
+    assert world.told == {}
+
+
+def test_green_is_started_behind_the_gate_and_stopped_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = GateWorld()
+    timings = run(world, monkeypatch)
+    assert timings is not None
+    assert timings.keys() == {"restore", "stop"}
+    assert world.journal.prewarmed == timings
+    assert world.journal.was_warm == "shop-g2"
+    assert_cold(world)
+
+
+def test_killed_at_any_call_it_is_done_by_the_next_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = GateWorld()
+    run(whole, monkeypatch)
+    assert whole.calls > 10
+    for call in range(1, whole.calls + 1):
+        world = GateWorld(dies_at=call)
+        with pytest.raises(Killed):
+            run(world, monkeypatch)
+        assert not world.running or world.journal.gate_ends, "an instance that the journal knows nothing of"
+        assert not world.members or world.journal.was_warm, "local state that the journal knows nothing of"
+        world.dies_at = 0
+        assert run(world, monkeypatch), call
+        assert_cold(world)
+
+
+def test_without_a_way_to_start_behind_the_gate_nothing_is_done(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = GateWorld()
+    assert run(world, monkeypatch, declared=application("shop")) is None
+    assert world.done == []
+    assert "declares no `start_gated`" in caplog.text
+
+
+def test_an_application_of_the_streams_protocol_is_not_pre_warmed(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = GateWorld(protocol="streams")
+    assert run(world, monkeypatch) is None
+    assert world.done == []
+    assert "it has to be classic" in caplog.text
+
+
+def test_local_state_of_an_earlier_pre_warming_is_not_gone_on_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Green would restore on top of it, and keep what was deleted while its copies were made anew."""
+    for world, declared in (
+        (GateWorld(journal=WAS_WARM), application("shop")),
+        (GateWorld(journal=WAS_WARM, protocol="streams"), None),
+    ):
+        with pytest.raises(Refused, match=r"Delete the directory `shop-g2` below `state.dir` of every instance"):
+            run(world, monkeypatch, declared)
+        assert world.journal.was_warm
+        # A person says that it is gone, and it is not asked for again.
+        assert run(world, monkeypatch, declared, local_state_deleted=True) is None
+        assert not world.journal.was_warm
+        assert run(world, monkeypatch, declared) is None
+
+
+def test_behind_the_gate_earlier_local_state_is_no_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The gate deletes it."""
+    assert run(GateWorld(journal=WAS_WARM), monkeypatch)
+
+
+def test_local_state_is_not_asked_for_once_the_cutover_has_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = GateWorld(journal=WAS_WARM.model_copy(update={"phase": Phase.STARTED}))
+    assert run(world, monkeypatch, application("shop")) is None
+    assert world.journal.was_warm
+
+
+def test_without_a_store_there_is_nothing_to_restore(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Without a topic of green's the journal could not tell either that something is behind the gate."""
+    caplog.set_level("INFO")
+    world = GateWorld(journal=Journal(plan=stateless_plan(Mode.BLUE_GREEN)))
+    assert run(world, monkeypatch) is None
+    assert world.done == []
+    assert "no store of its own" in caplog.text
+
+
+def test_once_the_cutover_has_begun_nothing_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = GateWorld(journal=Journal(plan=PLAN, phase=Phase.QUIESCING, prewarmed={"restore": 5.0}))
+    assert run(world, monkeypatch) == {"restore": 5.0}
+    assert world.done == []
+
+
+def test_stores_that_are_not_restored_in_time_are_an_outage_and_green_is_stopped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = GateWorld(restores=False)
+    with pytest.raises(Outage, match="not restored after 0 s"):
+        run(world, monkeypatch)
+    assert_cold(world)
+    assert world.journal.prewarmed == {}
+
+
+def test_a_gate_that_lets_green_commit_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = GateWorld(commits={"orders": {0: 7}})
+    with pytest.raises(UnsafeState, match="committed offsets of orders"):
+        run(world, monkeypatch)
+    assert_cold(world)
+    assert world.committed == {}
+    assert world.journal.prewarmed == {}
+
+
+def test_green_that_has_ended_is_not_taken_for_restored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A classic member doesn't leave on close: the group stays stable until its session times out."""
+    world = GateWorld(ends_itself=True)
+    with pytest.raises(Outage, match="an application that has ended by itself"):
+        run(world, monkeypatch)
+    assert_cold(world)
+    assert world.journal.prewarmed == {}
+
+
+@pytest.mark.parametrize(
+    ("later", "told"),
+    [
+        (DIED, "1 of 2 members have gone while they restored"),
+        (LATE, "1 members have come after the 2 of the first assignment"),
+        (MOVED, "tasks have moved between its 2 members"),
+    ],
+)
+def test_members_that_are_not_those_of_the_first_assignment_restore_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, later: Any, told: str
+) -> None:
+    """All changelogs are told to be at their ends, and the group is stable, with the one that is left."""
+    world = GateWorld(patience=30, pictures=[FIRST, later, FIRST], beats=["by a 1", "by a 2", "by a 2", "by a 3"])
+    timings = run(world, monkeypatch)
+    assert told in caplog.text
+    assert timings is not None
+    assert timings.keys() == {"restore", "stop", "given up"}
+    assert world.journal.prewarmed == timings
+    assert [line for line in world.done if line.startswith("start_gated")] == ["start_gated shop-g2"] * 2
+    assert_cold(world)
+
+
+def test_members_that_change_in_every_try_are_a_failure_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = GateWorld(patience=30, pictures=[FIRST, DIED, FIRST, DIED], beats=["by a 1"])
+    with pytest.raises(Outage, match="found 1 of 2 members have gone while they restored, 2 times"):
+        run(world, monkeypatch)
+    assert_cold(world)
+    assert world.journal.prewarmed == {}
+
+
+def test_an_instance_that_has_restored_and_tells_no_longer_that_it_lives_is_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The group counts it among its members until its session times out."""
+    monkeypatch.setattr(restoring, "SILENT_SECONDS", 0.0)
+    world = GateWorld(patience=30, pictures=[FIRST], beats=["by a 1"])
+    with pytest.raises(Outage, match="1 of 1 instances have ended after they had restored"):
+        run(world, monkeypatch)
+    assert_cold(world)
+
+
+@pytest.mark.parametrize("ends_itself", [False, True], ids=["it lives on", "it ends"])
+def test_a_write_that_the_gate_has_refused_is_in_a_local_store(
+    monkeypatch: pytest.MonkeyPatch, *, ends_itself: bool
+) -> None:
+    world = GateWorld(refuses="refused: a record for topic totals", ends_itself=ends_itself)
+    with pytest.raises(UnsafeState, match="found refused: a record for topic totals;") as error:
+        run(world, monkeypatch)
+    assert "delete its local state" in str(error.value)
+    assert_cold(world)
+    assert world.journal.prewarmed == {}
+
+
+def test_offsets_from_elsewhere_are_refused_before_green_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = GateWorld(committed={"orders": {0: 7}})
+    with pytest.raises(UnsafeState, match="No step of this expansion"):
+        run(world, monkeypatch)
+    assert not [line for line in world.done if line.startswith("start_gated")]

@@ -1,0 +1,96 @@
+"""The reference is what the code says: made anew it is the same, and nothing of the code is left out."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+from kafka_rescale.core.application.clients import DeclaredClient
+from kafka_rescale.core.application.fields import Strict
+from kafka_rescale.core.application.pipeline import DeclaredBackfill, PipelineApplication
+from kafka_rescale.core.application.streams import Application
+from kafka_rescale.core.control.keys import Concern
+from kafka_rescale.core.control.lease import Lease
+from pydantic import BaseModel
+
+from scripts.create_reference import RECORDS, SECTIONS, pages
+from scripts.reference_of_models import NOTES, documented, fields, undescribed
+
+ROOT = Path(__file__).resolve().parents[3]
+IN_THE_FILE: tuple[type[BaseModel], ...] = (
+    Application,
+    DeclaredBackfill,
+    PipelineApplication,
+    DeclaredClient,
+    *(model for models in SECTIONS.values() for model in models),
+)
+
+
+@cache
+def made() -> dict[str, str]:
+    return pages()
+
+
+@pytest.mark.parametrize("name", ["reference.md", "reference-dags.md", "reference-internals.md"])
+def test_the_page_is_what_the_code_says_now(name: str) -> None:
+    """If not: PYTHONPATH=plugins .venv/bin/python -m scripts.create_reference"""
+    assert (ROOT / "docs" / name).read_text() == made()[name]
+
+
+def test_it_is_not_while_a_field_has_another_name() -> None:
+    class Renamed(Strict):
+        application: str
+
+    assert fields(Renamed) not in made()["reference.md"]
+    assert fields(Application) in made()["reference.md"]
+
+
+@pytest.mark.parametrize("model", IN_THE_FILE, ids=lambda model: model.__name__)
+def test_every_field_of_the_application_file_is_described(model: type[BaseModel]) -> None:
+    assert undescribed(model) == []
+
+
+def test_a_field_without_a_description_is_found() -> None:
+    class Bare(Strict):
+        """One.
+
+        :param said: yes.
+        """
+
+        said: int
+        silent: int
+
+    assert undescribed(Bare) == ["silent"]
+
+
+def test_no_note_stands_beside_a_docstring_or_without_a_field() -> None:
+    by_name = {model.__name__: model for model in IN_THE_FILE}
+    for note in NOTES:
+        model, _, field = note.partition(".")
+        assert field in by_name[model].model_fields
+        assert field not in documented(by_name[model]).params
+
+
+def test_every_model_of_the_application_file_has_its_section() -> None:
+    found = {model for model in Strict.__subclasses__() if model.__module__.startswith("kafka_rescale.core.")}
+    assert found == set(IN_THE_FILE)
+
+
+def test_every_record_of_the_control_topic_has_its_fields() -> None:
+    assert set(RECORDS) == set(Concern)
+    assert fields(Lease) in made()["reference-internals.md"]
+
+
+@pytest.mark.parametrize(
+    "kind", ["expand", "rollback", "retire", "bridge", "watch", "snapshot", "process", "keep_warm"]
+)
+def test_every_dag_of_an_application_is_listed(kind: str) -> None:
+    assert f"### `{kind}_<application>`" in made()["reference-dags.md"]
+
+
+def test_the_chain_and_every_command_are_listed() -> None:
+    text = made()["reference-dags.md"]
+    assert "### `expand_chain_<name>`" in text
+    for command in ("validate", "acls", "describe", "plan", "status", "verify", "add-stream-thread"):
+        assert f"**`{command}`**" in text

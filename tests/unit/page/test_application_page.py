@@ -1,0 +1,200 @@
+"""What the page shows of an application in each of its situations."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from kafka_rescale.core.cluster import GroupDescription
+from kafka_rescale.core.control.autoscaling import Autoscaling
+from kafka_rescale.core.control.job_results import JobResult
+from kafka_rescale.core.control.journal import Journal, Phase
+from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.expansion.downtime import downtime
+from kafka_rescale.core.page.copy_estimate import Work, work_of
+from kafka_rescale.core.page.health import Level, State, health_of
+from kafka_rescale.core.page.page import ApplicationPage
+from kafka_rescale.core.page.summary import unknown
+from kafka_rescale.core.page.topology_graph import topology_graph
+from kafka_rescale.core.plan.plan import Plan
+from kafka_rescale.core.verify.key_distribution import skew
+from kafka_rescale.operations.application.load import load_application, topology_of
+
+from tests.support.page.page_contents import NOW_MS, RUN, TIMINGS, World, complete, control, copying, paused, quiet
+from tests.support.plans import in_place_plan, stateless_plan
+
+ROOT = Path(__file__).resolve().parents[3]
+LIVE, EMPTY = GroupDescription("x", "Stable", ("i",)), GroupDescription("x", "Empty")
+
+
+def test_it_goes_to_json_and_back() -> None:
+    page = complete("orders").page()
+    assert ApplicationPage.model_validate_json(page.model_dump_json()) == page
+
+
+def test_an_application_that_was_never_rescaled_shows_its_own_counts() -> None:
+    page = World("orders", current=6).page()
+    assert (page.summary.running, page.summary.generation, page.summary.partitions) == ("orders", 1, 6)
+    assert (page.summary.health.state, page.summary.health.level) == (State.RUNNING, Level.GOOD)
+    assert page.summary.run.dag_id == "expand_orders"
+    assert (page.jobs, page.lags, page.downtime.parts, page.proof) == ((), (), (), None)
+    assert {node.then for node in page.graph.nodes} == {None}
+    assert page.summary.lag == 6 * 7
+
+
+def test_the_graph_leads_from_the_inputs_to_the_outputs_with_counts_of_now_and_then() -> None:
+    graph = copying("orders").page().graph
+    nodes = {node.id: node for node in graph.nodes}
+    assert [nodes[a].column < nodes[b].column for a, b in graph.edges] == [True] * len(graph.edges)
+    assert (nodes["orders"].kind, nodes["orders"].column) == ("input", 0)
+    assert (nodes["totals"].kind, nodes["totals"].then) == ("output", None)
+    assert (nodes["by-region-repartition"].now, nodes["by-region-repartition"].then) == (4, 8)
+    stores = nodes["sub-topology 1"].stores
+    assert [(s.name, s.now, s.then) for s in stores] == [("per-customer", 4, 8)]
+
+
+def test_an_input_stands_right_before_its_first_reader() -> None:
+    declared = load_application(ROOT / "applications" / "flights.yaml")
+    graph = topology_graph(topology_of(declared), {})
+    columns = {node.id: node.column for node in graph.nodes}
+    assert columns["flights"] == 0
+    assert columns["planes"] == columns["sub-topology 1"] - 1 == columns["by-aircraft-repartition"]
+    assert all(columns[a] < columns[b] for a, b in graph.edges)
+
+
+def test_the_stage_being_worked_on_is_the_one_of_the_newest_job() -> None:
+    world = copying("orders")
+    page = world.page()
+    assert page.work == Work(step="restore", stages=(2,))
+    (working,) = [node for node in page.graph.nodes if node.stage == 2]
+    assert working.name == "sub-topology 1"
+
+
+@pytest.mark.parametrize(
+    ("phase", "step"),
+    [
+        (Phase.QUIESCING, "cutover"),
+        (Phase.CAUGHT_UP, "cutover"),
+        (Phase.PROMOTED, "start"),
+        (Phase.STARTED, "verify"),
+        (Phase.VERIFIED, "callback"),
+        (Phase.COMPLETE, ""),
+        (Phase.ROLLED_BACK, ""),
+    ],
+)
+def test_after_the_warming_the_phase_says_what_is_done(phase: Phase, step: str) -> None:
+    world = copying("orders")
+    assert work_of(control(world, phase, list(world.control.results.values()))).step == step
+
+
+@pytest.mark.parametrize("plan", [in_place_plan(), stateless_plan()])
+def test_in_place_it_moves_what_moves_until_it_is_known_where_it_starts(plan: Plan) -> None:
+    promoted = Journal(plan=plan, phase=Phase.PROMOTED)
+    settled = promoted.model_copy(update={"green_start": {"orders": {0: 1}}})
+    assert [work_of(ControlState(journal=j)).step for j in (promoted, settled)] == ["move", "start"]
+
+
+def test_every_job_shows_its_progress_its_task_and_the_time_left() -> None:
+    jobs = {job.job: job for job in copying("orders").page().jobs}
+    assert list(jobs) == ["restore/1", "warm_up/1", "lag_gate/1", "restore/2"]
+    running = jobs["restore/2"]
+    assert (running.task_id, running.run) == ("stage_2_subtopology_1.restore", f"expand_orders/{RUN}")
+    assert running.copied + running.lag == running.total == 4_000_000
+    assert running.eta_seconds is not None
+    assert jobs["restore/1"].eta_seconds is None
+
+
+def test_the_newest_reading_is_shown_of_every_partition_and_the_gate_has_its_threshold() -> None:
+    page = copying("orders", 1000, 2000).page()
+    (topic,) = page.lags_now
+    assert (topic.topic, len(topic.lags)) == ("orders-per-customer-changelog", 1000)
+    assert page.measured_ms == max(each.history.samples[-1].at_ms for each in page.lags)
+    assert page.threshold == 10_000
+    assert len(page.model_dump_json()) < 400_000
+
+
+def test_a_pause_that_goes_on_has_a_beginning_and_one_that_is_over_its_parts() -> None:
+    going_on = paused("orders").page()
+    assert (going_on.downtime.since_ms, going_on.downtime.total) == (NOW_MS - 3_200, None)
+    assert going_on.summary.health.state is State.PAUSED
+    over = complete("orders").page().downtime
+    assert (over.since_ms, over.total) == (None, TIMINGS["total"])
+    assert [part.name for part in over.parts] == [*(n for n in TIMINGS if n != "total"), "between"]
+    assert sum(part.seconds for part in over.parts) == pytest.approx(TIMINGS["total"])
+    assert "Pre-warmed" in over.remark
+
+
+def test_a_part_that_nobody_foresaw_is_shown_by_its_name() -> None:
+    journal = complete("orders").control.journal
+    assert journal is not None
+    found = downtime(journal.model_copy(update={"timings": {"novel": 1.0, "total": 1.0}}))
+    assert [(part.name, part.meaning) for part in found.parts] == [("novel", "novel")]
+
+
+def test_entries_per_partition_are_compared_before_and_after() -> None:
+    page = complete("orders").page()
+    assert [(d.store, len(d.before), len(d.after)) for d in page.distributions] == [
+        ("per-region", 4, 8),
+        ("per-customer", 4, 8),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("counts", "expected"), [((5, 5, 5), 1.0), ((9, 0, 0), 3.0), ((0, 0), None), ((), None)], ids=str
+)
+def test_skew_is_the_fullest_partition_by_the_mean(counts: tuple[int, ...], expected: float | None) -> None:
+    assert skew(counts) == expected
+
+
+def test_the_watch_has_its_own_section_and_is_no_job_of_the_expansion() -> None:
+    world = copying("orders")
+    look = JobResult(job="watch", run="watch_orders/1", attempt=1, state="asked", detail="orders has grown")
+    watched = Autoscaling(failures=2)
+    known = {**world.control.results, "watch": look}
+    seen = replace(world, control=world.control.model_copy(update={"results": known, "autoscaling": watched}))
+    page = seen.page()
+    assert "watch" not in {job.job for job in page.jobs}
+    assert page.work == world.page().work
+    assert (page.autoscaling.failures, page.autoscaling.said) == (2, "orders has grown")
+    assert [(p.subtopology, p.current, p.expected) for p in page.autoscaling.parallelism] == [
+        (0, 4, 4),
+        (1, 4, 4),
+        (2, 4, 4),
+    ]
+
+
+def test_findings_are_bad_and_say_what_to_stop() -> None:
+    page = complete("orders", passed=False).page()
+    assert (page.summary.health.level, page.proof and page.proof.passed) == (Level.BAD, False)
+    assert "orders-g2" in page.summary.health.reason
+
+
+def test_an_expansion_without_a_run_needs_a_person() -> None:
+    world = copying("orders")
+    lease = world.control.lease
+    assert lease is not None
+    freed = world.control.model_copy(update={"lease": lease.model_copy(update={"released": True})})
+    assert health_of(freed, LIVE).level is Level.ATTENTION
+
+
+def test_a_job_that_failed_needs_a_person_and_says_why() -> None:
+    world = copying("orders")
+    results = [
+        r.model_copy(update={"state": "failed", "detail": "Outage: no broker"}) if r.job == "restore/2" else r
+        for r in world.control.results.values()
+    ]
+    health = health_of(control(world, Phase.WARMING, results), LIVE)
+    assert (health.level, health.reason) == (Level.ATTENTION, "restore/2 has failed: Outage: no broker")
+
+
+def test_an_application_without_members_needs_a_person() -> None:
+    assert health_of(ControlState(), EMPTY).state is State.STOPPED
+    assert quiet("orders", live=False).page().summary.health.level is Level.ATTENTION
+    assert quiet("orders").page().summary.health.level is Level.GOOD
+
+
+def test_what_cannot_be_reached_is_unknown_and_says_why() -> None:
+    line = unknown("orders", "the broker does not answer")
+    assert (line.health.state, line.health.level) == (State.UNKNOWN, Level.BAD)
+    assert line.run.dag_id == "expand_orders"

@@ -1,0 +1,116 @@
+"""One partition's snapshot beside a log cleaner that is at work: what was read is what is judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from kafka_rescale.core.snapshots.exactness import Coverage, coverage_of
+from kafka_rescale.core.snapshots.manifest import Manifest
+from kafka_rescale.core.snapshots.request import StoreRequest
+from kafka_rescale.core.snapshots.rows import Entry, SnapshotRule
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.spark.snapshots import partition as snapshot_partition
+from kafka_rescale.spark.snapshots.files import StoreDirectory
+from kafka_rescale.spark.snapshots.partition import PartitionBuild, PartitionResult, StoreWork
+
+from tests.support.snapshot_days import DAY
+from tests.unit.snapshots.test_snapshot_exactness import batched, cleaned
+
+STORE = StoreRequest(name="totals", store_type="key-value")
+
+
+class CleanedMeanwhile(PartitionBuild):
+    """A log that is cleaned further, up to its newest segment, between any two looks at it."""
+
+    log: Sequence[Entry] = ()
+    newest = 0
+    looks = 0
+
+    def _cleaned(self) -> Sequence[Entry]:
+        self.looks += 1
+        return self.log if self.looks == 1 else cleaned(self.log, self.newest)
+
+    def _entries(self, start: int, end: int) -> Iterator[Entry]:
+        return iter([e for e in self._cleaned() if start <= e.offset < end])
+
+    def _coverage(self, start: int, end: int, up_to: int | None = None) -> Coverage:
+        batches = batched(self._cleaned(), 1, len(self.log), self.newest)
+        return coverage_of([b for b in batches if b.first >= start], start, end, 0)
+
+    def _end(self) -> int:
+        return len(self.log)
+
+
+def build(
+    tmp_path: Path, log: Sequence[Entry], newest: int, lagging: Callable[[int], int] | None = None
+) -> tuple[set[bytes] | None, int]:
+    """Return the keys of the day, None if it is refused, and how many records were read."""
+    directory = StoreDirectory(str(tmp_path), "app", STORE.name)
+    work = StoreWork(
+        directory=directory,
+        draft=directory.begin(DAY, "x"),
+        topic="app-totals-changelog",
+        topic_id="x",
+        store=STORE,
+        rule=SnapshotRule(DAY.end_ms),
+        begins={0: 0},
+        ends={0: len(log)},
+        lagging=lagging,
+    )
+    partition = CleanedMeanwhile(KafkaConnection({"bootstrap.servers": "none"}), work, 0)
+    partition.log, partition.newest = log, newest
+    found = partition.build()
+    if found.snapshot is None:
+        return None, found.read
+    directory.publish(work.draft, _manifest(work, found))
+    return set(directory.read(DAY, found.snapshot.file)["key"].to_pylist()), found.read
+
+
+def _manifest(work: StoreWork, found: PartitionResult) -> Manifest:
+    assert found.snapshot is not None
+    return Manifest(
+        application="app",
+        generation="app",
+        date=str(DAY),
+        end_ms=DAY.end_ms,
+        grace_ms=0,
+        store=STORE,
+        topic=work.topic,
+        topic_id="x",
+        partitions=(found.snapshot,),
+    )
+
+
+def log(*records: tuple[str, int]) -> list[Entry]:
+    return [Entry(key.encode(), b"v", DAY.end_ms + at, offset) for offset, (key, at) in enumerate(records)]
+
+
+@pytest.mark.parametrize("holed", [False, True])
+def test_what_was_removed_while_it_was_read_is_noticed(tmp_path: Path, holed: bool) -> None:
+    """`k` belongs to the day, and is superseded on the next day, before the newest segment."""
+    entries = log(("old", -30), ("old", -20), ("k", -10), ("k", 10), ("z", 20))
+    if holed:
+        del entries[0]
+    keys, _ = build(tmp_path, entries, newest=4)
+    assert keys == (None if holed else {b"old", b"k"})
+
+
+def test_a_day_before_the_newest_segment_is_written_from_what_was_read_once(tmp_path: Path) -> None:
+    entries = log(("old", -30), ("k", -20), ("old", -15), ("k", -10), ("n", -5), ("k", 10))
+    keys, read = build(tmp_path, entries, newest=4)
+    assert keys == {b"old", b"k", b"n"}
+    assert read == 5, "the record of the next day ends it"
+
+
+@pytest.mark.parametrize("looked_at", [-5, 40])
+def test_how_far_a_declared_lag_lets_cleaning_come_is_asked_when_the_log_is_judged(
+    tmp_path: Path, looked_at: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job takes its time, and cleaning goes on; when the job began, `k` was too young for it."""
+    monkeypatch.setattr(snapshot_partition, "now_ms", lambda: DAY.end_ms + looked_at)
+    entries = log(("old", -30), ("old", -20), ("k", -10), ("k", 10), ("z", 20))
+    del entries[0]
+    keys, _ = build(tmp_path, entries, newest=4, lagging=lambda now: now)
+    assert (keys is None) is (looked_at > 0)
