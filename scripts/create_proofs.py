@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from tests.support.proofs import PAGES, with_proofs
+from tests.support.house.proofs import PAGES, with_proofs
 
 
 def main() -> None:

@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.proofs import PAGES, Proof, kinds, proofs_of, with_proofs
-
-I = "tests/integration"  # noqa: E741
+from tests.support.house.proofs import PAGES, Proof, proofs_of, with_proofs
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -28,17 +26,17 @@ def test_the_kinds_are_explained_where_they_are_used() -> None:
 @pytest.mark.parametrize(
     ("test", "proof"),
     [
-        ("tests/unit/test_proofs.py::test_every_row_says_what_its_tests_are", Proof.UNIT),
-        ("tests/unit/test_stream_threads.py::runTest", Proof.UNIT),
-        (f"{I}/test_assignors_of_kafka_streams.py::test_states_change_as_in_kafka_streams", Proof.STREAMS),
-        (f"{I}/test_growing_offsets.py", Proof.BROKER),
-        (f"{I}/test_exception_handler.py::test_what_a_thread_died_of_crosses_spark", Proof.LIVE),
-        (f"{I}/test_expansion_control_run.py::test_a_rescaled_application_equals_its_control_run", Proof.LIVE),
-        ("tests/system/test_pipeline_dags.py", Proof.AIRFLOW),
+        ("U/test_proofs.py::test_every_row_says_what_its_tests_are", Proof.UNIT),
+        ("U/test_stream_threads.py::runTest", Proof.UNIT),
+        ("I/test_assignors_of_kafka_streams.py::test_states_change_as_in_kafka_streams", Proof.STREAMS),
+        ("I/test_growing_offsets.py", Proof.BROKER),
+        ("I/test_exception_handler.py::test_what_a_thread_died_of_crosses_spark", Proof.LIVE),
+        ("I/test_expansion_control_run.py::test_a_rescaled_application_equals_its_control_run", Proof.LIVE),
+        ("S/test_pipeline_dags.py", Proof.AIRFLOW),
     ],
 )
 def test_the_kind_of_a_test_is_that_of_what_it_starts(test: str, proof: Proof) -> None:
-    assert kinds(test) == {proof}
+    assert proofs_of(f"`{test}`") == [proof]
 
 
 def test_a_row_that_claims_more_or_nothing_is_seen() -> None:

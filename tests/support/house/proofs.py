@@ -9,7 +9,7 @@ from enum import StrEnum
 from functools import cache
 from pathlib import Path
 
-from tests.support.documents import ROOT, named_tests
+from tests.support.house.documents import ROOT, named_tests
 
 
 def _names_tests_in_a_table(page: Path) -> bool:

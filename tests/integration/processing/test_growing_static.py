@@ -12,8 +12,8 @@ from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.operations.processing.processors import expand_processors
 
 from testbed.broker import EmbeddedBroker
-from tests.support.growing import Growing
-from tests.support.growing_control import live_and_control, moved_between
+from tests.support.processing.growing import Growing
+from tests.support.processing.growing_control import live_and_control, moved_between
 
 pytestmark = pytest.mark.integration
 FUNCTIONS = "tests.support.user_partitioners"

@@ -12,7 +12,7 @@ from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.operations.processing.processors import expand_processors
 
 from testbed.broker import EmbeddedBroker
-from tests.support.growing import INITIAL, Growing
+from tests.support.processing.growing import INITIAL, Growing
 
 pytestmark = pytest.mark.integration
 T0 = 1_700_000_000_000
