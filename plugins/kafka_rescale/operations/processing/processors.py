@@ -13,10 +13,12 @@ from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.pipeline.builder import Pipeline
 from kafka_rescale.core.pipeline.named import pipeline_named
 from kafka_rescale.core.processing.backfill import Backfill
-from kafka_rescale.core.processing.growth import grown_topics
+from kafka_rescale.core.processing.grown_topic import GrownTopic
+from kafka_rescale.core.processing.growth import grown_static_topics, grown_topics
 from kafka_rescale.core.processing.growth_checks import require_order
 from kafka_rescale.core.processing.lost_offsets import positions_of, require_offsets, with_begun
 from kafka_rescale.core.processing.processor_expansion import expanded
+from kafka_rescale.core.processing.static_topic import StaticTopic
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
@@ -175,10 +177,17 @@ def _check_samples(
         for topic, found in grown_topics(part, record, now.declared, now.names).items()
         if not found.settled and topic not in now.declared.repartitions
     }
-    if grown:
-        begins, ends = admin.begin_offsets(grown), admin.end_offsets(grown)
+    static = {
+        topic: found
+        for part in now.parts
+        if part.stores
+        for topic, found in grown_static_topics(part, record, now.declared).items()
+    }
+    topics: dict[str, GrownTopic | StaticTopic] = {**grown, **static}
+    if topics:
+        begins, ends = admin.begin_offsets(topics), admin.end_offsets(topics)
         for each in sample(connection, begins, ends).samples:
-            grown[each.topic].check([(each.partition, each.offset, each.key)])
+            topics[each.topic].check([(each.partition, each.offset, each.key)])
 
 
 def _settled(
