@@ -170,8 +170,9 @@ def _bridge_line(known: Bridge, result: JobResult) -> str:
         return f"bridge: ended{since}"
     lags = [lag_of(p) for p in result.partitions]
     waiting = lags.count(NOT_BEGUN)
-    behind = f"{sum(lags) - waiting * NOT_BEGUN:,} offsets behind"
-    behind += f", {waiting} of {len(lags)} partitions not begun" if waiting else ""
+    begun = f"{sum(lags) - waiting * NOT_BEGUN:,} offsets behind"
+    absent = f"{waiting} of {len(lags)} partitions not begun"
+    behind = begun if not waiting else absent if waiting == len(lags) else f"{begun}, {absent}"
     if result.state in AT_WORK:
         return f"bridge: carries on, {behind}{since}"
     why = result.detail if result.state == NOT_AT_WORK else result.state
@@ -191,7 +192,9 @@ def _utc(at_ms: int) -> str:
     return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="seconds")
 
 
-def _stage_lags(control: ControlState, progress: Sequence[PartitionProgress]) -> list[tuple[str, int, int, int]]:
+def _stage_lags(
+    control: ControlState, progress: Sequence[PartitionProgress]
+) -> list[tuple[str, int, int | None, int]]:
     if control.journal is None:
         return []
     rows = []
@@ -200,5 +203,5 @@ def _stage_lags(control: ControlState, progress: Sequence[PartitionProgress]) ->
         own = [p for p in progress if p.topic in sources]
         begun = [max(0, p.end - p.position) for p in own if p.position >= 0]
         if own:
-            rows.append((stage.name, len(own), max(begun, default=0), len(own) - len(begun)))
+            rows.append((stage.name, len(own), max(begun, default=None), len(own) - len(begun)))
     return rows
