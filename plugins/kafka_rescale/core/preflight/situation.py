@@ -35,6 +35,8 @@ class Situation:
     :param visible: names of the cluster's topics, as far as the connection may see them.
     :param green_records: records per topic that exists under a name which green will need.
     :param bridged_ends: ends of the topics that bridges of the last expansion read, open transactions included.
+    :param codecs: with which the records of topics are compressed, by full name; others are not.
+    :param compression: ``compression.type`` of the connection, which replaces them; empty for none.
     :param expected: whether the application has to run or to be stopped when the expansion begins.
     """
 
@@ -44,6 +46,8 @@ class Situation:
     cluster: ClusterDescription
     control: ControlState = field(default_factory=ControlState)
     samples: tuple[Sample, ...] = ()
+    codecs: Mapping[str, str] = field(default_factory=dict)
+    compression: str = ""
     visible: frozenset[str] = frozenset()
     green_records: Mapping[str, int] = field(default_factory=dict)
     bridged_ends: PartitionOffsets = field(default_factory=dict)
@@ -205,4 +209,5 @@ class Situation:
             renamed=self.renamed,
             earlier=self.grown,
             grown_from=self.grown_from,
+            codecs=self.codecs,
         )

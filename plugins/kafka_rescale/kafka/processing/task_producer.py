@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaError, Message
 
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.kafka.client.connection import KafkaConnection
-from kafka_rescale.kafka.writing.producer import CALL_SECONDS, STUCK_SECONDS, UnitProducer
+from kafka_rescale.kafka.writing.producer import STUCK_SECONDS, UnitProducer
 from kafka_rescale.kafka.writing.settings import BATCH_BYTES
 
 ANY_PARTITION = -1
@@ -49,17 +49,6 @@ class TaskProducer(UnitProducer):
     def forget(self) -> None:
         """Take notice that a transaction was aborted: what it had written counts for nothing."""
         self._positions = dict.fromkeys(self._positions, NOTHING)
-
-    def commit(self, offsets: Sequence[TopicPartition], consumer: Consumer) -> None:
-        """Make what was written visible and the offsets durable, all or none.
-
-        :raises Fenced: a newer attempt has taken over; nothing was written.
-        :raises Rewound: the transaction was aborted.
-        """
-        with self.transaction():
-            if self._producer.flush(CALL_SECONDS):
-                raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
-        super().commit(offsets, consumer)
 
     def produce(
         self, topic: str, value: Any, key: Any, partition: int, *, timestamp: int, headers: Any = None

@@ -24,6 +24,7 @@ CALL_SECONDS = 60.0
 STUCK_SECONDS = 30.0
 """After so long a commit is given up: the library itself might wait for ever."""
 ABORT_SECONDS = 10.0
+FLUSH_SECONDS = 0.5
 QUEUE_FULL_SECONDS = 0.1
 PARTITION_SECONDS = 30.0
 """How long brokers may take to show a partition that has been added; within ``TRANSACTION_SECONDS``."""
@@ -123,6 +124,7 @@ class UnitProducer:
             taken the id.
         """
         with self.transaction():
+            self._bounded(self._flush, "flush")
             # Asked of the consumer's own thread, without any timeout.
             metadata = self._bounded(consumer.consumer_group_metadata, "consumer_group_metadata")
             self._bounded(
@@ -151,6 +153,17 @@ class UnitProducer:
         except StuckCall:
             self.abandon()
             raise
+
+    def _flush(self) -> None:
+        """Wait until every record has arrived, or the brokers have refused a record.
+
+        Records behind a refused one are not sent any more, and neither a commit nor a flush returns while there
+        are any (librdkafka 2.16, seen).
+        """
+        deadline = time.monotonic() + CALL_SECONDS
+        while self._producer.flush(FLUSH_SECONDS) and self._refused is None:
+            if time.monotonic() > deadline:
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
 
     def _await_partition(self, topic: str, partition: int) -> None:
         """Ask for the topic until the partition shows: by itself the client would only look minutes later."""

@@ -22,6 +22,7 @@ from kafka_rescale.kafka.admin.describe import describe
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.lease import refuse_if_held
 from kafka_rescale.kafka.copy.bridging import ends_of_bridged
+from kafka_rescale.kafka.reading.codecs import codecs_of
 from kafka_rescale.kafka.reading.sampling import Sampled, record_counts, sample
 from kafka_rescale.operations.expansion import producers
 from kafka_rescale.operations.preflight.deployment import deployment_of
@@ -75,7 +76,8 @@ def preflight(
     control = permitted_state(application, topology, connections)
     refuse_if_held(application.application_id, control.lease, owner, now_ms, owner_is_finished)
     situation, unread = look_around(application, topology, connection, control, target=target)
-    situation = replace(situation, expected=expected, now_ms=now_ms)
+    compression = connections.get(Role.COPY, connection).compression
+    situation = replace(situation, expected=expected, now_ms=now_ms, compression=compression)
     if runs_commands:
         situation = replace(situation, deployment=deployment_of(situation, ClusterAdmin(connection), held))
     if findings := checks.check(situation):
@@ -111,9 +113,10 @@ def look_around(
     names = [] if situation.is_in_place else green_names(application, situation.green).all_of(topology)
     names += [name for name in situation.successors().values() if name not in cluster.topics]
     green = admin.describe_topics(names)
-    sampled = _sample(situation, admin, connection)
+    sampled, codecs = _sample(situation, admin, connection)
     situation = replace(
         situation,
+        codecs=codecs,
         cluster=replace(cluster, topics={**cluster.topics, **green}),
         samples=sampled.samples,
         visible=frozenset(admin.list_topics()),
@@ -124,13 +127,21 @@ def look_around(
     return situation, tuple(f"{topic}-{p}: could not be sampled in time." for topic, p in sampled.unread)
 
 
-def _sample(situation: Situation, admin: ClusterAdmin, connection: KafkaConnection) -> Sampled:
-    """Sample what has keys that decide partitions; an expansion in progress was sampled when it began."""
+def _sample(
+    situation: Situation, admin: ClusterAdmin, connection: KafkaConnection
+) -> tuple[Sampled, dict[str, str]]:
+    """Sample what has keys that decide partitions; an expansion in progress was sampled when it began.
+
+    :returns: samples, and the codecs of the topics that are compressed.
+    """
     journal = situation.control.journal
     if journal is not None and journal.in_progress:
-        return Sampled(())
+        return Sampled(()), {}
     declared = [i.topic for i in situation.keyed_inputs()]
     wanted = list(map(situation.full_name, [*declared, *sorted(situation.topology.repartitions)]))
     wanted += map(situation.changelog, situation.topology.stores)
     present = [name for name in wanted if name in situation.cluster.topics]
-    return sample(connection, admin.begin_offsets(present), admin.end_offsets(present))
+    begins, ends = admin.begin_offsets(present), admin.end_offsets(present)
+    kept = {i.topic for i in situation.keyed_inputs()} - situation.successors().keys()
+    copied = {topic: end for topic, end in ends.items() if topic not in map(situation.full_name, kept)}
+    return sample(connection, begins, ends), codecs_of(connection, begins, copied)
