@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
@@ -26,6 +26,7 @@ STUCK_SECONDS = 30.0
 ABORT_SECONDS = 10.0
 FLUSH_SECONDS = 0.5
 QUEUE_FULL_SECONDS = 0.1
+REPORT_SECONDS = 1.0
 PARTITION_SECONDS = 30.0
 """How long brokers may take to show a partition that has been added; within ``TRANSACTION_SECONDS``."""
 
@@ -86,7 +87,8 @@ class UnitProducer:
         try:
             if not self._open:
                 self._producer.begin_transaction()
-                self._open, self._wrote_at = True, None
+                # What is heard while a transaction is aborted says nothing of the next one.
+                self._open, self._wrote_at, self._refused = True, None, None
             yield
             self._producer.poll(0)
         except KafkaException as error:
@@ -192,6 +194,8 @@ class UnitProducer:
             return self._overtaken(error)
         # produce() says _STATE once a delivery has failed: the transaction can only be aborted.
         abortable = error.txn_requires_abort() or error.code() == KafkaError._STATE
+        if error.code() == KafkaError._STATE:
+            self._hear_of_refusal()
         refused, self._refused = self._refused or error, None
         reason = (
             self._overtaken(refused) if class_of(refused) is ErrorClass.FENCED else to_error(refused, self._what)
@@ -207,6 +211,13 @@ class UnitProducer:
             return self._overtaken(failure) if failure.fatal() else to_error(failure, self._what)
         self._open = False
         return reason if isinstance(reason, Fenced) else Rewound(reason)
+
+    def _hear_of_refusal(self) -> None:
+        """Wait a moment for the delivery report that says why: without it there is nothing but ``_STATE``."""
+        deadline = time.monotonic() + REPORT_SECONDS
+        with suppress(KafkaException, SystemError):
+            while self._refused is None and time.monotonic() < deadline:
+                self._producer.poll(QUEUE_FULL_SECONDS)
 
     def _lost(self) -> RescaleError:
         """Return what to raise for a fatal error that confluent-kafka has lost among delivery reports.
