@@ -104,6 +104,7 @@ def situation_of(
         "green_records": {},
         "bridged_ends": {},
         "green_group": GroupDescription(f"{declared.application_id}-g2", "Dead"),
+        "compression": "",
         "expected": ExpectedState.EITHER,
         "now_ms": 0,
         "deployment": NOT_ASKED,

@@ -16,7 +16,7 @@ from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.expansion.bridge_progress import AT_WORK, JOB, NOT_AT_WORK
 from kafka_rescale.core.expansion.prewarming import remark_on
-from kafka_rescale.core.plan.plan import Plan
+from kafka_rescale.core.plan.plan import Move, Plan
 from kafka_rescale.core.topology.topology import Topology
 from kafka_rescale.core.verify.report import Report
 
@@ -75,7 +75,7 @@ def plan_view(plan: Plan | None, messages: Sequence[str]) -> Document:
     for stage in plan.stages:
         rows += [(stage.name, "grow output", g.topic, g.topic, g.current, g.target) for g in stage.grow_outputs]
         rows += [
-            (stage.name, f"move {m.kind}", m.source, m.target, m.source_partitions, m.target_partitions)
+            (stage.name, f"move {_told(m)}", m.source, m.target, m.source_partitions, m.target_partitions)
             for m in stage.moves
         ]
         rows += [
@@ -88,6 +88,10 @@ def plan_view(plan: Plan | None, messages: Sequence[str]) -> Document:
     way = f"{plan.blue}, in place" if plan.is_in_place else f"{plan.blue} -> {plan.green}"
     title = f"{way}, {plan.partitions} partitions (plan {plan.fingerprint})"
     return Document(data, text, (Rows(title, ("stage", "what", "from", "to", "now", "then"), rows),))
+
+
+def _told(move: Move) -> str:
+    return f"{move.kind}, {move.compression}" if move.compression else str(move.kind)
 
 
 def status_view(

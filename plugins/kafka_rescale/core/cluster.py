@@ -60,6 +60,7 @@ class ClusterDescription:
     :param committed: the running generation's committed offsets (next offset to read).
     :param begins: log start offsets.
     :param ends: end offsets as a ``read_committed`` reader sees them.
+    :param codecs: with which the records of topics are compressed, where preflight has looked; others are not.
     """
 
     cluster_id: str
@@ -69,3 +70,4 @@ class ClusterDescription:
     committed: Offsets = field(default_factory=dict)
     begins: Offsets = field(default_factory=dict)
     ends: Offsets = field(default_factory=dict)
+    codecs: Mapping[str, str] = field(default_factory=dict)

@@ -195,4 +195,5 @@ class Described(Target):
             renamed=self.renamed,
             earlier=self.grown,
             grown_from=self.grown_from,
+            codecs=self.cluster.codecs,
         )

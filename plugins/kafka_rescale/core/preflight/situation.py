@@ -27,6 +27,7 @@ class Situation(Described):
     :param green_records: records per topic that exists under a name which green will need.
     :param bridged_ends: ends of the topics that bridges of the last expansion read, open transactions included.
     :param green_group: the group of the generation to build.
+    :param compression: ``compression.type`` of the connection, which replaces the topics' codecs; empty for none.
     :param expected: whether the application has to run or to be stopped when the expansion begins.
     :param now_ms: wall clock, in ms since the epoch.
     :param deployment: what the user's own commands say.
@@ -37,6 +38,7 @@ class Situation(Described):
     green_records: Mapping[str, int]
     bridged_ends: PartitionOffsets
     green_group: GroupDescription
+    compression: str
     expected: ExpectedState
     now_ms: int
     deployment: Deployment

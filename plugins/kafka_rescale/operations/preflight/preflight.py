@@ -23,6 +23,7 @@ from kafka_rescale.kafka.admin.describe import describe
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.lease import refuse_if_held
 from kafka_rescale.kafka.copy.bridging import ends_of_bridged
+from kafka_rescale.kafka.reading.codecs import codecs_of
 from kafka_rescale.kafka.reading.sampling import Sampled, record_counts, sample
 from kafka_rescale.operations.expansion import producers
 from kafka_rescale.operations.preflight.deployment import deployment_of
@@ -77,7 +78,10 @@ def preflight(
     refuse_if_held(application.application_id, control.lease, owner, now_ms, owner_is_finished)
     wanted = Target(application, topology, target, control)
     asked = partial(deployment_of, upstream=held) if runs_commands else _not_asked
-    situation, unread = look_around(wanted, connection, asked, expected=expected, now_ms=now_ms)
+    compression = connections.get(Role.COPY, connection).compression
+    situation, unread = look_around(
+        wanted, connection, asked, compression=compression, expected=expected, now_ms=now_ms
+    )
     if findings := checks.check(situation):
         raise PreflightRefused(findings)
     lacking = lacking_to_retire(application, topology, connections, control)
@@ -98,12 +102,14 @@ def look_around(
     connection: KafkaConnection,
     asked: Callable[[Described, ClusterAdmin], Deployment],
     *,
+    compression: str,
     expected: ExpectedState,
     now_ms: int,
 ) -> tuple[Situation, tuple[str, ...]]:
     """Gather what the checks look at.
 
     :param asked: returns what the user's own commands say; called last, as it may wait.
+    :param compression: ``compression.type`` of the connection that copies.
     :param expected: as of ``preflight``.
     :param now_ms: as of ``preflight``.
     :returns: the situation, and one line per partition that could not be sampled in time.
@@ -115,14 +121,15 @@ def look_around(
     known = Described(target.application, target.topology, target.target, target.control, cluster)
     names = [*known.green_topics, *(name for name in known.successors().values() if name not in cluster.topics)]
     green = admin.describe_topics(names)
-    sampled = _sample(known, admin, connection)
-    known = replace(known, cluster=replace(cluster, topics={**cluster.topics, **green}))
+    sampled, codecs = _sample(known, admin, connection)
+    known = replace(known, cluster=replace(cluster, topics={**cluster.topics, **green}, codecs=codecs))
     situation = Situation(
         application=known.application,
         topology=known.topology,
         target=known.target,
         control=known.control,
         cluster=known.cluster,
+        compression=compression,
         samples=sampled.samples,
         visible=frozenset(admin.list_topics()),
         green_records=record_counts(admin.begin_offsets(green), admin.end_offsets(green, read_committed=False)),
@@ -139,13 +146,19 @@ def _not_asked(_: Described, __: ClusterAdmin) -> Deployment:
     return NOT_ASKED
 
 
-def _sample(known: Described, admin: ClusterAdmin, connection: KafkaConnection) -> Sampled:
-    """Sample what has keys that decide partitions; an expansion in progress was sampled when it began."""
+def _sample(known: Described, admin: ClusterAdmin, connection: KafkaConnection) -> tuple[Sampled, dict[str, str]]:
+    """Sample what has keys that decide partitions; an expansion in progress was sampled when it began.
+
+    :returns: samples, and the codecs of the topics that are compressed.
+    """
     journal = known.control.journal
     if journal is not None and journal.in_progress:
-        return Sampled(())
+        return Sampled(()), {}
     declared = [i.topic for i in known.keyed_inputs()]
     wanted = list(map(known.full_name, [*declared, *sorted(known.topology.repartitions)]))
     wanted += map(known.changelog, known.topology.stores)
     present = [name for name in wanted if name in known.cluster.topics]
-    return sample(connection, admin.begin_offsets(present), admin.end_offsets(present))
+    begins, ends = admin.begin_offsets(present), admin.end_offsets(present)
+    kept = {i.topic for i in known.keyed_inputs()} - known.successors().keys()
+    copied = {topic: end for topic, end in ends.items() if topic not in map(known.full_name, kept)}
+    return sample(connection, begins, ends), codecs_of(connection, begins, copied)
