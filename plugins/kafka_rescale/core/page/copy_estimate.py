@@ -75,7 +75,7 @@ def job_progress(result: JobResult, plan: Plan) -> JobProgress:
     groups = plan.stages if step in IN_GROUPS else ()
     group = next((f"{s.name}." for s in groups if stage == str(s.index)), "")
     total = sum(p.end for p in result.partitions)
-    lag = sum(max(0, p.end - max(0, p.position)) for p in result.partitions)
+    lag = sum(p.left for p in result.partitions)
     return JobProgress(
         job=result.job,
         run=result.run,
