@@ -14,7 +14,7 @@ from kafka_rescale.core.errors import Fenced
 from kafka_rescale.core.processing.dead_threads import thread_died
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import Change, ControlTopic
-from kafka_rescale.kafka.control.lease import insist
+from kafka_rescale.kafka.control.lease import update_despite_races
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def _buried(
         # The usual case costs no transaction.
         return found.processing if found.processing and found.processing.run == attempt.run else None
     # All threads of a run may die at once, and each is said by a task of its own.
-    processing = insist(control, change, lost=(Fenced,)).processing
+    processing = update_despite_races(control, change, lost=(Fenced,)).processing
     return processing if processing is not None and processing.run == attempt.run else None
 
 
