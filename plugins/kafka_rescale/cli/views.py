@@ -11,8 +11,7 @@ from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.cluster import ClusterDescription
 from kafka_rescale.core.control.bridge import Bridge
 from kafka_rescale.core.control.job_results import JobResult
-from kafka_rescale.core.control.lag_history import NOT_BEGUN, lag_of
-from kafka_rescale.core.control.progress import PartitionProgress
+from kafka_rescale.core.control.progress import NO_POSITION, PartitionProgress
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.expansion.bridge_progress import AT_WORK, JOB, NOT_AT_WORK
 from kafka_rescale.core.expansion.prewarming import remark_on
@@ -172,9 +171,9 @@ def _bridge_line(known: Bridge, result: JobResult) -> str:
     since = _newest(known, result.partitions)
     if known.ended_at_ms and all(p.position >= p.end for p in result.partitions):
         return f"bridge: ended{since}"
-    lags = [lag_of(p) for p in result.partitions]
-    waiting = lags.count(NOT_BEGUN)
-    begun = f"{sum(lags) - waiting * NOT_BEGUN:,} offsets behind"
+    lags = [p.lag for p in result.partitions]
+    waiting = lags.count(NO_POSITION)
+    begun = f"{sum(lags) - waiting * NO_POSITION:,} offsets behind"
     absent = f"{waiting} of {len(lags)} partitions not begun"
     behind = begun if not waiting else absent if waiting == len(lags) else f"{begun}, {absent}"
     if result.state in AT_WORK:
@@ -205,7 +204,7 @@ def _stage_lags(
     for stage in control.journal.plan.stages:
         sources = {m.source for m in stage.changelogs}
         own = [p for p in progress if p.topic in sources]
-        begun = [max(0, p.end - p.position) for p in own if p.position >= 0]
+        begun = [p.lag for p in own if p.lag != NO_POSITION]
         if own:
             rows.append((stage.name, len(own), max(begun, default=None), len(own) - len(begun)))
     return rows

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 TopicPartition = tuple[str, int]
 Offsets = Mapping[TopicPartition, int]
+
+
+class LogRange(NamedTuple):
+    """Where a partition's log begins, and where it ends (exclusive), as a ``read_committed`` reader sees it."""
+
+    begin: int
+    end: int
 
 
 @dataclass(frozen=True)

@@ -82,7 +82,7 @@ def job_progress(result: JobResult, plan: Plan, *, is_promoted: bool = True) -> 
     waits = step == BRIDGE and not is_promoted
     measured = () if waits else result.partitions
     total = sum(p.end for p in measured) if measured else None
-    lag = sum(max(0, p.end - max(0, p.position)) for p in measured) if measured else None
+    lag = sum(p.left for p in measured) if measured else None
     copied = total - lag if total is not None and lag is not None else None
     return JobProgress(
         job=result.job,

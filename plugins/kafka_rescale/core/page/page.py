@@ -5,7 +5,7 @@ from __future__ import annotations
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.cluster import ClusterDescription
 from kafka_rescale.core.control.job_results import JobResult
-from kafka_rescale.core.control.lag_history import LagHistory, lag_of
+from kafka_rescale.core.control.lag_history import LagHistory
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.expansion.downtime import Downtime, downtime
 from kafka_rescale.core.page.autoscaling import AutoscalingState, autoscaling_state
@@ -27,7 +27,7 @@ class JobLags(Value):
 
 
 class TopicLags(Value):
-    """The newest reading of a topic's lags, by partition; ``NOT_BEGUN`` where there is none."""
+    """The newest reading of a topic's lags, by partition; ``NO_POSITION`` where the copy has not begun."""
 
     topic: str
     lags: tuple[int, ...]
@@ -123,7 +123,7 @@ def _measured(result: JobResult) -> int:
 def _lags_now(result: JobResult) -> tuple[TopicLags, ...]:
     topics: dict[str, dict[int, int]] = {}
     for each in result.partitions:
-        topics.setdefault(each.topic, {})[each.partition] = lag_of(each)
+        topics.setdefault(each.topic, {})[each.partition] = each.lag
     return tuple(TopicLags(topic=topic, lags=tuple(of[p] for p in sorted(of))) for topic, of in topics.items())
 
 

@@ -53,7 +53,7 @@ class CopyMark(Value):
         return self.model_copy(update={"as_of_ms": max(asked_ms, self.as_of_ms)})
 
 
-NO_POSITION = "what was copied before is there, and not up to where (the group of the warm-up is gone)"
+POSITION_GONE = "what was copied before is there, and not up to where (the group of the warm-up is gone)"
 """Deletions since may have been compacted away: going on from the log start would keep what they have deleted."""
 
 

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple, Protocol
 
 from confluent_kafka import Consumer
 
+from kafka_rescale.core.cluster import LogRange
 from kafka_rescale.kafka.client.failures import Rewound
 from kafka_rescale.kafka.copy.commits import Explain
 from kafka_rescale.kafka.copy.marks import SEEDING, Mark, Position
 from kafka_rescale.kafka.copy.settings import CopySettings
 from kafka_rescale.kafka.copy.writer import UnitWriter
-from kafka_rescale.kafka.reading.log_range import LogRange
 
 
 class SeedRow(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kafka_rescale.core.control.progress import PartitionProgress
+from kafka_rescale.core.control.progress import NO_POSITION, PartitionProgress
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,11 @@ class Snapshot:
     @property
     def lag(self) -> int:
         """Offsets that are left, over all partitions."""
-        return sum(max(0, p.end - max(0, p.position)) for p in self.partitions)
+        return sum(p.left for p in self.partitions)
 
     def within(self, acceptable: int) -> bool:
         """Whether every partition has a position, at most so many offsets behind."""
-        return all(p.position >= 0 and p.end - p.position <= acceptable for p in self.partitions)
+        return all(p.lag != NO_POSITION and p.lag <= acceptable for p in self.partitions)
 
     def __str__(self) -> str:
         rate = f"{size(self.bytes / self.seconds)}/s, " if self.seconds and self.bytes else ""

@@ -23,7 +23,7 @@ from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.control.control_topic import ControlTopic
-from kafka_rescale.kafka.control.lease import insist
+from kafka_rescale.kafka.control.lease import update_despite_races
 from kafka_rescale.kafka.processing.hand_over import HandOver
 from kafka_rescale.kafka.reading.committed import AT_ONCE, closing_consumer, read_committed
 from kafka_rescale.kafka.reading.sampling import sample
@@ -71,7 +71,7 @@ def expand_processors(
         after = expanded(state.processors, parts, counts, repartitions, target, chosen)
         return {} if after == state.processors else {Concern.PROCESSORS: after}
 
-    return insist(ControlTopic(connection, application.application_id), asked).processors
+    return update_despite_races(ControlTopic(connection, application.application_id), asked).processors
 
 
 def is_split(application_id: str, connection: KafkaConnection, client_id: str) -> bool:
@@ -120,7 +120,7 @@ def remember(
         record = with_begun(record, now.names, committed, said)
         return {} if record == state.processors else {Concern.PROCESSORS: record}
 
-    return insist(control, noted).processors, created
+    return update_despite_races(control, noted).processors, created
 
 
 def hand_over(

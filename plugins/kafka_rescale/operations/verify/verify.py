@@ -19,7 +19,7 @@ from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Outage, Refused, UnsafeState
 from kafka_rescale.core.plan.plan import Move
 from kafka_rescale.core.verify.pairs import expansion_pair
-from kafka_rescale.core.verify.report import Report, StoreReport
+from kafka_rescale.core.verify.report import Report, StoreReport, to_be_verified
 from kafka_rescale.core.verify.start_offsets import check_start_offsets
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
@@ -55,7 +55,7 @@ def verify(
     # Taken before anything is read: of two attempts at once, the newer one's report stands.
     writer = TransactionalWriter(connection, f"kafka-rescale-{application}/{Concern.REPORT}")
     state = ControlTopic(connection, application).read()
-    journal = _journal(application, state)
+    journal = to_be_verified(application, state.journal)
     if journal.is_verified:
         return _former(journal, state)
     report = compare_expansion(spark, connection, journal, state.acceptances, clock_ms=clock_ms)
@@ -177,18 +177,6 @@ def _store(
         expected="one comparison between two deletions by retention",
         remedy="Raise segment.ms or log.retention.check.interval.ms for the time being, then run verify again.",
     )
-
-
-def _journal(application: str, state: ControlState) -> Journal:
-    journal = state.journal
-    if journal is None or not journal.is_promoted:
-        raise Refused(
-            f"verification of {application}",
-            found="no expansion" if journal is None else f"an expansion in phase {journal.told}",
-            expected="an expansion that has been promoted",
-            remedy="Run verify after the cutover.",
-        )
-    return journal
 
 
 def _captured(journal: Journal) -> Captured:

@@ -57,8 +57,8 @@ def run_task(
                 raise rewound.reason from None
             producer.forget()
             if is_refused:
-                # Brokers don't say which record they have refused: once more, one by one. What is left of a refused
-                # transaction may disturb the client's next one.
+                # Brokers don't say which record they have refused: once more, one by one. What is left of a
+                # refused transaction may disturb the client's next one.
                 careful, producer = True, TaskProducer(connection, work.transactional_id, logged)
         except Exception as error:
             if isinstance(error, RefusedRecord) and not careful:
