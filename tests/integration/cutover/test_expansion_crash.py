@@ -13,6 +13,7 @@ from kafka_rescale.operations.expansion.rollback import roll_back
 from kafka_rescale.operations.expansion.stages import expand_stage
 
 from testbed.expansion import Expansion
+from testbed.flights_stack import FlightsStack
 from testbed.processes import wait_until
 from tests.support.kills import kill_session, sessions_of
 from tests.support.live_expansion import live_application, operation_process
@@ -22,9 +23,9 @@ CUTOVER = "cutover.cutover:run_cutover"
 
 
 def is_ready(expansion: Expansion) -> bool:
-    """Whether catch_up says that it is near the ends."""
+    """Whether the newest attempt at catch_up says that it is near the ends."""
     result = expansion.state().results.get("catch_up")
-    return result is not None and result.state == "ready"
+    return result is not None and (result.attempt, result.state) == (expansion.attempt, "ready")
 
 
 def journal_of(expansion: Expansion) -> Journal:
@@ -38,6 +39,27 @@ def phase(expansion: Expansion) -> Phase:
     return journal_of(expansion).phase
 
 
+def killed_and_rolled_back(stack: FlightsStack, expansion: Expansion) -> None:
+    """Kill a cutover as it stops the old generation; a rollback leaves that one running and untouched."""
+    admin, journal = ClusterAdmin(expansion.connection), journal_of(expansion)
+    topics = [m.source for m in journal.plan.moves] + ["flights", "planes"]
+    before = admin.describe_topics(topics)
+    catch_up = expansion.submit("catch_up")
+    process = operation_process(expansion, CUTOVER)
+    wait_until(
+        lambda: journal_of(expansion).stop_asked, timeout=240, what="the cutover to stop the old generation"
+    )
+    kill_session(process.pid)
+    if phase(expansion) in {Phase.PROMOTED, Phase.STARTED}:
+        pytest.fail("the kill came too late to test a rollback")
+    said = roll_back(expansion.application, expansion.connection, owner=expansion.owner, reason="a test")
+    assert "was started again" in said.told
+    assert stack.run("status") == 0
+    assert stack.run("status", "flights-g2") == 3
+    assert admin.describe_topics(topics) == before
+    kill_session(catch_up.pid)
+
+
 @pytest.mark.parametrize(
     "order",
     [
@@ -49,11 +71,15 @@ def phase(expansion: Expansion) -> Phase:
         ),
     ],
 )
-def test_a_killed_cutover_goes_on_and_is_verified(tmp_path: Path, order: list[Phase]) -> None:
+def test_a_killed_cutover_is_rolled_back_and_the_next_one_goes_on_and_is_verified(
+    tmp_path: Path, order: list[Phase]
+) -> None:
     with live_application(tmp_path, rate=8) as (stack, expansion):
-        plan = expansion.begin()
-        expansion.warm(plan)
+        expansion.warm(expansion.begin())
+        killed_and_rolled_back(stack, expansion)
+        expansion.begin()
         catch_up = expansion.submit("catch_up")
+        wait_until(lambda: is_ready(expansion), timeout=120, what="the next catch_up to be ready")
         for number, wanted in enumerate(order):
             process = operation_process(expansion, CUTOVER)
             wait_until(
@@ -97,42 +123,13 @@ def test_drivers_killed_on_the_way_change_nothing_in_the_result(tmp_path: Path) 
         stack.await_equal("flights-g2")
 
 
-def test_a_rollback_leaves_the_old_generation_running_and_untouched(tmp_path: Path) -> None:
-    with live_application(tmp_path, rate=8) as (stack, expansion):
-        admin = ClusterAdmin(expansion.connection)
-        plan = expansion.begin()
-        expansion.warm(plan)
-        before = admin.describe_topics([m.source for m in plan.moves] + ["flights", "planes"])
-        expansion.submit("catch_up")
-        process = operation_process(expansion, CUTOVER)
-        wait_until(
-            lambda: journal_of(expansion).stop_asked, timeout=240, what="the cutover to stop the old generation"
-        )
-        kill_session(process.pid)
-        if phase(expansion) in {Phase.PROMOTED, Phase.STARTED}:
-            pytest.fail("the kill came too late to test a rollback")
-        said = roll_back(expansion.application, expansion.connection, owner=expansion.owner, reason="a test")
-        assert "was started again" in said.told
-        assert stack.run("status") == 0
-        assert stack.run("status", "flights-g2") == 3
-        assert admin.describe_topics([m.source for m in plan.moves] + ["flights", "planes"]) == before
-        stack.finish_replay()
-        stack.await_equal("flights")
-
-
 @pytest.mark.slow
 def test_a_driver_that_wakes_up_after_the_cutover_writes_nothing(tmp_path: Path) -> None:
     with live_application(tmp_path, rate=8) as (stack, expansion):
         plan = expansion.begin()
         expansion.warm(plan)
         zombie = expansion.submit("catch_up")
-        wait_until(
-            lambda: (
-                "catch_up" in expansion.state().results and expansion.state().results["catch_up"].state == "ready"
-            ),
-            timeout=120,
-            what="the first driver to be ready",
-        )
+        wait_until(lambda: is_ready(expansion), timeout=120, what="the first driver to be ready")
         asleep = sessions_of(zombie.pid)
         for pid in asleep:
             os.kill(pid, signal.SIGSTOP)

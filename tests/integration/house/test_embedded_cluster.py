@@ -36,9 +36,11 @@ def topic(cluster: EmbeddedCluster) -> str:
     return "written"
 
 
-def write(cluster: EmbeddedCluster, topic: str) -> None:
+def write(cluster: EmbeddedCluster, topic: str, *, seconds: int = 30) -> None:
     refused: list[object] = []
-    producer = Producer({**cluster.client_config(), "acks": "all", "message.timeout.ms": 30_000, "log_level": 0})
+    producer = Producer(
+        {**cluster.client_config(), "acks": "all", "message.timeout.ms": seconds * 1_000, "log_level": 0}
+    )
     producer.produce(topic, b"value", on_delivery=lambda error, _: refused.append(error) if error else None)
     assert producer.flush(40) == 0
     if refused:
@@ -68,7 +70,7 @@ def test_a_record_is_refused_while_two_brokers_are_away(cluster: EmbeddedCluster
         broker.freeze()
     try:
         with pytest.raises((KafkaException, AssertionError)):
-            write(cluster, topic)
+            write(cluster, topic, seconds=5)
     finally:
         for broker in away:
             broker.thaw()

@@ -13,7 +13,7 @@ FAILURE = ValueError("a failure")
 
 
 def job(answers: list[RescaleError | None], put: list[str]) -> Any:
-    def try_to_put(state: str, detail: str) -> None:
+    def try_to_put(state: str, detail: str, **_: object) -> None:
         put.append(f"{state} {detail}")
         if (error := answers.pop(0)) is not None:
             raise error
