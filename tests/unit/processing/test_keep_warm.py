@@ -49,7 +49,7 @@ def test_the_lag_of_a_task_with_three_stores_is_that_of_all_their_changelogs(
     states = {
         store: [] if at is None else [saved(at, logs[store])] for (store, at) in zip(logs, positions, strict=True)
     }
-    assert lag_of(states, logs, 0) == lag
+    assert saved_lag(states, logs, 0) == lag
 
 
 def test_the_marker_of_the_last_transaction_is_no_lag() -> None:
