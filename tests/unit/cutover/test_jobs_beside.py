@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from kafka_rescale.core.control.job_results import JobResult
@@ -48,6 +48,7 @@ class World:
     :param told: when, in seconds from now; the state; the detail.
     :param signs_until: how long it gives a sign every half second.
     :param slow: from when to when brokers don't answer at once; they take three seconds to, or don't.
+    :param down: from when to when one of three brokers is down, and the others lead what it led.
     """
 
     def __init__(
@@ -57,8 +58,9 @@ class World:
         signs_until: float = 0.0,
         slow: tuple[float, float] = (0.0, 0.0),
         answers: bool = True,
+        down: tuple[float, float] = (0.0, 0.0),
     ) -> None:
-        self._clock, self._began, self._told = clock, clock.seconds, told
+        self._clock, self._began, self._told, self._down = clock, clock.seconds, told, down
         self._signs_until, self._slow, self._answers = signs_until, slow, answers
         self.asked = 0
 
@@ -69,8 +71,13 @@ class World:
     @property
     def jobs(self) -> JobsBeside:
         control = SimpleNamespace(follow=lambda: SimpleNamespace(heard=self.heard))
-        rescale: Any = SimpleNamespace(control=control, admin=SimpleNamespace(end_offsets=self.end_offsets))
-        return JobsBeside(rescale, PLAN)
+        admin = SimpleNamespace(
+            end_offsets=self.end_offsets, live_brokers=self.live_brokers, broker_count=lambda: 3
+        )
+        return JobsBeside(cast("Any", SimpleNamespace(control=control, admin=admin)), PLAN)
+
+    def live_brokers(self) -> int:
+        return 2 if self._down[0] <= self.now < self._down[1] else 3
 
     def heard(self, job: str) -> tuple[int, JobResult | None]:
         arrived = [(state, detail) for at, state, detail in self._told if at <= self.now]
@@ -134,6 +141,16 @@ def test_brokers_that_answer_late_make_its_silence_mute_for_a_while(clock: Clock
     with pytest.raises(Outage, match="no sign of life"):
         waited(silent)
     assert 50 < silent.now < 60
+
+
+def test_one_broker_that_is_down_makes_its_silence_mute_although_all_leaders_answer(clock: Clock) -> None:
+    """The job may wait for the coordinator of its transactions, which was on that broker."""
+    world = World(clock, (0, "ready", ""), (20, "done", "attempt 1"), signs_until=1, down=(0, 15))
+    assert waited(world) == pytest.approx(20, abs=0.2)
+    silent = World(clock, (0, "ready", ""), signs_until=1, down=(0, 15))
+    with pytest.raises(Outage, match="no sign of life"):
+        waited(silent)
+    assert 15 + jobs_beside.AFTER_OUTAGE_SECONDS - 2 < silent.now < 15 + jobs_beside.AFTER_OUTAGE_SECONDS + 2
 
 
 def test_an_outage_that_another_step_has_seen_does_so_too(clock: Clock) -> None:

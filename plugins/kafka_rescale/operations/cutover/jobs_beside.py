@@ -76,16 +76,21 @@ class JobsBeside:
         return count, result
 
     def _is_cluster_well(self) -> bool:
-        """Whether every broker that leads something of this expansion answers, and has for a while.
+        """Whether every broker is up, those that lead something of this expansion answer, and have for a while.
 
         A job can't be heard while the broker that it writes to, or the coordinator of its transactions, is away.
         """
         began = time.monotonic()
         if began - self._probed_at > SLOW_SECONDS:
             topics = {t for m in self._plan.moves for t in (m.source, m.target)} | {CONTROL_TOPIC}
+            admin = self._rescale.admin
             try:
-                self._rescale.admin.end_offsets(sorted(topics), read_committed=False)
+                admin.end_offsets(sorted(topics), read_committed=False)
+                # Leaders move at once; the job may still wait for a coordinator that was on a broker that is down.
+                is_whole = admin.live_brokers() >= admin.broker_count()
             except ClusterOutage:
+                is_whole = False
+            if not is_whole:
                 self.note_outage()
             self._probed_at = time.monotonic()
             if self._probed_at - began > SLOW_SECONDS:
