@@ -59,8 +59,7 @@ def _lag_per_topic(stack: FlightsStack) -> dict[str, int]:
             return {}
         found: dict[str, int] = {}
         for progress in lags(connection, journal.plan, None):
-            lag = progress.end - max(progress.position, 0)
-            found[progress.topic] = found.get(progress.topic, 0) + lag
+            found[progress.topic] = found.get(progress.topic, 0) + progress.left
         return found
     except RescaleError:
         return {}

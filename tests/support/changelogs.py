@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kafka_rescale.core.formats.changelog_formats import format_of
 from kafka_rescale.core.formats.key_layouts import Trimmed
 from kafka_rescale.core.partitioning.partitioners import partitioner_named
-from kafka_rescale.core.verify.pairs import LogRange
+from kafka_rescale.core.verify.pairs import ComparedLog
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.admin.transactions import wait_until_complete
 from kafka_rescale.kafka.client.connection import KafkaConnection
@@ -122,7 +122,7 @@ def write_log(
     *,
     transactional: bool = False,
     config: Mapping[str, str] | None = None,
-) -> LogRange:
+) -> ComparedLog:
     """Create a topic and write records in order; returns its whole range.
 
     :param transactional: in one transaction, after one that was aborted.
@@ -146,10 +146,10 @@ def append(client: Mapping[str, str], topic: str, records: Iterable[Placed]) -> 
     assert producer.flush(30) == 0
 
 
-def log_range(client: Mapping[str, str], topic: str) -> LogRange:
+def log_range(client: Mapping[str, str], topic: str) -> ComparedLog:
     """Return the range of a topic from its log starts to its ends."""
     admin = ClusterAdmin(KafkaConnection(dict(client)))
-    return LogRange.of(topic, admin.begin_offsets([topic])[topic], admin.end_offsets([topic])[topic])
+    return ComparedLog.of(topic, admin.begin_offsets([topic])[topic], admin.end_offsets([topic])[topic])
 
 
 def trim(client: Mapping[str, str], topic: str, partition: int, before: int) -> None:
@@ -159,7 +159,7 @@ def trim(client: Mapping[str, str], topic: str, partition: int, before: int) -> 
         future.result(30)
 
 
-def record_count(client: Mapping[str, str], log: LogRange) -> int:
+def record_count(client: Mapping[str, str], log: ComparedLog) -> int:
     """Return how many committed records a log still has."""
     consumer = Consumer(
         {**client, "group.id": "unused", "enable.partition.eof": True, "enable.auto.commit": False}

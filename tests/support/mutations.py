@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from kafka_rescale.core.verify.pairs import LogRange, StorePair
+from kafka_rescale.core.verify.pairs import ComparedLog, StorePair
 
 from tests.support.changelogs import Placed
 
@@ -16,7 +16,7 @@ SINCE = 1_700_000_000_000
 """Timestamp of the first record, ms."""
 
 
-def pair_of(blue: LogRange, green: LogRange, store_type: str, **changes: object) -> StorePair:
+def pair_of(blue: ComparedLog, green: ComparedLog, store_type: str, **changes: object) -> StorePair:
     """Return the comparison of two logs of a store."""
     return StorePair(store="totals", store_type=store_type, blue=blue, green=green).model_copy(update=changes)
 

@@ -6,13 +6,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.cluster import ClusterDescription, GroupDescription, TopicDescription
 from kafka_rescale.core.control.journal import Journal, Phase
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.formats.samples import Sample
 from kafka_rescale.core.preflight.check import check
+from kafka_rescale.core.preflight.deployment import NOT_ASKED
+from kafka_rescale.core.preflight.expected_state import ExpectedState
 from kafka_rescale.core.preflight.situation import Situation
 from kafka_rescale.core.topology.describe import parse_describe
+from kafka_rescale.core.topology.topology import Topology
 
 from tests.support.small_application import (
     KEYS,
@@ -86,7 +90,28 @@ def situation(target: int = 8, **changes: Any) -> Situation:
     cluster = replace(cluster, **changes.pop("cluster", {}))
     topology = parse_describe(topology_text(NAME))
     changes = {"samples": samples(), "now_ms": START_MS, **changes}
-    return Situation(application(NAME, **fields), topology, target, cluster, **changes)
+    return situation_of(application(NAME, **fields), topology, target, cluster, **changes)
+
+
+def situation_of(
+    declared: Application, topology: Topology, target: int, cluster: ClusterDescription, **read: Any
+) -> Situation:
+    """What preflight would have gathered on a cluster with nothing else in it, but for what is given as read."""
+    nothing: dict[str, Any] = {
+        "control": ControlState(),
+        "samples": (),
+        "visible": frozenset(),
+        "green_records": {},
+        "bridged_ends": {},
+        "green_group": GroupDescription(f"{declared.application_id}-g2", "Dead"),
+        "compression": "",
+        "expected": ExpectedState.EITHER,
+        "now_ms": 0,
+        "deployment": NOT_ASKED,
+    }
+    return Situation(
+        application=declared, topology=topology, target=target, cluster=cluster, **{**nothing, **read}
+    )
 
 
 def found(given: Situation) -> list[str]:

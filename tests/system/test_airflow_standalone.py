@@ -178,26 +178,36 @@ def planned(name: str, **changes: Any) -> Plan:
     return build_plan(declared, topology_of(declared), blue=name, generation=2, current=counts, target=8)
 
 
-def test_a_bridge_carries_on_ends_by_itself_and_then_has_nothing_to_do(world: World) -> None:
-    """Its DAG runs by its schedule too; whichever run comes first does the work."""
+def test_a_bridge_waits_for_work_carries_on_ends_by_itself_and_waits_again(world: World) -> None:
+    """Before any expansion one run of its schedule waits in the triggerer, and no other one is made."""
+    dag = f"bridge_{BRIDGED}"
+
+    def waiting() -> list[str]:
+        states = {run: world.airflow.task_states(dag, run) for run in world.airflow.runs(dag)}
+        return [run for run, found in states.items() if found.get("due") == "deferred"]
+
+    world.airflow.wait(waiting, "a run that waits", LIMIT)
+    assert len(world.airflow.runs(dag)) == 1
+    (first,) = waiting()
     plan = planned(BRIDGED, **repartitioned(BRIDGED))
     admin = ClusterAdmin(KafkaConnection(world.client))
     admin.ensure_topic(f"{CUSTOMERS}-p8", 8, 1, {})
     fence = Captured(committed={CUSTOMERS: dict.fromkeys(range(4), 0)})
     journal = Journal(plan=plan, phase=Phase.COMPLETE, captured=fence)
     world.control(BRIDGED).update(lambda _: {"journal": journal})
-    dag = f"bridge_{BRIDGED}"
-    run = world.airflow.trigger(dag)
-    assert world.airflow.wait_for_run(dag, run, timeout=LIMIT) == "success", world.airflow.log(dag, run, "bridge")
+    assert world.airflow.wait_for_run(dag, first, timeout=LIMIT) == "success", world.airflow.log(
+        dag, first, "bridge"
+    )
     bridge = world.control(BRIDGED).read().bridge
     assert bridge is not None
     assert bridge.ended_at_ms
     assert sum(admin.end_offsets([f"{CUSTOMERS}-p8"])[f"{CUSTOMERS}-p8"].values()) >= len(KEYS)
 
-    again = world.airflow.trigger(dag)
-    assert world.airflow.wait_for_run(dag, again, timeout=LIMIT) == "success"
+    world.airflow.wait(waiting, "the next run to wait", LIMIT)
+    (again,) = waiting()
     assert "nothing to do" in world.airflow.log(dag, again, "due")
-    assert world.airflow.task_states(dag, again)["bridge"] == "skipped"
+    world.airflow.pause(dag)
+    world.airflow.set_run_state(dag, again, "failed")
 
 
 def test_a_retirement_without_the_right_name_is_not_even_started(world: World) -> None:

@@ -22,7 +22,7 @@ from tests.support.kills import killed, processes_with
 from tests.support.processing.growing import Growing
 from tests.support.processing.growing_control import both, live_and_control, moved_between, same_results
 from tests.support.processing.growing_load import T0, under_load
-from tests.support.rack_rule import ASKED
+from tests.support.processing.rack_rule import ASKED
 from tests.support.words_pipeline import write_pipeline
 
 pytestmark = pytest.mark.system
@@ -98,8 +98,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         live.admin.ensure_topic(AGAIN, 2, 1, {"retention.ms": "-1"})
         declared = live.declared | {
             "clients": [client | {"rack.id": client["client.id"]} for client in live.declared["clients"]],
-            "rack.standby.task.assignor": "tests.support.rack_rule:NextRack",
-            "uncaught.exception.handler": "tests.support.failing_pipeline:handler",
+            "rack.standby.task.assignor": "tests.support.processing.rack_rule:NextRack",
+            "uncaught.exception.handler": "tests.support.processing.failing_pipeline:handler",
             "num.standby.replicas": 1,
             "backfill": {"outputs": {f"{live.topic}-folded": AGAIN}},
         }

@@ -20,6 +20,7 @@ from kafka_rescale.core.errors import Finding
 from kafka_rescale.core.pipeline.named import pipeline_named
 from kafka_rescale.core.processing.exception_handler import exception_handler
 from kafka_rescale.core.processing.linear_topics import require_linear_topics
+from kafka_rescale.core.processing.static_topic import require_static_topics
 from kafka_rescale.core.roles import Role
 from kafka_rescale.operations.application.load import (
     load_application,
@@ -38,6 +39,9 @@ def validated(file: Path) -> Document:
     if runtime_of(file) == SPARK:
         declared = load_pipeline_application(file)
         pipeline = pipeline_named(declared.pipeline)
+        require_static_topics(
+            declared.static_partitioners, declared.linear_hashing, pipeline.topology, pipeline.sub_topologies()
+        )
         exception_handler(declared.uncaught_exception_handler)
         if declared.rack_standby_task_assignor is not None:
             rack_standby_task_assignor(declared.rack_standby_task_assignor)

@@ -78,9 +78,16 @@ def _console(*, stderr: bool = False) -> Console:
 
 def _table(rows: Rows) -> Table:
     table = Table(title=rows.title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    numbers = [all(isinstance(row[i], int) for row in rows.rows) for i in range(len(rows.header))]
+    numbers = [all(isinstance(row[i], int | None) for row in rows.rows) for i in range(len(rows.header))]
     for name, is_number in zip(rows.header, numbers, strict=True):
         table.add_column(name, justify="right" if is_number else "left", overflow="fold")
     for row in rows.rows:
-        table.add_row(*(f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row))
+        table.add_row(*map(_cell, row))
     return table
+
+
+def _cell(value: object) -> str:
+    """Return what is shown: what is not known is not 0."""
+    if value is None:
+        return "–"
+    return f"{value:,}" if isinstance(value, int) else str(value)

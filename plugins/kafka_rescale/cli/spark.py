@@ -13,8 +13,8 @@ from tempfile import TemporaryDirectory
 
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.control.journal import Journal
-from kafka_rescale.core.errors import InvalidInput, Outage, Refused
-from kafka_rescale.core.verify.report import Report, is_about
+from kafka_rescale.core.errors import InvalidInput, Outage
+from kafka_rescale.core.verify.report import Report, is_about, to_be_verified
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.settings_files import CONFIG_FILE_VARIABLE
 from kafka_rescale.kafka.client.waiting import now_ms
@@ -34,7 +34,8 @@ def run_verify(application: Application, connection: KafkaConnection, master: st
     :raises Outage: the job came to no result.
     """
     control = ControlTopic(connection, application.application_id)
-    journal = _promoted(application, control.read().journal)
+    # The job would refuse as well, after the seconds that Spark takes to start.
+    journal = to_be_verified(application.application_id, control.read().journal)
     began_ms = now_ms()
     with TemporaryDirectory(prefix="kafka-rescale-") as directory:
         done = subprocess.run(
@@ -58,18 +59,6 @@ def _is_result(report: Mapping[str, object], journal: Journal, began_ms: int) ->
     if not is_about(report, journal):
         return False
     return journal.is_verified or Report.model_validate(report).as_of_ms >= began_ms
-
-
-def _promoted(application: Application, journal: Journal | None) -> Journal:
-    """The job would refuse as well, after the seconds that Spark takes to start."""
-    if journal is None or not journal.is_promoted:
-        raise Refused(
-            f"verification of {application.application_id}",
-            found="no expansion" if journal is None else f"an expansion in phase {journal.told}",
-            expected="an expansion that has been promoted",
-            remedy="Run verify after the cutover.",
-        )
-    return journal
 
 
 def _settings_file(connection: KafkaConnection, directory: Path) -> Path:

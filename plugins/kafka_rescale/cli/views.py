@@ -11,12 +11,11 @@ from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.cluster import ClusterDescription
 from kafka_rescale.core.control.bridge import Bridge
 from kafka_rescale.core.control.job_results import JobResult
-from kafka_rescale.core.control.lag_history import NOT_BEGUN, lag_of
-from kafka_rescale.core.control.progress import PartitionProgress
+from kafka_rescale.core.control.progress import NO_POSITION, PartitionProgress
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.expansion.bridge_progress import AT_WORK, JOB, NOT_AT_WORK
 from kafka_rescale.core.expansion.prewarming import remark_on
-from kafka_rescale.core.plan.plan import Plan
+from kafka_rescale.core.plan.plan import Move, Plan
 from kafka_rescale.core.topology.topology import Topology
 from kafka_rescale.core.verify.report import Report
 
@@ -75,7 +74,7 @@ def plan_view(plan: Plan | None, messages: Sequence[str]) -> Document:
     for stage in plan.stages:
         rows += [(stage.name, "grow output", g.topic, g.topic, g.current, g.target) for g in stage.grow_outputs]
         rows += [
-            (stage.name, f"move {m.kind}", m.source, m.target, m.source_partitions, m.target_partitions)
+            (stage.name, f"move {_told(m)}", m.source, m.target, m.source_partitions, m.target_partitions)
             for m in stage.moves
         ]
         rows += [
@@ -88,6 +87,10 @@ def plan_view(plan: Plan | None, messages: Sequence[str]) -> Document:
     way = f"{plan.blue}, in place" if plan.is_in_place else f"{plan.blue} -> {plan.green}"
     title = f"{way}, {plan.partitions} partitions (plan {plan.fingerprint})"
     return Document(data, text, (Rows(title, ("stage", "what", "from", "to", "now", "then"), rows),))
+
+
+def _told(move: Move) -> str:
+    return f"{move.kind}, {move.compression}" if move.compression else str(move.kind)
 
 
 def status_view(
@@ -168,10 +171,11 @@ def _bridge_line(known: Bridge, result: JobResult) -> str:
     since = _newest(known, result.partitions)
     if known.ended_at_ms and all(p.position >= p.end for p in result.partitions):
         return f"bridge: ended{since}"
-    lags = [lag_of(p) for p in result.partitions]
-    waiting = lags.count(NOT_BEGUN)
-    behind = f"{sum(lags) - waiting * NOT_BEGUN:,} offsets behind"
-    behind += f", {waiting} of {len(lags)} partitions not begun" if waiting else ""
+    lags = [p.lag for p in result.partitions]
+    waiting = lags.count(NO_POSITION)
+    begun = f"{sum(lags) - waiting * NO_POSITION:,} offsets behind"
+    absent = f"{waiting} of {len(lags)} partitions not begun"
+    behind = begun if not waiting else absent if waiting == len(lags) else f"{begun}, {absent}"
     if result.state in AT_WORK:
         return f"bridge: carries on, {behind}{since}"
     why = result.detail if result.state == NOT_AT_WORK else result.state
@@ -191,14 +195,16 @@ def _utc(at_ms: int) -> str:
     return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="seconds")
 
 
-def _stage_lags(control: ControlState, progress: Sequence[PartitionProgress]) -> list[tuple[str, int, int, int]]:
+def _stage_lags(
+    control: ControlState, progress: Sequence[PartitionProgress]
+) -> list[tuple[str, int, int | None, int]]:
     if control.journal is None:
         return []
     rows = []
     for stage in control.journal.plan.stages:
         sources = {m.source for m in stage.changelogs}
         own = [p for p in progress if p.topic in sources]
-        begun = [max(0, p.end - p.position) for p in own if p.position >= 0]
+        begun = [p.lag for p in own if p.lag != NO_POSITION]
         if own:
-            rows.append((stage.name, len(own), max(begun, default=0), len(own) - len(begun)))
+            rows.append((stage.name, len(own), max(begun, default=None), len(own) - len(begun)))
     return rows

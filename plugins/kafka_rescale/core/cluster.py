@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 TopicPartition = tuple[str, int]
 Offsets = Mapping[TopicPartition, int]
+
+
+class LogRange(NamedTuple):
+    """Where a partition's log begins, and where it ends (exclusive), as a ``read_committed`` reader sees it."""
+
+    begin: int
+    end: int
 
 
 @dataclass(frozen=True)
@@ -60,6 +68,7 @@ class ClusterDescription:
     :param committed: the running generation's committed offsets (next offset to read).
     :param begins: log start offsets.
     :param ends: end offsets as a ``read_committed`` reader sees them.
+    :param codecs: with which the records of topics are compressed, where preflight has looked; others are not.
     """
 
     cluster_id: str
@@ -69,3 +78,4 @@ class ClusterDescription:
     committed: Offsets = field(default_factory=dict)
     begins: Offsets = field(default_factory=dict)
     ends: Offsets = field(default_factory=dict)
+    codecs: Mapping[str, str] = field(default_factory=dict)

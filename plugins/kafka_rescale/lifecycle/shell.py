@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shlex
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -51,10 +52,10 @@ class ShellCommands:
 
     def is_running(self, instance: Instance) -> bool:
         """Run ``status``: exit code 0 is running, 3 is stopped, anything else is an error."""
-        code, output = self._run(self._spec.status, instance)
+        code, output = run(self._line(self._spec.status, instance), self._spec.timeout_seconds)
         if (instance, code) != self._last_status:
             # Asked every second now and then: told when it changes.
-            _tell(self._spec.status, instance, code, output)
+            _tell(self._line(self._spec.status, instance), code, output)
         self._last_status = instance, code
         if code not in {RUNNING, STOPPED}:
             raise Outage(
@@ -66,20 +67,22 @@ class ShellCommands:
         return code == RUNNING
 
     def _call(self, template: str, instance: Instance) -> None:
-        code, output = self._run(template, instance)
-        _tell(template, instance, code, output)
+        line = self._line(template, instance)
+        code, output = run(line, self._spec.timeout_seconds)
+        _tell(line, code, output)
         if code:
             raise Outage(
-                f"lifecycle command {template!r} for {instance.application_id}",
+                f"lifecycle command `{shlex.join(line)}` for {instance.application_id}",
                 found=f"exit code {code} ({output})",
                 expected="0",
                 remedy="Run it by hand on the Airflow worker; then retry the task.",
             )
 
-    def _run(self, template: str, instance: Instance) -> tuple[int, str]:
+    def _line(self, template: str, instance: Instance) -> list[str]:
         told = replace(instance, internal_topic_prefix=self._prefix_of(instance.application_id))
-        return run(command_line(template, told), self._spec.timeout_seconds)
+        return command_line(template, told)
 
 
-def _tell(template: str, instance: Instance, code: int, output: str) -> None:
-    log.info("%s (%s) -> %s %s", template, instance.application_id, code, output)
+def _tell(line: list[str], code: int, output: str) -> None:
+    """Log a command as it was run, for who wants to run it by hand."""
+    log.info("%s -> %s %s", shlex.join(line), code, output)

@@ -12,7 +12,7 @@ from kafka_rescale.core.control.autoscaling import Autoscaling
 from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.state import ControlState
-from kafka_rescale.core.preflight.situation import Situation
+from kafka_rescale.core.preflight.described import Described
 from kafka_rescale.core.topology.topology import Topology
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.admin.describe import describe
@@ -58,7 +58,7 @@ def watch(
     control = ControlTopic(connection, application.application_id)
     state = control.read()
     known = state.autoscaling or Autoscaling()
-    observed = observe(_situation(application, topology, connection, state))
+    observed = observe(_described(application, topology, connection, state))
     run, owner = (
         run_state(named) if named else RunState.ABSENT
         for named in (known.run, observed.in_progress.owner if observed.in_progress else "")
@@ -77,13 +77,13 @@ def watch(
     return Watched(observed, decision, just_gave_up=decision.record.failures > known.failures)
 
 
-def _situation(
+def _described(
     application: Application, topology: Topology, connection: KafkaConnection, state: ControlState
-) -> Situation:
+) -> Described:
     admin = ClusterAdmin(connection)
     cluster = describe(admin, application, topology, state.generations)
     # What an expansion has made so far is part of its progress.
     planned = {m.target for m in state.journal.plan.moves} if state.journal else set()
     made = admin.describe_topics(planned - cluster.topics.keys())
     cluster = replace(cluster, topics={**made, **cluster.topics})
-    return Situation(application, topology, application.partitions, cluster, state)
+    return Described(application, topology, application.partitions, state, cluster)

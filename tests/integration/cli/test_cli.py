@@ -120,7 +120,9 @@ def test_status_before_and_during_an_expansion(
     assert main(["status", file, "--config", config, "--json"]) == PASSED
     found = json.loads(capsys.readouterr().out)
     assert (found["phase"], found["target"], found["lease"]["owner"]) == ("warming", 8, "expand/run-1")
-    assert found["lags"] == [{"stage": plan.stages[0].name, "partitions": 16, "worst": 0, "without_position": 16}]
+    assert found["lags"] == [
+        {"stage": plan.stages[0].name, "partitions": 16, "worst": None, "without_position": 16}
+    ]
     assert found["results"]["restore/1"]["records"] == 96
     assert main(["status", file, "--config", config]) == PASSED
     assert "expansion to 8 partitions: warming, attempt 1" in capsys.readouterr().out
@@ -151,7 +153,7 @@ def test_status_reads_how_far_a_bridge_is_behind_whatever_its_last_run_has_left(
         assert main(["status", file, "--config", config]) == PASSED
         return capsys.readouterr().out
 
-    assert "bridge: carries on, 0 offsets behind, 4 of 4 partitions not begun" in status("carrying")
+    assert "bridge: carries on, 4 of 4 partitions not begun" in status("carrying")
     admin.commit(plan.bridge_group, admin.end_offsets([topic]))
     assert "bridge: carries on, 0 offsets behind\n" in status("carrying")
     producer = Producer({**client, "transactional.id": unique})

@@ -9,8 +9,7 @@ import pytest
 from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.core.control.keys import Concern
-from kafka_rescale.core.control.progress import PartitionProgress
-from kafka_rescale.core.expansion.lag import NO_POSITION
+from kafka_rescale.core.control.progress import NO_POSITION, PartitionProgress
 from kafka_rescale.core.page.health import Level
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.plan.planning import build_plan

@@ -19,12 +19,12 @@ from kafka_rescale.operations.processing.prepare import prepare
 
 from testbed.broker import EmbeddedBroker
 from tests.integration.spark_job_helpers import ROOT, RUN, submitted
-from tests.support.failing_pipeline import HANDED, INPUT, OUTPUT, ProcessorStateException
+from tests.support.processing.failing_pipeline import HANDED, INPUT, OUTPUT, ProcessorStateException
 from tests.support.processing.inline_jobs import requests, run_job
 from tests.support.words_pipeline import write_pipeline
 
 pytestmark = pytest.mark.integration
-MODULE = "tests.support.failing_pipeline"
+MODULE = "tests.support.processing.failing_pipeline"
 
 
 @pytest.fixture

@@ -110,7 +110,7 @@ def test_a_lost_rack_promotes_standbys_on_other_racks(
     assert app.counts() == app.expected()
 
 
-@pytest.mark.parametrize("rule", [None, "tests.support.rack_rule:NextRack"])
+@pytest.mark.parametrize("rule", [None, "tests.support.processing.rack_rule:NextRack"])
 def test_standbys_go_by_rack_ids_and_by_the_rule_of_a_user(
     connection: KafkaConnection, unique: str, tmp_path: Path, rule: str | None
 ) -> None:

@@ -8,7 +8,7 @@ import pytest
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.partitioning.linear_hashing import LinearHashing
 from kafka_rescale.core.pipeline.named import pipeline_named
-from kafka_rescale.core.processing.state_copies import NO_POSITION, NewTask
+from kafka_rescale.core.processing.state_copies import POSITION_GONE, NewTask
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.processing import state_copy
 from kafka_rescale.kafka.processing.state_copy import StateCopy
@@ -81,7 +81,7 @@ def test_a_copy_whose_position_is_lost_keeps_nothing_that_was_deleted(live: Grow
     key = copied_long_ago(live)
     live.admin.delete_group(new_task(live).group)
     copy = StateCopy(live.connection, new_task(live))
-    assert [found.objection for found in copy.positions().values()] == [NO_POSITION]
+    assert [found.objection for found in copy.positions().values()] == [POSITION_GONE]
     copy.close()
     before = live.state()[0]
     assert passed(live, NOW) == ""

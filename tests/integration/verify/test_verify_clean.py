@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from kafka_rescale.core.verify.oracles import Oracle
-from kafka_rescale.core.verify.pairs import LogRange
+from kafka_rescale.core.verify.pairs import ComparedLog
 from kafka_rescale.spark.verify.compare import compare_store
 from pyspark.sql import SparkSession
 
@@ -111,7 +111,7 @@ def test_what_green_writes_later_is_left_out(spark: SparkSession, client: Client
     ends = {p: (0, sum(q == p for q, _ in whole)) for p in range(8)}
     write_log(client, f"{unique}-green", 8, [*whole, *placed(later, "key-value", 8)])
 
-    green = LogRange(topic=f"{unique}-green", partitions=8, ranges=ends)
+    green = ComparedLog(topic=f"{unique}-green", partitions=8, ranges=ends)
 
     assert compare_store(spark, client, pair_of(blue, green, "key-value")).findings == ()
 

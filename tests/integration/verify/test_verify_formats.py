@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from kafka_rescale.core.formats.subscription_wrapper import LeftTable
 from kafka_rescale.core.verify.oracles import Oracle
-from kafka_rescale.core.verify.pairs import LogRange, StorePair
+from kafka_rescale.core.verify.pairs import ComparedLog, StorePair
 from kafka_rescale.core.verify.report import StoreReport
 from kafka_rescale.spark.verify.compare import compare_store
 from pyspark.sql import SparkSession
@@ -23,7 +23,7 @@ SUBSCRIPTIONS = "foreign-key-subscription"
 KEPT = {"cleanup.policy": "compact", "min.compaction.lag.ms": str(2**63 - 1)}
 
 
-def pair_of(blue: LogRange, green: LogRange, store_type: str, **changes: object) -> StorePair:
+def pair_of(blue: ComparedLog, green: ComparedLog, store_type: str, **changes: object) -> StorePair:
     """A comparison with what an expansion knows of the format."""
     pair = mutations.pair_of(blue, green, store_type)
     if store_type == SUBSCRIPTIONS:

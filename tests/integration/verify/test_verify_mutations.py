@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from kafka_rescale.core.verify.oracles import Oracle
-from kafka_rescale.core.verify.pairs import LogRange
+from kafka_rescale.core.verify.pairs import ComparedLog
 from kafka_rescale.spark.verify.compare import compare_store
 from pyspark.sql import SparkSession
 
@@ -142,7 +142,7 @@ MUTATIONS: list[tuple[Mutation, Oracle, bytes, str]] = [
 
 
 @pytest.fixture(scope="module")
-def blue(client: Client) -> LogRange:
+def blue(client: Client) -> ComparedLog:
     """A log from which nothing has ever been removed."""
     return write_log(client, "mutations-blue", 4, placed([*RECORDS, ONCE], STORE_TYPE, 4))
 
@@ -152,7 +152,7 @@ def correct_green() -> list[Placed]:
 
 
 def test_without_a_mutation_everything_passes(
-    spark: SparkSession, client: Client, blue: LogRange, unique: str
+    spark: SparkSession, client: Client, blue: ComparedLog, unique: str
 ) -> None:
     green = write_log(client, unique, 8, correct_green(), transactional=True)
 
@@ -167,7 +167,7 @@ def test_without_a_mutation_everything_passes(
 def test_a_mistake_is_found_and_named(
     spark: SparkSession,
     client: Client,
-    blue: LogRange,
+    blue: ComparedLog,
     unique: str,
     mutation: Mutation,
     oracle: Oracle,

@@ -13,7 +13,7 @@ from kafka_rescale.core.partitioning.partitioners import partitioner_named
 from kafka_rescale.core.plan.external_topics import InputPlan
 from kafka_rescale.core.plan.plan import Move, MoveKind, Plan, Stage
 from kafka_rescale.core.topology.topology import changelog_topic
-from kafka_rescale.core.verify.pairs import LogRange
+from kafka_rescale.core.verify.pairs import ComparedLog
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import ControlTopic
 
@@ -110,7 +110,7 @@ class Expanded:
         """Return a correct copy of it."""
         return placed(copied(history(STORES[store], self.since)), STORES[store], AFTER)
 
-    def _log(self, application_id: str, store: str, partitions: int, records: list[Placed]) -> LogRange:
+    def _log(self, application_id: str, store: str, partitions: int, records: list[Placed]) -> ComparedLog:
         config = WINDOWED if STORES[store] == "session" else None
         name = self.topic(application_id, store)
         return write_log(self.client, name, partitions, records, transactional=True, config=config)
@@ -148,5 +148,5 @@ def with_other_value(records: list[Placed]) -> list[Placed]:
     return [*records[:-1], (partition, replace(record, value=b"other"))]
 
 
-def _ends(logs: Iterable[LogRange]) -> PartitionOffsets:
+def _ends(logs: Iterable[ComparedLog]) -> PartitionOffsets:
     return {log.topic: dict(enumerate(log.ends)) for log in logs}

@@ -45,6 +45,7 @@ class Growing:
     :param chance: decides which processes are killed, and when; None kills none.
     :param inline: whether everything runs in this process, one after the other.
     :param follows: whether warm-ups go on until the threads of their run have ended.
+    :param static: the input's static partitioner, if it has one.
     :param clients: ids; none are the only client of a file without `clients`.
     """
 
@@ -58,6 +59,7 @@ class Growing:
     acceptable_lag: int = 100
     clients: tuple[str, ...] = ()
     follows: bool = False
+    static: str = ""
     runs: int = 0
     kills: int = 0
 
@@ -78,6 +80,7 @@ class Growing:
             "num.stream.threads": 1 if clients else 2,
             **places,
             "linear_hashing": linear,
+            "static_partitioners": {self.topic: self.static} if self.static else {},
             "partition.growth.settle.ms": self.settle_ms,
             "acceptable.recovery.lag": self.acceptable_lag,
         }

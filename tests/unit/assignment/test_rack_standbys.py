@@ -66,7 +66,7 @@ def standbys(assignor: RackStandbyTaskAssignor, racks: Mapping[str, str] = RACKS
 )
 def test_a_class_that_can_not_be_used_is_refused(name: str, found: str) -> None:
     with pytest.raises(InvalidInput, match=rf"rack.standby.task.assignor.*{name}.*{found}"):
-        rack_standby_task_assignor(f"tests.support.rack_rule:{name}")
+        rack_standby_task_assignor(f"tests.support.processing.rack_rule:{name}")
 
 
 @pytest.mark.parametrize("answer", [None, {EAST: 1}, ZeroDivisionError("by zero")])

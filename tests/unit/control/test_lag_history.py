@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kafka_rescale.core.control.lag_history import MAX_ROWS, MAX_SAMPLES, NOT_BEGUN, LagHistory
-from kafka_rescale.core.control.progress import PartitionProgress
+from kafka_rescale.core.control.lag_history import MAX_ROWS, MAX_SAMPLES, LagHistory
+from kafka_rescale.core.control.progress import NO_POSITION, PartitionProgress
 
 TOPIC = "x-s-changelog"
 
@@ -56,7 +56,7 @@ def test_its_size_is_bounded_whatever_it_is_of() -> None:
 
 
 def test_a_partition_without_a_position_marks_its_row() -> None:
-    assert LagHistory().observed(reading(3, None), 0, 10).samples[0].worst == (3, NOT_BEGUN)
+    assert LagHistory().observed(reading(3, None), 0, 10).samples[0].worst == (3, NO_POSITION)
 
 
 def test_other_partitions_begin_another_history() -> None:

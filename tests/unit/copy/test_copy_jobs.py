@@ -108,3 +108,14 @@ def test_a_process_ends_when_its_parent_is_killed() -> None:
     process.wait()
     process.stdout.close()
     wait_until(lambda: not is_running(pid), timeout=10, what="the end of the child")
+
+
+def test_a_reading_says_what_is_known_of_it_in_numbers_that_can_be_read() -> None:
+    def at(position: int, **copied: int) -> PartitionProgress:
+        return PartitionProgress(topic="t", partition=0, position=position, end=9_000, **copied)
+
+    slow = Snapshot((at(4_000, records=4_000, bytes=40_000),), 0, 8.0)
+    assert str(slow) == "4,000 records, 40.0 kB, 5.0 kB/s, lag 5,000, about 10 s left"
+    assert str(Snapshot((at(0),), 0, 0.0)) == "0 records, 0 B, lag 9,000"
+    assert str(Snapshot((at(-1),), 0, 3.0)) == "0 records, 0 B, none of 1 partitions begun"
+    assert str(Snapshot((at(-1), at(8_999)), 0, 3.0)) == "0 records, 0 B, lag 9,001, 1 of 2 partitions not begun"

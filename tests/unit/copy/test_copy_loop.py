@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, TopicPartition
+from kafka_rescale.core.cluster import LogRange
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.plan.plan import Move, MoveKind
 from kafka_rescale.kafka.copy import clients as copy_clients
@@ -16,7 +17,6 @@ from kafka_rescale.kafka.copy.loop import CopyWorker
 from kafka_rescale.kafka.copy.marks import Mark, Position
 from kafka_rescale.kafka.copy.settings import Rules
 from kafka_rescale.kafka.copy.units import CopyUnit, units_of
-from kafka_rescale.kafka.reading.log_range import LogRange
 from kafka_rescale.kafka.reading.source_rules import SourceRules
 
 SOURCE, POSITION = "blue", 5

@@ -136,6 +136,9 @@ class Hanging(Client):
 
     def poll(self, _: float) -> None: ...
 
+    def flush(self, _: float) -> int:
+        return 0
+
     def send_offsets_to_transaction(self, *_: Any) -> None:
         self.over.wait()
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from kafka_rescale.core.cluster import LogRange
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.plan.plan import Move, MoveKind
 from kafka_rescale.kafka.copy.marks import EMPTIED, RESETTING, SEEDING, Mark, Position
 from kafka_rescale.kafka.copy.settings import StaleCopy
 from kafka_rescale.kafka.copy.start import start_of
 from kafka_rescale.kafka.copy.units import CopyUnit, divided, units_of
-from kafka_rescale.kafka.reading.log_range import LogRange
 from kafka_rescale.kafka.reading.source_rules import SourceRules
 
 NOW = 1_000_000

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from kafka_rescale.core.cluster import GroupDescription
+from kafka_rescale.core.cluster import GroupDescription, LogRange
 from kafka_rescale.core.control.journal import Captured, Journal, PartitionOffsets, Phase
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.plan.plan import Plan
@@ -15,7 +15,6 @@ from kafka_rescale.kafka.copy.bridging import fence_of
 from kafka_rescale.kafka.copy.marks import Mark, Position
 from kafka_rescale.kafka.copy.start import start_of
 from kafka_rescale.kafka.copy.units import units_of
-from kafka_rescale.kafka.reading.log_range import LogRange
 from kafka_rescale.kafka.reading.source_rules import SourceRules
 from kafka_rescale.operations.cutover import quiesce
 from kafka_rescale.operations.cutover.promotion import assert_promotable

@@ -16,7 +16,7 @@ from kafka_rescale.operations.modes.steps import ModeSteps
 from tests.support.plans import in_place_plan, plan_for
 
 OPERATIONS = Path(__file__).parents[3] / "plugins" / "kafka_rescale" / "operations"
-QUESTION = {"plan", "application"}
+QUESTION = {"plan", "situation", "described", "target", "application"}
 """What an ``is_in_place`` is asked of; a single move of a plan may have to be asked in either mode."""
 SENTENCES = {"cutover/persistence.py", "modes/choice.py"}
 """Where the question stands: the choice itself, and a sentence about who is down, which modes need too."""

@@ -9,7 +9,7 @@ from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.partitioning.partitioners import partitioner_named
 from kafka_rescale.core.plan.plan import Move, MoveKind
 from kafka_rescale.core.topology.topology import REPARTITION_SUFFIX
-from kafka_rescale.core.verify.pairs import LogRange, StorePair
+from kafka_rescale.core.verify.pairs import ComparedLog, StorePair
 from kafka_rescale.core.verify.start_offsets import carried_starts
 from kafka_rescale.kafka.copy.router import NOWHERE, Router, to_bury
 
@@ -152,8 +152,8 @@ def test_captured_ends_are_those_of_all_internal_topics() -> None:
 
 
 def test_what_was_appended_begins_where_the_application_had_stopped() -> None:
-    old = LogRange(topic="t", partitions=2, ranges={0: (1, 5), 1: (0, 0)})
-    now = LogRange(topic="t", partitions=3, ranges={0: (1, 8), 1: (0, 2), 2: (0, 4)})
+    old = ComparedLog(topic="t", partitions=2, ranges={0: (1, 5), 1: (0, 0)})
+    now = ComparedLog(topic="t", partitions=3, ranges={0: (1, 8), 1: (0, 2), 2: (0, 4)})
     pair = StorePair(store="s", store_type="key-value", blue=old, green=now)
     assert pair.is_in_place
     assert pair.appended.ranges == {0: (5, 8), 1: (0, 2), 2: (0, 4)}

@@ -58,11 +58,11 @@ class TestLimits:
             limits(message_timestamp_before_max_ms=str(3 * DAY)).check("here", NOW - 2 * DAY - 1, 100)
         assert "message.timestamp.before.max.ms of t" in refused.value.expected
         assert refused.value.remedy.startswith("Set message.timestamp.before.max.ms, and ")
-        assert " to 9223372036854775807 on the topic" in refused.value.remedy
+        assert " to 9223372036854775807 on t until verify has passed" in refused.value.remedy
         with pytest.raises(UnsafeState) as refused:
             limits(max_message_bytes="1000").check("here", NOW, 1001)
         assert refused.value.expected == "at most max.message.bytes of t, 1000"
-        assert refused.value.remedy.startswith("Set max.message.bytes=1001 or more on the topic")
+        assert refused.value.remedy.startswith("Set max.message.bytes=1001 or more on t until")
         limits(max_message_bytes="1000").check("here", NOW, 1000)
 
 

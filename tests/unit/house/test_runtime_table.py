@@ -26,7 +26,7 @@ ORIGINALS = {
 def test_every_sentence_has_a_test(source: str) -> None:
     found = rows(TEXT, source)
     assert len(found) > 7
-    for sentence, shown in found:
+    for sentence, shown, _ in found:
         assert named_tests(shown), sentence
 
 

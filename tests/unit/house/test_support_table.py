@@ -52,7 +52,7 @@ def test_the_modes_are_those_of_an_application_file() -> None:
 
 def test_a_row_speaks_of_what_there_is() -> None:
     for row in ROWS:
-        assert len(row) == len(AXES) + 2, row
+        assert len(row) == len(AXES) + 3, row
         for cell, axis in zip(row, AXES, strict=False):
             assert values(cell, axis), row
             assert values(cell, axis) <= set(axis), row
@@ -70,7 +70,7 @@ def test_what_was_run_names_the_run() -> None:
 def test_every_refusal_names_the_test_of_its_message_and_one_of_what_would_come_of_it() -> None:
     refusals = rows(TEXT, "what | why | message")
     assert len(refusals) > 15
-    for what, _, message, wrong in refusals:
+    for what, _, message, wrong, _ in refusals:
         assert named_tests(message), what
         assert named_tests(wrong) or wrong in {"the same test", "it has no changelog: nothing to move"}, what
 

@@ -79,7 +79,7 @@ def test_a_shell_command_starts_behind_the_gate_with_the_same_placeholders() -> 
 def test_a_command_that_fails_is_an_outage() -> None:
     start = gated_start(*made(**SHELL, start_gated="false"))
     assert start is not None
-    with pytest.raises(Outage, match="'false'"):
+    with pytest.raises(Outage, match="`false`"):
         start(GREEN)
 
 
@@ -127,3 +127,20 @@ def test_a_class_that_does_not_say_whether_it_runs_has_not_said_that_it_is_stopp
 def test_a_class_that_can_not_be_used_is_refused(deployments: None, name: str, said: str) -> None:
     with pytest.raises(InvalidInput, match=said):
         made(type="python", callable=f"deployments:{name}")
+
+
+def test_a_command_is_told_as_it_was_run(caplog: pytest.LogCaptureFixture) -> None:
+    """Whoever wants to run it by hand has no placeholders to fill in."""
+    caplog.set_level("INFO")
+    _, lifecycle = made(
+        type="shell", start="true {application_id} 'a b'", stop="false {partitions}", status="true {generation}"
+    )
+    lifecycle.start(GREEN)
+    assert lifecycle.is_running(GREEN)
+    with pytest.raises(Outage, match="lifecycle command `false 8` for shop-g2"):
+        lifecycle.stop(GREEN)
+    assert [record.getMessage().rstrip() for record in caplog.records] == [
+        "true shop-g2 'a b' -> 0",
+        "true 2 -> 0",
+        "false 8 -> 1",
+    ]

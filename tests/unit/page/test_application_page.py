@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.cluster import GroupDescription
 from kafka_rescale.core.control.autoscaling import Autoscaling
+from kafka_rescale.core.control.bridge import Bridge
+from kafka_rescale.core.control.generations import Generations
 from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.journal import Journal, Phase
+from kafka_rescale.core.control.lag_history import LagHistory
+from kafka_rescale.core.control.progress import PartitionProgress
 from kafka_rescale.core.control.state import ControlState
-from kafka_rescale.core.expansion.downtime import downtime
+from kafka_rescale.core.expansion.downtime import PARTS, downtime
+from kafka_rescale.core.page.carried import carried_inputs
 from kafka_rescale.core.page.copy_estimate import Work, work_of
 from kafka_rescale.core.page.health import Level, State, health_of
 from kafka_rescale.core.page.page import ApplicationPage
 from kafka_rescale.core.page.summary import unknown
-from kafka_rescale.core.page.topology_graph import topology_graph
+from kafka_rescale.core.page.topology_graph import Node, NodeKind, topology_graph
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.verify.key_distribution import skew
 from kafka_rescale.operations.application.load import load_application, topology_of
 
 from tests.support.page.page_contents import NOW_MS, RUN, TIMINGS, World, complete, control, copying, paused, quiet
 from tests.support.plans import in_place_plan, stateless_plan
+from tests.unit.plan.test_repartitioned import ORDERED
+from tests.unit.plan.test_repartitioned import plan as repartitioned_plan
 
 ROOT = Path(__file__).resolve().parents[3]
 LIVE, EMPTY = GroupDescription("x", "Stable", ("i",)), GroupDescription("x", "Empty")
@@ -103,6 +113,104 @@ def test_every_job_shows_its_progress_its_task_and_the_time_left() -> None:
     assert running.copied + running.lag == running.total == 4_000_000
     assert running.eta_seconds is not None
     assert jobs["restore/1"].eta_seconds is None
+
+
+def test_what_is_done_is_done_and_what_is_not_known_is_not_nothing() -> None:
+    """Records that come in after a job has ended leave it behind ends that are none of its business."""
+    world = copying("orders")
+    behind = PartitionProgress(topic="t", partition=0, position=80, end=100)
+    results = [
+        JobResult(job="restore/1", run="r", attempt=1, state="done", partitions=(behind,)),
+        JobResult(job="warm_up/1", run="r", attempt=1, state="running", partitions=(behind,)),
+        JobResult(job="restore/2", run="r", attempt=1, state="running"),
+    ]
+    page = replace(world, control=control(world, Phase.WARMING, results)).page()
+    shown = {job.job: (job.share, job.lag, job.copied, job.total) for job in page.jobs}
+    assert shown == {
+        "restore/1": (1.0, 20, 80, 100),
+        "warm_up/1": (0.8, 20, 80, 100),
+        "restore/2": (None, None, None, None),
+    }
+
+
+def test_a_bridge_that_waits_for_the_promotion_holds_no_gate_and_is_not_what_is_looked_at() -> None:
+    world = copying("orders")
+    old = [PartitionProgress(topic="orders", partition=p, position=0, end=900_000) for p in range(4)]
+    # It reads its ends every few seconds, so that its reading is the newest.
+    waiting = LagHistory().observed(old, NOW_MS - 2_000, None).observed(old, NOW_MS, None)
+    bridge = JobResult(job="bridge", run="r", attempt=1, state="ready", partitions=tuple(old), lags=waiting)
+    results = [*world.control.results.values(), bridge]
+    page = replace(world, control=control(world, Phase.WARMING, results)).page()
+    assert "bridge" not in {each.job for each in page.lags}
+    assert page.measured_by == "restore/2"
+    assert not page.is_gated, "no gate waits for a restore"
+    (shown,) = [job for job in page.jobs if job.job == "bridge"]
+    assert (shown.share, shown.lag, shown.eta_seconds, shown.has_pace) == (None, None, None, False)
+    assert shown.detail == "waits for the promotion"
+
+    promoted = replace(world, control=control(world, Phase.PROMOTED, results)).page()
+    assert (promoted.measured_by, promoted.is_gated) == ("bridge", False)
+    (carrying,) = [job for job in promoted.jobs if job.job == "bridge"]
+    assert (carrying.share, carrying.lag) == (0.0, 4 * 900_000)
+
+
+def test_a_gate_measures_what_can_hold_it() -> None:
+    world = copying("orders")
+    at = [PartitionProgress(topic="t", partition=p, position=5, end=9) for p in range(4)]
+    gate = JobResult(
+        job="gate_all",
+        run="r",
+        attempt=1,
+        state="holding",
+        partitions=tuple(at),
+        lags=LagHistory().observed(at, NOW_MS, 3),
+    )
+    page = replace(world, control=control(world, Phase.WARMING, [*world.control.results.values(), gate])).page()
+    assert (page.measured_by, page.is_gated) == ("gate_all", True)
+
+
+class TestBridgedInputs:
+    """The topology names an input as the file does; what is read, and the bridge, are in the journal."""
+
+    PLAN = repartitioned_plan(4, 6)
+
+    def graph(self, phase: Phase, **known: Any) -> dict[str, Node]:
+        state = ControlState(journal=Journal(plan=self.PLAN, phase=phase), **known)
+        topology = topology_of(Application.model_validate(ORDERED))
+        found = topology_graph(topology, {}, None, carried_inputs(state, topology.inputs))
+        self.edges = found.edges
+        assert min(node.column for node in found.nodes) == 0
+        return {node.id: node for node in found.nodes}
+
+    def test_before_the_promotion_the_new_topic_stands_behind_the_old_one(self) -> None:
+        nodes = self.graph(Phase.WARMING)
+        assert nodes["orders"].name == "orders"
+        assert (nodes["bridge orders-p6"].kind, nodes["bridge orders-p6"].now) == (NodeKind.BRIDGED, 6)
+        assert ("orders", "bridge orders-p6") in self.edges
+
+    def test_after_it_the_input_is_the_new_topic_and_the_old_one_stands_before_it(self) -> None:
+        running = Generations(running="g", generation=2, partitions=6, inputs={"orders": "orders-p6"})
+        nodes = self.graph(Phase.COMPLETE, generations=running)
+        assert nodes["orders"].name == "orders-p6"
+        assert nodes["bridge orders"].now == 4
+        assert nodes["bridge orders"].column < nodes["orders"].column
+        assert ("bridge orders", "orders") in self.edges
+
+    def test_of_a_bridge_that_has_ended_only_the_name_stays(self) -> None:
+        running = Generations(running="g", generation=2, partitions=6, inputs={"orders": "orders-p6"})
+        ended = Bridge(plan=self.PLAN.fingerprint, begun=True, ended_at_ms=1)
+        nodes = self.graph(Phase.COMPLETE, generations=running, bridge=ended)
+        assert nodes["orders"].name == "orders-p6"
+        assert not [node for node in nodes.values() if node.kind is NodeKind.BRIDGED]
+
+
+def test_no_two_parts_of_a_pause_share_a_colour() -> None:
+    css = (ROOT / "plugins/kafka_rescale/web/static/page.css").read_text()
+    colours = re.findall(r"^  --series-\d+: (.*);$", css, re.MULTILINE)
+    drawn = re.findall(r"\.series-(\d+) \{ --own: var\(--series-(\d+)\)", css)
+    assert len(set(colours)) == len(colours) == len(drawn) >= len(PARTS) + 1, "and what is between the parts"
+    assert all(name == own for name, own in drawn)
+    assert f"length: {len(colours)}" in (ROOT / "plugins/kafka_rescale/web/static/charts.js").read_text()
 
 
 def test_the_newest_reading_is_shown_of_every_partition_and_the_gate_has_its_threshold() -> None:

@@ -24,6 +24,7 @@ from kafka_rescale.core.pipeline import (
 )
 from kafka_rescale.core.pipeline.task import Record, SubTopology, TaskProcessor
 from kafka_rescale.core.processing.state_copies import NewTask, owners
+from kafka_rescale.core.processing.static_topic import Placement
 
 from tests.support.processing.pipeline_driver import MemoryStore, PipelineDriver
 from tests.support.processing.pipeline_programs import left, right, seconds, windowed_tables
@@ -83,7 +84,7 @@ def test_entries_belong_to_the_processor_that_their_records_were_placed_by(
     store = next(store for store in part.stores if store.name == name)
     placed_by = raw if name in {"by-whole-key", "by-new-key"} else [KEY.findall(key)[0] for key in raw]
     placed = LinearHashing(initial).partition_batch(placed_by, processors)
-    assert owners(store, raw, initial, processors) == placed
+    assert owners(store, raw, Placement(initial), processors) == placed
 
 
 def odd_counts() -> Pipeline:
@@ -95,14 +96,16 @@ def odd_counts() -> Pipeline:
 
 def grown(part: SubTopology, stores: dict[str, MemoryStore]) -> dict[str, MemoryStore]:
     """Hand over what belongs to a second processor, as the copy and the old task do, and return what it has."""
-    task = NewTask("app", TaskId(0, 1), ProcessorCounts(initial=1, count=1, expanding_to=2), part.stores, {})
+    task = NewTask(
+        "app", TaskId(0, 1), ProcessorCounts(initial=1, count=1, expanding_to=2), Placement(1), part.stores, {}
+    )
     given = {name: MemoryStore([]) for name in stores}
     for store in part.stores:
         keys = list(stores[store.name].entries)
         for key, is_wanted in zip(keys, task.wanted(store, keys), strict=True):
             if is_wanted:
                 given[store.name].entries[key] = stores[store.name].entries[key]
-        for key, owner in zip(keys, owners(store, keys, 1, 2), strict=True):
+        for key, owner in zip(keys, owners(store, keys, Placement(1), 2), strict=True):
             if owner != 0:
                 stores[store.name].put(key, None, 0)
     return given
@@ -131,7 +134,9 @@ def test_a_kept_filter_of_a_windowed_table_goes_on_after_a_growth_as_if_there_ha
 def test_a_kept_filter_of_a_windowed_table_can_be_expanded_from_more_than_one_processor() -> None:
     odd = next(store for store in odd_counts().sub_topologies()[0].stores if store.name == "odd")
     mine = [key for key in KEYS if LinearHashing(2).partition(key, 2) == 0]
-    task = NewTask("app", TaskId(0, 2), ProcessorCounts(initial=2, count=2, expanding_to=3), (odd,), {})
+    task = NewTask(
+        "app", TaskId(0, 2), ProcessorCounts(initial=2, count=2, expanding_to=3), Placement(2), (odd,), {}
+    )
     wanted = task.wanted(odd, [key + LONG.encode(40_000) for key in mine])
     assert wanted == [LinearHashing(2).partition(key, 3) == 2 for key in mine]
 

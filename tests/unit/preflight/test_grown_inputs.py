@@ -27,6 +27,7 @@ from tests.support.situations import (
     sampled,
     samples,
     situation,
+    situation_of,
     with_counts,
 )
 from tests.support.small_application import KEYS, placed, records
@@ -162,7 +163,7 @@ class TestPreflight:
                 SubTopology(1, ("by-customer-repartition",), ("totals",), ()),
             )
         )
-        given = Situation(
+        given = situation_of(
             situation(8, inputs=INPUTS[:1]).application,
             unjoined,
             8,

@@ -13,6 +13,7 @@ from kafka_rescale.core.preflight.check import check
 from kafka_rescale.core.preflight.situation import Situation
 from kafka_rescale.operations.application.load import topology_of
 
+from tests.support.situations import situation_of
 from tests.unit.formats.test_subscription_wrapper import wrapper
 from tests.unit.formats.test_suppress_buffer import V3
 from tests.unit.plan.test_foreign_key_joins import REGISTRATION, RESPONSE, application
@@ -78,7 +79,7 @@ def situation(
         for name in names
     }
     cluster = ClusterDescription("c", 1, topics, GroupDescription("app", "Stable", ("m",)))
-    return Situation(declared, topology, 8, cluster, samples=tuple(sampled), now_ms=T)
+    return situation_of(declared, topology, 8, cluster, samples=tuple(sampled), now_ms=T)
 
 
 def one_store(name: str, store_type: str, **more: str) -> dict[str, Any]:

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 from kafka_rescale.airflow.backfills import END, START, generation_of
 from kafka_rescale.core.application.pipeline import PipelineApplication
+from kafka_rescale.core.cluster import LogRange
 from kafka_rescale.core.errors import InvalidInput, Refused
 from kafka_rescale.core.formats.record_batches import Batch
 from kafka_rescale.core.pipeline import STRING, JoinWindows, StreamsBuilder
 from kafka_rescale.core.pipeline.task import Emitted, Record
 from kafka_rescale.core.processing.backfill import Backfill, backfill_of, first_needed, require_history
-from kafka_rescale.core.processing.task_start import SourceRange, task_start
+from kafka_rescale.core.processing.task_start import task_start
 from kafka_rescale.core.snapshots.exactness import Coverage, coverage_of
 from kafka_rescale.operations.application.load import load_pipeline_application
 from kafka_rescale.operations.processing.backfills import require_live
@@ -119,9 +120,9 @@ def test_a_table_of_which_records_were_compacted_away_is_refused(tmp_path: Path)
 
 def test_records_that_are_deleted_before_they_are_replayed_stop_the_task() -> None:
     source = ("lines", 0)
-    assert task_start("0_0", {}, {source: SourceRange(5, 50)}, has_state=False, begins={source: 9}) == {source: 9}
+    assert task_start("0_0", {}, {source: LogRange(5, 50)}, has_state=False, begins={source: 9}) == {source: 9}
     with pytest.raises(Exception, match="every record from offset 3 on"):
-        task_start("0_0", {}, {source: SourceRange(5, 50)}, has_state=False, begins={source: 3})
+        task_start("0_0", {}, {source: LogRange(5, 50)}, has_state=False, begins={source: 3})
 
 
 class Echo:

@@ -11,10 +11,10 @@ from kafka_rescale.core.errors import InvalidInput, Outage, RescaleError
 from kafka_rescale.core.processing.exception_handler import exception_handler
 from kafka_rescale.operations.application.load import load_pipeline_application
 
-from tests.support.failing_pipeline import ProcessorStateException
+from tests.support.processing.failing_pipeline import ProcessorStateException
 from tests.support.words_pipeline import write_pipeline
 
-MODULE = "tests.support.failing_pipeline"
+MODULE = "tests.support.processing.failing_pipeline"
 TEXTS = {"found": "f", "expected": "e", "remedy": "r"}
 
 

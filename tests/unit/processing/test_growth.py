@@ -17,6 +17,7 @@ from kafka_rescale.core.processing.growth import Declared, observed
 from kafka_rescale.core.processing.growth_checks import require_order
 from kafka_rescale.core.processing.processor_expansion import expanded
 from kafka_rescale.core.processing.state_copies import NewTask, new_tasks
+from kafka_rescale.core.processing.static_topic import Placement
 
 KEYS = [b"k%d" % number for number in range(400)]
 COUNTS = StoreDefinition("counts", "timestamped-key-value")
@@ -137,13 +138,13 @@ def test_processors_do_not_become_fewer_and_must_exist() -> None:
 def test_what_a_new_task_consumes_reads_and_is_split_from() -> None:
     counts = expanded(begun(), [Part()], {"in": 8}, (), 4).sub_topologies[0]
     assert [(new.consumes, new.reads) for new in counts.new(8)] == [((2, 6), (0, 2, 6)), ((3, 7), (1, 3, 7))]
-    tasks = new_tasks("app", 0, counts, (COUNTS,), {})
+    tasks = new_tasks("app", 0, counts, Placement(2), (COUNTS,), {})
     assert [(str(task.task), str(task.parent)) for task in tasks] == [("0_2", "0_0"), ("0_3", "0_1")]
 
 
 def new_task(number: int) -> NewTask:
     counts = expanded(begun(), [Part()], {"in": 8}, (), 4).sub_topologies[0]
-    return NewTask("app", TaskId(0, number), counts, (COUNTS, WINDOWS), {})
+    return NewTask("app", TaskId(0, number), counts, Placement(counts.initial), (COUNTS, WINDOWS), {})
 
 
 @pytest.mark.parametrize("store", [COUNTS, WINDOWS])

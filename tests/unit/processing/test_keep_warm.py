@@ -9,7 +9,7 @@ import pytest
 from kafka_rescale.core.assignment.tasks import TaskId, Tasks
 from kafka_rescale.core.control.processing import ClientRecord, MovementRecord, Processing
 from kafka_rescale.core.control.state import ControlState
-from kafka_rescale.core.processing.replicas import is_due, lag_of
+from kafka_rescale.core.processing.replicas import is_due, saved_lag
 from kafka_rescale.core.processing.task_state import Changelog, SavedState
 from kafka_rescale.kafka.processing.changelogs import KnownState
 from kafka_rescale.operations.application.load import load_pipeline_application
@@ -31,11 +31,11 @@ def saved(position: int, log: Changelog = LOG, as_of_ms: int = 0, topic_id: str 
     return SavedState(topic=log.topic, topic_id=topic_id, partition=0, position=position, as_of_ms=as_of_ms)
 
 
-def test_the_lag_of_a_clients_state_is_the_sum_over_the_stores_of_the_task() -> None:
+def test_the_saved_lag_a_clients_state_is_the_sum_over_the_stores_of_the_task() -> None:
     logs = {"counts": LOG, "sums": OTHER}
-    assert lag_of({"counts": [saved(900), saved(400)], "sums": [saved(470, OTHER)]}, logs, 0) == 130
-    assert lag_of({"counts": [saved(900)]}, logs, 0) == 600, "one store has everything to read"
-    assert lag_of({}, logs, 0) is None
+    assert saved_lag({"counts": [saved(900), saved(400)], "sums": [saved(470, OTHER)]}, logs, 0) == 130
+    assert saved_lag({"counts": [saved(900)]}, logs, 0) == 600, "one store has everything to read"
+    assert saved_lag({}, logs, 0) is None
 
 
 @pytest.mark.parametrize(
@@ -49,16 +49,16 @@ def test_the_lag_of_a_task_with_three_stores_is_that_of_all_their_changelogs(
     states = {
         store: [] if at is None else [saved(at, logs[store])] for (store, at) in zip(logs, positions, strict=True)
     }
-    assert lag_of(states, logs, 0) == lag
+    assert saved_lag(states, logs, 0) == lag
 
 
 def test_the_marker_of_the_last_transaction_is_no_lag() -> None:
-    assert lag_of({"counts": [saved(999)]}, {"counts": LOG}, 0) == 0
+    assert saved_lag({"counts": [saved(999)]}, {"counts": LOG}, 0) == 0
 
 
 @pytest.mark.parametrize("useless", [saved(900, topic_id="another"), saved(1_001), saved(900, as_of_ms=-DAY_MS)])
 def test_state_that_can_not_be_used_counts_as_none(useless: SavedState) -> None:
-    assert lag_of({"counts": [useless]}, {"counts": LOG}, 0) is None
+    assert saved_lag({"counts": [useless]}, {"counts": LOG}, 0) is None
 
 
 @pytest.mark.parametrize(

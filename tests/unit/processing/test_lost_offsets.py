@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from kafka_rescale.core.assignment.tasks import TaskId
+from kafka_rescale.core.cluster import LogRange
 from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.processors import PipelineProcessors
 from kafka_rescale.core.control.progress import PartitionProgress
@@ -11,7 +12,6 @@ from kafka_rescale.core.errors import InvalidInput, UnsafeState
 from kafka_rescale.core.processing.growth import Declared, observed
 from kafka_rescale.core.processing.lost_offsets import positions_of, require_offsets, with_begun
 from kafka_rescale.core.processing.new_offset import kept_mark, offset_of, task_of
-from kafka_rescale.core.processing.task_start import SourceRange
 from kafka_rescale.core.processing.task_state import TaskMark
 
 from tests.unit.processing.test_growth import Part
@@ -95,13 +95,13 @@ def test_an_offset_is_set_for_the_task_that_reads_the_partition() -> None:
 
 @pytest.mark.parametrize(("to", "expected"), [("earliest", 5), ("latest", 9), ("7", 7), ("9", 9)])
 def test_an_offset_is_named_or_a_number_within_the_log(to: str, expected: int) -> None:
-    assert offset_of(P0, to, SourceRange(5, 9)) == expected
+    assert offset_of(P0, to, LogRange(5, 9)) == expected
 
 
 @pytest.mark.parametrize("to", ["4", "10", "-1", "newest", ""])
 def test_an_offset_beside_the_log_is_refused(to: str) -> None:
     with pytest.raises(InvalidInput, match="a number from 5 to 9"):
-        offset_of(P0, to, SourceRange(5, 9))
+        offset_of(P0, to, LogRange(5, 9))
 
 
 def test_what_is_committed_beside_an_offset_outlives_its_setting() -> None:

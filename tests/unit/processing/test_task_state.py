@@ -8,10 +8,11 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kafka_rescale.core.cluster import LogRange
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.processing import sorted_keys
 from kafka_rescale.core.processing.sorted_keys import SortedKeys
-from kafka_rescale.core.processing.task_start import SourceRange, task_start
+from kafka_rescale.core.processing.task_start import task_start
 from kafka_rescale.core.processing.task_state import (
     FORMAT,
     Changelog,
@@ -79,7 +80,7 @@ def test_a_mark_survives_and_that_of_a_stranger_is_the_beginning() -> None:
 
 
 def test_a_task_goes_on_where_it_has_committed_and_begins_at_the_log_start() -> None:
-    sources = {LEFT: SourceRange(5, 50), ("right", 0): SourceRange(7, 70)}
+    sources = {LEFT: LogRange(5, 50), ("right", 0): LogRange(7, 70)}
     assert task_start("0_0", {LEFT: 20, ("other", 0): 3}, sources, has_state=True) == {LEFT: 20, ("right", 0): 7}
     assert task_start("0_0", {}, sources, has_state=False) == {LEFT: 5, ("right", 0): 7}
     assert task_start("0_0", {LEFT: 50, ("right", 0): 7}, sources, has_state=True) == {LEFT: 50, ("right", 0): 7}
@@ -93,7 +94,7 @@ def test_a_task_whose_offsets_contradict_its_topics_does_not_begin(
     committed: dict[tuple[str, int], int], found: str
 ) -> None:
     with pytest.raises(UnsafeState, match=found):
-        task_start("0_0", committed, {LEFT: SourceRange(5, 50)}, has_state=True)
+        task_start("0_0", committed, {LEFT: LogRange(5, 50)}, has_state=True)
 
 
 @given(

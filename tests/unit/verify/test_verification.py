@@ -11,7 +11,7 @@ from kafka_rescale.core.formats.subscription_wrapper import LeftTable
 from kafka_rescale.core.plan.external_topics import InputPlan
 from kafka_rescale.core.plan.plan import Move, MoveKind
 from kafka_rescale.core.verify.oracles import KeyFinding, Oracle
-from kafka_rescale.core.verify.pairs import CLOCK_SKEW_MS, LogRange, StorePair, expansion_pair
+from kafka_rescale.core.verify.pairs import CLOCK_SKEW_MS, ComparedLog, StorePair, expansion_pair
 from kafka_rescale.core.verify.report import LogCount, PartitionContent, Report, StoreReport, is_about
 from kafka_rescale.core.verify.report_text import render, table
 from kafka_rescale.core.verify.start_offsets import check_start_offsets
@@ -114,7 +114,7 @@ class TestWhatIsCompared:
         assert self.whole_pair(topic("t"), topic("t"), self.MOVE).left_of("blue") is None
 
     def test_a_log_start_past_the_captured_end_leaves_nothing(self) -> None:
-        assert LogRange.of("t", {0: 15}, {0: 10}).ranges == {0: (10, 10)}
+        assert ComparedLog.of("t", {0: 15}, {0: 10}).ranges == {0: (10, 10)}
 
 
 def store_report(**changes: object) -> StoreReport:

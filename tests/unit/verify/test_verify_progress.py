@@ -56,7 +56,8 @@ def test_how_many_stores_are_compared_is_told_until_all_are(caplog: pytest.LogCa
 
     class Watcher(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            if record.getMessage().startswith("1 of 2 stores are compared after"):
+            told = record.getMessage()
+            if told.startswith("1 of 2 stores are compared after") and "; 7 of 40 tasks" in told:
                 seen.set()
 
     handler, logger = Watcher(), logging.getLogger("kafka_rescale.operations.verify.verify")
@@ -64,7 +65,7 @@ def test_how_many_stores_are_compared_is_told_until_all_are(caplog: pytest.LogCa
     try:
         with ThreadPoolExecutor(2) as pool:
             parts: Any = [pool.submit(lambda: "first"), pool.submit(slow)]
-            assert await_all(parts, seconds=0.05) == ("first", "second")
+            assert await_all(parts, lambda: (7, 40), seconds=0.05) == ("first", "second")
     finally:
         logger.removeHandler(handler)
 
@@ -76,5 +77,5 @@ def test_nothing_is_told_of_what_is_quick_and_what_has_failed_is_raised(caplog: 
         raise LookupError("no log")
 
     with ThreadPoolExecutor(1) as pool, pytest.raises(LookupError, match="no log"):
-        await_all([pool.submit(failed)], seconds=60)
+        await_all([pool.submit(failed)], lambda: (0, 0), seconds=60)
     assert not caplog.records

@@ -15,16 +15,17 @@ from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.application.topics import InputPolicy
 
 EVERY = timedelta(minutes=2)
-"""How soon a bridge is up after an expansion has begun, and after its run has failed."""
+"""How soon a bridge is up again after its run has failed."""
 
 DOC = """
 Carries what producers still write to the old topics of `{application_id}` on to the new ones, exactly once and in
 order per key.
 
-`due` looks whether there is anything to do; most runs end there. `bridge` begins when an expansion has made the
-new topics, waits for the promotion, and then runs for as long as it takes: until nothing has come into the old
-topics for {silent_seconds} s, everything has been carried on and no transaction is open. A run that dies is
-continued by the next one, whose transactional ids fence it.
+`due` waits in the triggerer until there is something to carry, for a day at most: one run waits, and the schedule
+makes no other one meanwhile. A run that a person triggers says at once whether there is. `bridge` begins when an
+expansion has made the new topics, waits for the promotion, and then runs for as long as it takes: until nothing
+has come into the old topics for {silent_seconds} s, everything has been carried on and no transaction is open. A
+run that dies is continued by the next one, whose transactional ids fence it.
 """
 
 

@@ -2,21 +2,61 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
 from airflow.sdk import Context
 from airflow.sdk.bases.skipmixin import SkipMixin
 
 from kafka_rescale.airflow.operators.base import RescaleOperator
+from kafka_rescale.airflow.triggers.bridge_due import BridgeDueTrigger
 from kafka_rescale.core.roles import Role
+
+if TYPE_CHECKING:
+    from kafka_rescale.core.control.bridge import Verdict
+
+MANUAL = "manual"
+LONGEST = timedelta(days=1)
+"""A run that waits longer would go on by a DAG of long ago."""
 
 
 class BridgeDueOperator(RescaleOperator, SkipMixin):
-    """Say whether the bridge has to run, and skip it if not."""
+    """
+    Wait, outside of a worker slot, until the bridge has to run; in a run of a person, say at once whether it has.
+
+    A run that waits takes the place of those that would only look: the schedule makes no other one meanwhile.
+    """
 
     inherits_from_skipmixin = True
     role = Role.PLAN
 
-    def execute(self, context: Context) -> str:
+    def execute(self, context: Context) -> str | None:
         """Return why the bridge has to run."""
+        found = self._verdict()
+        if found.due:
+            return found.reason
+        if context["dag_run"].run_type == MANUAL:
+            return self._over(context, found)
+        application = self.application()
+        trigger = BridgeDueTrigger(
+            kafka_config_id=application.kafka_conn_id_of(self.role),
+            application_id=application.application_id,
+            seconds=LONGEST.total_seconds(),
+        )
+        self.defer(trigger=trigger, method_name="execute_complete")
+        return None
+
+    def execute_complete(self, context: Context, event: Any) -> str:
+        """Look again, and return why the bridge has to run."""
+        found = self._verdict()
+        return found.reason if found.due else self._over(context, found)
+
+    def _over(self, context: Context, found: Verdict) -> str:
+        context["ti"].xcom_push(key="return_value", value=found.reason)  # skip() leaves by an exception
+        self.skip(ti=context["ti"], tasks=context["task"].get_flat_relatives(upstream=False))
+        return found.reason
+
+    def _verdict(self) -> Verdict:
         from kafka_rescale.kafka.control.control_topic import ControlTopic
         from kafka_rescale.kafka.copy.bridging import verdict_now
 
@@ -25,7 +65,4 @@ class BridgeDueOperator(RescaleOperator, SkipMixin):
         state = ControlTopic(connection, application.application_id).read()
         found = verdict_now(connection, state)
         self.log.info("%s", found.reason)
-        if not found.due:
-            context["ti"].xcom_push(key="return_value", value=found.reason)  # skip() leaves by an exception
-            self.skip(ti=context["ti"], tasks=context["task"].get_flat_relatives(upstream=False))
-        return found.reason
+        return found

@@ -64,6 +64,8 @@ class PipelineApplication(Strict):
     :param keep_warm_schedule: when standbys and warm-ups read what was written to the changelogs.
     :param linear_hashing: inputs whose producers place keys by linear hashing, and outputs that shall be
         written so, with the partition count that each was created with.
+    :param static_partitioners: inputs whose partitioner is static, with `module:function` of topic, key and count:
+        its twin, which returns the same partition for a key however many there are.
     :param growth_settle_ms: so long after a source topic has grown, a producer may still not know: its
         `metadata.max.age.ms` and `delivery.timeout.ms` together.
     :param schedule: cron expression or preset; ``@continuous`` for one run after the other; without one a run is
@@ -96,6 +98,7 @@ class PipelineApplication(Strict):
     )
     keep_warm_schedule: str = "*/5 * * * *"
     linear_hashing: dict[Name, PartitionCount] = Field(default_factory=dict)
+    static_partitioners: dict[Name, Annotated[str, Field(pattern=r"^[\w.]+:\w+$")]] = Field(default_factory=dict)
     growth_settle_ms: WholeNumber = Field(default=420_000, ge=0, alias="partition.growth.settle.ms")
     spark_conf: dict[str, str] = Field(default_factory=dict)
     schedule: str | None = None

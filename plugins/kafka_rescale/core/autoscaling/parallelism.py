@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.core.preflight.counts import counts_after
-from kafka_rescale.core.preflight.situation import Situation
+from kafka_rescale.core.preflight.described import Described
 from kafka_rescale.core.preflight.topics import missing_topics
 from kafka_rescale.core.topology.partition_counts import partition_counts
 
@@ -76,71 +76,71 @@ class Observed:
         return tuple(p for p in self.parallelism if p.expected < p.current) if self.target else ()
 
 
-def observe(situation: Situation) -> Observed:
+def observe(described: Described) -> Observed:
     """Return what there is, from the description of the running generation alone.
 
-    :param situation: topics that the expansion in progress makes may be among those of its cluster.
+    :param described: topics that the expansion in progress makes may be among those of its cluster.
     """
-    journal = situation.control.journal
+    journal = described.control.journal
     observed = Observed(
-        running=situation.blue,
+        running=described.blue,
         grown={},
-        lag=_lag(situation),
-        partitions=sum(topic.partitions for topic in situation.cluster.topics.values()),
+        lag=_lag(described),
+        partitions=sum(topic.partitions for topic in described.cluster.topics.values()),
         in_progress=journal if journal is not None and journal.in_progress else None,
-        is_down=bool(situation.cluster.committed) and not situation.cluster.group.is_live,
+        is_down=bool(described.cluster.committed) and not described.cluster.group.is_live,
     )
-    if missing := next(missing_topics(situation), None):
+    if missing := next(missing_topics(described, frozenset()), None):
         return replace(observed, missing=str(missing))
     grown = {
-        situation.full_name(topic): (known, situation.actual_counts[topic])
-        for topic, known in situation.grown.items()
+        described.full_name(topic): (known, described.actual_counts[topic])
+        for topic, known in described.grown.items()
     }
-    mismatches = tuple(_mismatches(situation))
+    mismatches = tuple(_mismatches(described))
     observed = replace(
         observed,
         grown=grown,
-        inputs={situation.full_name(t): situation.actual_counts[t] for t in situation.topology.inputs},
+        inputs={described.full_name(t): described.actual_counts[t] for t in described.topology.inputs},
         too_few=tuple(m for m in mismatches if m.found < m.expected),
         too_many=tuple(m for m in mismatches if m.found > m.expected),
     )
-    return replace(observed, parallelism=_parallelism(situation, observed.target))
+    return replace(observed, parallelism=_parallelism(described, observed.target))
 
 
-def _derived(situation: Situation) -> dict[str, int]:
+def _derived(described: Described) -> dict[str, int]:
     """Return the counts that Kafka Streams derives from the inputs as they are, as the topology names them."""
-    repartitions = situation.topology.repartitions
-    external = {t: n for t, n in situation.actual_counts.items() if t not in repartitions}
-    return {**external, **partition_counts(situation.topology, external, situation.enforced_now)}
+    repartitions = described.topology.repartitions
+    external = {t: n for t, n in described.actual_counts.items() if t not in repartitions}
+    return {**external, **partition_counts(described.topology, external, described.enforced_now)}
 
 
-def _mismatches(situation: Situation) -> Iterator[Mismatch]:
-    derived = _derived(situation)
-    for topic in sorted(situation.topology.repartitions):
-        found = situation.actual_counts[topic]
+def _mismatches(described: Described) -> Iterator[Mismatch]:
+    derived = _derived(described)
+    for topic in sorted(described.topology.repartitions):
+        found = described.actual_counts[topic]
         if found != derived[topic]:
-            yield Mismatch(situation.full_name(topic), found, derived[topic])
-    for subtopology in situation.topology.subtopologies:
+            yield Mismatch(described.full_name(topic), found, derived[topic])
+    for subtopology in described.topology.subtopologies:
         tasks = max(derived[t] for t in subtopology.sources)
         for store in subtopology.stores:
-            name = situation.changelog(store)
-            found = situation.cluster.topics[name].partitions
+            name = described.changelog(store)
+            found = described.cluster.topics[name].partitions
             if found != tasks:
                 yield Mismatch(name, found, tasks)
 
 
-def _parallelism(situation: Situation, target: int) -> tuple[Parallelism, ...]:
+def _parallelism(described: Described, target: int) -> tuple[Parallelism, ...]:
     """An expansion to the target also grows the inputs that have not been grown by hand."""
-    after = counts_after(replace(situation, target=target)) if target else _derived(situation)
-    now = situation.counts
+    after = counts_after(replace(described, target=target)) if target else _derived(described)
+    now = described.counts
     return tuple(
         Parallelism(s.id, max(now[t] for t in s.sources), max(after[t] for t in s.sources))
-        for s in situation.topology.subtopologies
+        for s in described.topology.subtopologies
     )
 
 
-def _lag(situation: Situation) -> int:
-    cluster, inputs = situation.cluster, set(map(situation.full_name, situation.topology.inputs))
+def _lag(described: Described) -> int:
+    cluster, inputs = described.cluster, set(map(described.full_name, described.topology.inputs))
     behind = (
         end - cluster.committed.get(tp, cluster.begins.get(tp, 0))
         for tp, end in cluster.ends.items()

@@ -7,17 +7,12 @@ a thousand partitions stays within some ten kilobytes and still covers all of it
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from kafka_rescale.core.control.progress import NO_POSITION, PartitionProgress
 from kafka_rescale.core.values import Value
-
-if TYPE_CHECKING:
-    from kafka_rescale.core.control.progress import PartitionProgress
 
 MAX_ROWS = 96
 MAX_SAMPLES = 60
-NOT_BEGUN = -1
-"""In the place of a lag: the copy of one of the row's partitions has no position yet."""
 
 
 class LagRow(Value):
@@ -33,7 +28,7 @@ class LagSample(Value):
 
     :param at_ms: wall clock, ms since the epoch.
     :param total: offsets that are left, over all partitions.
-    :param worst: largest lag per row in offsets, or ``NOT_BEGUN``.
+    :param worst: largest lag per row in offsets, or ``NO_POSITION`` if one of its partitions has none.
     """
 
     at_ms: int
@@ -82,15 +77,10 @@ class LagHistory(Value):
     @property
     def has_pace(self) -> bool:
         """Whether two readings of a copy that has begun tell whether its lag shrinks."""
-        return len(self.samples) > 1 and set(self._recent()[0].worst) != {NOT_BEGUN}
+        return len(self.samples) > 1 and set(self._recent()[0].worst) != {NO_POSITION}
 
     def _recent(self) -> tuple[LagSample, LagSample]:
         return self.samples[-max(2, len(self.samples) // 3)], self.samples[-1]
-
-
-def lag_of(progress: PartitionProgress) -> int:
-    """Return the offsets between position and end, or ``NOT_BEGUN``."""
-    return NOT_BEGUN if progress.position < 0 else max(0, progress.end - progress.position)
 
 
 def _rows(progress: Sequence[PartitionProgress]) -> tuple[LagRow, ...]:
@@ -108,10 +98,10 @@ def _rows(progress: Sequence[PartitionProgress]) -> tuple[LagRow, ...]:
 def _sample(rows: Sequence[LagRow], progress: Sequence[PartitionProgress], at_ms: int) -> LagSample:
     lags: dict[str, dict[int, int]] = {}
     for each in progress:
-        lags.setdefault(each.topic, {})[each.partition] = lag_of(each)
+        lags.setdefault(each.topic, {})[each.partition] = each.lag
     worst = []
     for row in rows:
-        of_row = [lags[row.topic].get(p, NOT_BEGUN) for p in range(row.first, row.last + 1)]
-        worst.append(NOT_BEGUN if NOT_BEGUN in of_row else max(of_row))
-    total = sum(max(0, p.end - max(0, p.position)) for p in progress)
+        of_row = [lags[row.topic].get(p, NO_POSITION) for p in range(row.first, row.last + 1)]
+        worst.append(NO_POSITION if NO_POSITION in of_row else max(of_row))
+    total = sum(p.left for p in progress)
     return LagSample(at_ms=at_ms, total=total, worst=tuple(worst))

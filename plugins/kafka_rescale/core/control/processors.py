@@ -80,12 +80,14 @@ class PipelineProcessors(Value):
     :param sub_topologies: by their number.
     :param topics: every source topic, by the pipeline's own names.
     :param linear: inputs and outputs whose keys are placed by linear hashing, with their initial counts.
+    :param static: inputs whose partitioner is static, with its function.
     :param changelogs: full names of those that are there since.
     """
 
     sub_topologies: dict[int, ProcessorCounts] = Field(default_factory=dict)
     topics: dict[str, SourceTopic] = Field(default_factory=dict)
     linear: dict[str, int] = Field(default_factory=dict)
+    static: dict[str, str] = Field(default_factory=dict)
     changelogs: tuple[str, ...] = ()
 
     @property

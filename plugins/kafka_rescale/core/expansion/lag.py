@@ -9,13 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from kafka_rescale.core.control.progress import PartitionProgress
+from kafka_rescale.core.cluster import TopicPartition
+from kafka_rescale.core.control.progress import NO_POSITION, PartitionProgress
 from kafka_rescale.core.plan.plan import Plan
-
-Source = tuple[str, int]
-
-NO_POSITION = -1
-"""Position of a partition whose copy has not begun; the gate fails closed on it."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +55,7 @@ class GateDecision:
         return not self.holding
 
 
-def expected_sources(plan: Plan, index: int | None = None) -> frozenset[Source]:
+def expected_sources(plan: Plan, index: int | None = None) -> frozenset[TopicPartition]:
     """Return every changelog partition that a stage copies.
 
     :param index: the stage, counting from 1 at the most downstream; all stages for ``None``.
@@ -72,7 +68,7 @@ def expected_sources(plan: Plan, index: int | None = None) -> frozenset[Source]:
 
 
 def decide(
-    progress: Iterable[PartitionProgress], threshold: int, expected: Collection[Source] = ()
+    progress: Iterable[PartitionProgress], threshold: int, expected: Collection[TopicPartition] = ()
 ) -> GateDecision:
     """Return whether the gate opens.
 
@@ -82,7 +78,7 @@ def decide(
     :param threshold: offsets per partition, inclusive.
     :param expected: partitions that must be reported; those reported are always looked at.
     """
-    known = {(p.topic, p.partition): None if p.position < 0 else max(0, p.end - p.position) for p in progress}
+    known = {(p.topic, p.partition): None if p.lag == NO_POSITION else p.lag for p in progress}
     lags = [PartitionLag(*source, known.get(source)) for source in {*known, *expected}]
     return GateDecision(tuple(sorted(lags, key=_furthest_behind_first)), threshold)
 

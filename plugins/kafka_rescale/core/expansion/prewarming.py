@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 
 from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.control.journal import Journal, PartitionOffsets
-from kafka_rescale.core.control.progress import PartitionProgress
-from kafka_rescale.core.expansion.lag import NO_POSITION, GateDecision, decide
+from kafka_rescale.core.control.progress import NO_POSITION, PartitionProgress
+from kafka_rescale.core.expansion.lag import GateDecision, decide
 from kafka_rescale.core.expansion.offset_metadata import OffsetTexts
 from kafka_rescale.core.plan.external_topics import InputPlan
 from kafka_rescale.core.plan.plan import Plan

@@ -8,7 +8,8 @@ offsets, prove that nothing was removed between them, transaction markers and ab
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from kafka_rescale.core.errors import UnsafeState
@@ -18,8 +19,12 @@ from kafka_rescale.core.errors import UnsafeState
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _LENGTH = struct.Struct(">8xi")
 _LENGTH_COUNTS_FROM = 12
+_CODEC = 0x07
 _CONTROL = 0x20
 _DELETE_HORIZON = 0x40
+
+CODECS = ("", "gzip", "snappy", "lz4", "zstd")
+"""By the number in a batch's attributes, as `compression.type` names them; the first is no compression."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,7 @@ class Batch:
     :param has_delete_horizon: log cleaning has set the moment from which on it removes the batch's tombstones
         (KIP-534).
     :param opens_segment: whether it is the first of its log segment that is left.
+    :param codec: with which its records are compressed; empty if they are not.
     """
 
     first: int
@@ -40,6 +46,7 @@ class Batch:
     is_control: bool = False
     has_delete_horizon: bool = False
     opens_segment: bool = False
+    codec: str = ""
 
     @property
     def is_whole(self) -> bool:
@@ -82,8 +89,18 @@ def batches_of(data: bytes) -> Iterator[Batch]:
         if at + _LENGTH_COUNTS_FROM + length > len(data):
             return
         is_control, has_horizon = bool(attributes & _CONTROL), bool(attributes & _DELETE_HORIZON)
-        yield Batch(first, first + delta, count, newest, is_control, has_horizon)
+        codec = CODECS[attributes & _CODEC]
+        yield Batch(first, first + delta, count, newest, is_control, has_horizon, codec=codec)
         at += _LENGTH_COUNTS_FROM + length
+
+
+def usual_codec(batches: Iterable[Batch]) -> str:
+    """Return the codec of most records of some batches; empty if most are not compressed, or there are none."""
+    records = Counter[str]()
+    for batch in batches:
+        if not batch.is_control:
+            records[batch.codec] += batch.records
+    return max(records, key=lambda codec: records[codec], default="")
 
 
 def ends_within_batch(data: bytes) -> bool:

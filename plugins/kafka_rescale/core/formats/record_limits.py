@@ -8,11 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kafka_rescale.core.cluster import TopicDescription
-from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.errors import Finding, UnsafeState
 
-LARGEST = "max.message.bytes"
+LARGEST, SEGMENT = "max.message.bytes", "segment.bytes"
 BEFORE, AFTER, EITHER = (f"message.timestamp.{which}.max.ms" for which in ("before", "after", "difference"))
 """The last is that of brokers before Kafka 4.0, for both sides."""
+
+AFTER_VERIFY = "until verify has passed; then trigger again."
 
 UNLIMITED = 2**63 - 1
 DEFAULT_BYTES = 1_048_588
@@ -27,12 +29,16 @@ class RecordLimits:
     :param batch_bytes: of the largest batch.
     :param oldest_ms: timestamp of the oldest record.
     :param newest_ms: timestamp of the newest.
+    :param size_config: what limits the batch.
+    :param has_to_be_keyed: whether records without a key are refused.
     """
 
     topic: str
     batch_bytes: int
     oldest_ms: int
     newest_ms: int
+    size_config: str = LARGEST
+    has_to_be_keyed: bool = False
 
     @classmethod
     def of(cls, topic: TopicDescription, now_ms: int, within_ms: int) -> RecordLimits:
@@ -48,37 +54,60 @@ class RecordLimits:
             min(int(configs.get(name, UNLIMITED)) for name in (side, EITHER)) if is_checked else UNLIMITED
             for side in (BEFORE, AFTER)
         )
+        sizes = (
+            (int(configs.get(LARGEST, DEFAULT_BYTES)), LARGEST),
+            (int(configs.get(SEGMENT, UNLIMITED)), SEGMENT),
+        )
+        batch_bytes, size_config = min(sizes)
         return cls(
             topic=topic.name,
-            batch_bytes=int(configs.get(LARGEST, DEFAULT_BYTES)),
+            batch_bytes=batch_bytes,
             oldest_ms=now_ms + within_ms - before,
             newest_ms=now_ms + after,
+            size_config=size_config,
+            has_to_be_keyed="compact" in topic.cleanup_policy,
         )
 
-    def check(self, where: str, timestamp_ms: int, batch_bytes: int) -> None:
+    def check(
+        self, where: str, timestamp_ms: int, batch_bytes: int, until: str = AFTER_VERIFY, *, has_key: bool = True
+    ) -> None:
         """Refuse a record that the brokers would refuse.
 
         :param where: it lies.
-        :param batch_bytes: of a batch with this record alone, uncompressed as copies are.
-        :raises UnsafeState: its size or its timestamp is beyond a limit.
+        :param batch_bytes: of a batch with this record alone, without compression.
+        :param until: how long a limit has to be raised, and what to do then; the end of a sentence.
+        :raises UnsafeState: its size or its timestamp is beyond a limit, or it lacks a key.
         """
+        if finding := self.finding(where, timestamp_ms, batch_bytes, until, has_key=has_key):
+            raise UnsafeState(finding.what, found=finding.found, expected=finding.expected, remedy=finding.remedy)
+
+    def finding(
+        self, where: str, timestamp_ms: int, batch_bytes: int, until: str = AFTER_VERIFY, *, has_key: bool = True
+    ) -> Finding | None:
+        """Return what the brokers would object to in a record; see ``check``."""
         if batch_bytes > self.batch_bytes:
-            raise UnsafeState(
+            return Finding(
                 where,
-                found=f"a record of {batch_bytes} bytes without compression, as it is copied",
-                expected=f"at most {LARGEST} of {self.topic}, {self.batch_bytes}",
-                remedy=f"Set {LARGEST}={batch_bytes} or more on the topic until verify has passed; then trigger "
-                "again.",
+                f"a record of {batch_bytes} bytes without compression",
+                f"at most {self.size_config} of {self.topic}, {self.batch_bytes}",
+                f"Set {self.size_config}={batch_bytes} or more on {self.topic} {until}",
             )
         if not self.oldest_ms <= timestamp_ms <= self.newest_ms:
             side = BEFORE if timestamp_ms < self.oldest_ms else AFTER
-            raise UnsafeState(
+            return Finding(
                 where,
-                found=f"timestamp {timestamp_ms}, which brokers refuse when the record is written again",
-                expected=f"one within {side} of {self.topic}, {self.oldest_ms} to {self.newest_ms}",
-                remedy=f"Set {side}, and {EITHER} where the brokers know it, to {UNLIMITED} on the topic until "
-                "verify has passed; then trigger again.",
+                f"timestamp {timestamp_ms}, which brokers refuse when the record is written again",
+                f"one within {side} of {self.topic}, {self.oldest_ms} to {self.newest_ms}",
+                f"Set {side}, and {EITHER} where the brokers know it, to {UNLIMITED} on {self.topic} {until}",
             )
+        if self.has_to_be_keyed and not has_key:
+            return Finding(
+                where,
+                "a record without a key",
+                f"a key: cleanup.policy of {self.topic} is compact",
+                f"Give the records keys, or set cleanup.policy=delete on {self.topic}; then run again.",
+            )
+        return None
 
 
 def retention_ms(topic: TopicDescription) -> int | None:

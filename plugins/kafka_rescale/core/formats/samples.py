@@ -11,6 +11,7 @@ class Sample:
 
     :param timestamp_ms: the record's own timestamp.
     :param value: ``None`` for a tombstone, and where no check looks at it.
+    :param batch_bytes: of a batch with this record alone, without compression.
     """
 
     topic: str
@@ -20,6 +21,7 @@ class Sample:
     timestamp_ms: int = 0
     value: bytes | None = None
     headers: tuple[tuple[str, bytes | None], ...] = ()
+    batch_bytes: int = 0
 
 
 def at(sample: Sample) -> str:

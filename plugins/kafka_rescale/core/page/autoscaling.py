@@ -6,7 +6,7 @@ from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.autoscaling.parallelism import observe
 from kafka_rescale.core.cluster import ClusterDescription
 from kafka_rescale.core.control.state import ControlState
-from kafka_rescale.core.preflight.situation import Situation
+from kafka_rescale.core.preflight.described import Described
 from kafka_rescale.core.topology.topology import Topology
 from kafka_rescale.core.values import Value
 
@@ -42,7 +42,7 @@ def autoscaling_state(
 
     :param found: the running generation's topics and group.
     """
-    observed = observe(Situation(application, topology, application.partitions, found, control))
+    observed = observe(Described(application, topology, application.partitions, control, found))
     look = control.results.get(WATCH)
     return AutoscalingState(
         enabled=application.autoscaling_enabled,

@@ -14,6 +14,7 @@ from kafka_rescale.core.values import Value
 ORDER = ("restore", "warm_up", "lag_gate", "prewarm", "rehearse", "move", "catch_up", "gate_all", "bridge")
 IN_GROUPS = frozenset(step.task for step in RUN if step.is_per_stage)
 """Their tasks are in the task groups of the stages."""
+BRIDGE = "bridge"
 AT_WORK = frozenset({"running", "ready", "holding", "job_not_ready"})
 STEPS: dict[Phase, str] = {
     Phase.QUIESCING: "cutover",
@@ -32,7 +33,9 @@ class JobProgress(Value):
     :param task_id: its task in ``run``, ``<dag_id>/<run_id>``.
     :param stage: counting from 1 at the most downstream; None for all stages.
     :param copied: offsets of the sources that the copies have passed; ``total`` is where the sources end.
-    :param lag: offsets that are left.
+    :param lag: offsets that are left; these three are None if they are not known yet, or mean nothing.
+    :param share: of what it has to do, from 0 to 1; None if that is not known yet. What is done is done, however
+        much has come into the sources since.
     :param eta_seconds: at the present pace; None if done, if the lag does not shrink, or if nobody knows yet.
     :param has_pace: whether it is known.
     """
@@ -47,9 +50,10 @@ class JobProgress(Value):
     records: int
     bytes: int
     seconds: float
-    copied: int
-    total: int
-    lag: int
+    copied: int | None
+    total: int | None
+    lag: int | None
+    share: float | None
     eta_seconds: float | None
     has_pace: bool
     detail: str
@@ -66,16 +70,20 @@ class Work(Value):
     stages: tuple[int, ...] = ()
 
 
-def job_progress(result: JobResult, plan: Plan) -> JobProgress:
+def job_progress(result: JobResult, plan: Plan, *, is_promoted: bool = True) -> JobProgress:
     """Return the progress of one job from what it has left in the control topic.
 
     :param plan: names the stages, which are the task groups of the run.
+    :param is_promoted: whether a bridge has begun to carry on; before, it has a position and no work.
     """
     step, _, stage = result.job.partition("/")
     groups = plan.stages if step in IN_GROUPS else ()
     group = next((f"{s.name}." for s in groups if stage == str(s.index)), "")
-    total = sum(p.end for p in result.partitions)
-    lag = sum(max(0, p.end - max(0, p.position)) for p in result.partitions)
+    waits = step == BRIDGE and not is_promoted
+    measured = () if waits else result.partitions
+    total = sum(p.end for p in measured) if measured else None
+    lag = sum(p.left for p in measured) if measured else None
+    copied = total - lag if total is not None and lag is not None else None
     return JobProgress(
         job=result.job,
         run=result.run,
@@ -87,13 +95,22 @@ def job_progress(result: JobResult, plan: Plan) -> JobProgress:
         records=result.records,
         bytes=result.bytes,
         seconds=result.seconds,
-        copied=total - lag,
+        copied=copied,
         total=total,
         lag=lag,
-        eta_seconds=result.lags.seconds_left() if result.state in AT_WORK else None,
-        has_pace=result.lags.has_pace,
-        detail=result.detail,
+        share=_share(result.state, copied, total),
+        eta_seconds=result.lags.seconds_left() if result.state in AT_WORK and not waits else None,
+        has_pace=result.lags.has_pace and not waits,
+        detail="waits for the promotion" if waits and result.state in AT_WORK else result.detail,
     )
+
+
+def _share(state: str, copied: int | None, total: int | None) -> float | None:
+    if state == "done":
+        return 1.0
+    if copied is None or total is None:
+        return None
+    return copied / total if total else 1.0
 
 
 def in_order(results: Iterable[JobResult]) -> list[JobResult]:
@@ -110,7 +127,7 @@ def work_of(control: ControlState) -> Work:
     if journal.phase is not Phase.WARMING:
         is_moving = journal.phase is Phase.PROMOTED and journal.plan.is_in_place and not journal.green_start
         return Work(step="move" if is_moving else STEPS[journal.phase], stages=everything)
-    jobs = [r for r in in_order(control.results.values()) if not r.job.startswith("bridge")]
+    jobs = [r for r in in_order(control.results.values()) if r.job != BRIDGE]
     newest = next((r for r in reversed(jobs) if r.state in AT_WORK), jobs[-1] if jobs else None)
     if newest is None:
         return Work(step="expand", stages=everything[:1])

@@ -5,11 +5,12 @@ from __future__ import annotations
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.cluster import ClusterDescription
 from kafka_rescale.core.control.job_results import JobResult
-from kafka_rescale.core.control.lag_history import LagHistory, lag_of
+from kafka_rescale.core.control.lag_history import LagHistory
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.expansion.downtime import Downtime, downtime
 from kafka_rescale.core.page.autoscaling import AutoscalingState, autoscaling_state
-from kafka_rescale.core.page.copy_estimate import JobProgress, Work, in_order, job_progress, work_of
+from kafka_rescale.core.page.carried import carried_inputs
+from kafka_rescale.core.page.copy_estimate import BRIDGE, JobProgress, Work, in_order, job_progress, work_of
 from kafka_rescale.core.page.summary import Summary, summary, topic_counts
 from kafka_rescale.core.page.topology_graph import Graph, topology_graph
 from kafka_rescale.core.topology.topology import Topology
@@ -26,7 +27,7 @@ class JobLags(Value):
 
 
 class TopicLags(Value):
-    """The newest reading of a topic's lags, by partition; ``NOT_BEGUN`` where there is none."""
+    """The newest reading of a topic's lags, by partition; ``NO_POSITION`` where the copy has not begun."""
 
     topic: str
     lags: tuple[int, ...]
@@ -52,8 +53,9 @@ class ApplicationPage(Value):
     """Everything about one application but its verification report.
 
     :param threshold: acceptable recovery lag of the gates, in offsets per partition.
-    :param lags: per job or gate, in the order of a run.
-    :param lags_now: of what was measured last, and ``measured_ms`` when.
+    :param lags: per job or gate, in the order of a run; a bridge's once it carries on.
+    :param lags_now: of what was measured last, ``measured_by`` which job or gate, and ``measured_ms`` when.
+    :param is_gated: whether a gate measures the same, so that these partitions can hold it.
     """
 
     summary: Summary
@@ -64,7 +66,9 @@ class ApplicationPage(Value):
     threshold: int
     lags: tuple[JobLags, ...]
     lags_now: tuple[TopicLags, ...]
+    measured_by: str | None
     measured_ms: int | None
+    is_gated: bool
     downtime: Downtime
     proof: Proof | None
     distributions: tuple[KeyDistribution, ...]
@@ -82,19 +86,29 @@ def application_page(
     journal = control.journal
     plan = journal.plan if journal is not None and journal.in_progress else None
     results = in_order(control.results.values()) if journal is not None else []
-    measured = max((r for r in results if r.lags.samples), key=_measured, default=None)
+    is_promoted = journal is not None and journal.is_promoted
+    # What a bridge will carry on holds no gate, and before the promotion it is none of its business.
+    read = [r for r in results if r.lags.samples and (is_promoted or r.job != BRIDGE)]
+    measured = max(read, key=_measured, default=None)
     report = Report.model_validate(control.report) if control.report else None
     thresholds = [r.lags.threshold for r in reversed(results) if r.lags.threshold is not None]
     return ApplicationPage(
         summary=summary(application, topology, control, found),
         as_of_ms=now_ms,
-        graph=topology_graph(topology, topic_counts(application, topology, control, found), plan),
+        graph=topology_graph(
+            topology,
+            topic_counts(application, topology, control, found),
+            plan,
+            carried=carried_inputs(control, topology.inputs),
+        ),
         work=work_of(control),
-        jobs=tuple(job_progress(r, journal.plan) for r in results) if journal is not None else (),
+        jobs=tuple(job_progress(r, journal.plan, is_promoted=is_promoted) for r in results) if journal else (),
         threshold=next(iter(thresholds), application.acceptable_recovery_lag),
-        lags=tuple(JobLags(job=r.job, history=r.lags) for r in results if r.lags.samples),
+        lags=tuple(JobLags(job=r.job, history=r.lags) for r in read),
         lags_now=_lags_now(measured) if measured else (),
+        measured_by=measured.job if measured else None,
         measured_ms=_measured(measured) if measured else None,
+        is_gated=measured is not None and measured.lags.threshold is not None,
         downtime=downtime(journal),
         proof=_proof(report, journal.plan.fingerprint if journal else "") if report else None,
         distributions=key_distributions(report) if report else (),
@@ -109,7 +123,7 @@ def _measured(result: JobResult) -> int:
 def _lags_now(result: JobResult) -> tuple[TopicLags, ...]:
     topics: dict[str, dict[int, int]] = {}
     for each in result.partitions:
-        topics.setdefault(each.topic, {})[each.partition] = lag_of(each)
+        topics.setdefault(each.topic, {})[each.partition] = each.lag
     return tuple(TopicLags(topic=topic, lags=tuple(of[p] for p in sorted(of))) for topic, of in topics.items())
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
+from kafka_rescale.core.page.carried import CarriedInput
 from kafka_rescale.core.plan.plan import MoveKind, Plan
 from kafka_rescale.core.topology.topology import SubTopology, Topology
 from kafka_rescale.core.values import Value
@@ -16,6 +17,7 @@ class NodeKind(StrEnum):
     INPUT = "input"
     OUTPUT = "output"
     REPARTITION = "repartition"
+    BRIDGED = "bridged"
     SUBTOPOLOGY = "subtopology"
 
 
@@ -30,7 +32,7 @@ class StoreCount(Value):
 class Node(Value):
     """A topic or a sub-topology.
 
-    :param name: of a topic, without the application id.
+    :param name: of a topic, without the application id; of an input, the topic that is read for it.
     :param now: partitions, or tasks of a sub-topology; None if the topic does not exist.
     :param then: after the expansion in progress; None if there is none, or it changes nothing.
     :param stage: index of the stage of an expansion that builds a sub-topology's topics; None without a plan.
@@ -54,11 +56,17 @@ class Graph(Value):
     edges: tuple[tuple[str, str], ...]
 
 
-def topology_graph(topology: Topology, counts: Mapping[str, int], plan: Plan | None = None) -> Graph:
+def topology_graph(
+    topology: Topology,
+    counts: Mapping[str, int],
+    plan: Plan | None = None,
+    carried: Sequence[CarriedInput] = (),
+) -> Graph:
     """Return the graph of a topology.
 
     :param counts: present partitions per topic as the topology names it, and per store of its changelog.
     :param plan: of an expansion in progress.
+    :param carried: inputs that are read under another name, or have a bridge.
     """
     upstream_first = topology.downstream_first()[::-1]
     columns = _columns(topology, upstream_first)
@@ -71,7 +79,28 @@ def topology_graph(topology: Topology, counts: Mapping[str, int], plan: Plan | N
     nodes += [
         _subtopology(s, (columns[_id(s)], rows[_id(s)]), counts, after, _stage_of(plan, s)) for s in upstream_first
     ]
-    return Graph(nodes=tuple(nodes), edges=edges)
+    return _with_bridges(Graph(nodes=tuple(nodes), edges=edges), carried)
+
+
+def _with_bridges(graph: Graph, carried: Sequence[CarriedInput]) -> Graph:
+    """Name the inputs by what is read, and put the other topic of each bridge before or behind it."""
+    reads = {each.declared: each.read for each in carried}
+    nodes = [n.model_copy(update={"name": reads.get(n.id, n.name)}) for n in graph.nodes]
+    edges = list(graph.edges)
+    at = {n.id: n for n in nodes}
+    rows = 1 + max((n.row for n in nodes), default=0)
+    for each in (c for c in carried if c.old):
+        is_read = each.read == each.old
+        other, own = (each.new if is_read else each.old), at[each.declared]
+        column = own.column + 1 if is_read else own.column - 1
+        count = each.counts[1] if is_read else each.counts[0]
+        name = f"bridge {other}"
+        nodes.append(Node(id=name, kind=NodeKind.BRIDGED, name=other, column=column, row=rows, now=count))
+        edges.append((own.id, name) if is_read else (name, own.id))
+        rows += 1
+    left = min((n.column for n in nodes), default=0)
+    moved = tuple(n.model_copy(update={"column": n.column - left}) for n in nodes) if left < 0 else tuple(nodes)
+    return Graph(nodes=moved, edges=tuple(edges))
 
 
 _PREFIX = "sub-topology "

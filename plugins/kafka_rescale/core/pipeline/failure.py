@@ -24,7 +24,12 @@ def note(error: Exception, task: str, records: Sequence[Record]) -> None:
     ends = dict.fromkeys(f"{r.topic}-{r.partition} at offset {r.offset}" for r in (records[0], records[-1]))
     error.add_note(f"{_HEAD}{'record' if len(ends) == 1 else 'records'} {' to '.join(ends)} in task {task}")
     if len(records) == 1:
-        error.__dict__[_CULPRIT] = records[0]
+        blame(error, records[0])
+
+
+def blame(error: Exception, record: Record) -> None:
+    """Note at an error which record it is about."""
+    error.__dict__[_CULPRIT] = record
 
 
 def culprit(error: Exception) -> Record | None:

@@ -33,6 +33,7 @@ class Move(Value):
     :param left: for topics of foreign-key subscriptions, the table whose partitions their values name.
     :param grown_from: the counts that the source had before it was grown in place; keys that have moved since have
         left their records behind where they belonged then.
+    :param compression: the codec of the source's records, with which they are written again; empty for none.
     """
 
     kind: MoveKind
@@ -48,6 +49,7 @@ class Move(Value):
     target_partitions: int
     earlier_partitions: int = 0
     grown_from: tuple[int, ...] = ()
+    compression: str = ""
 
     @property
     def is_in_place(self) -> bool:
@@ -63,9 +65,11 @@ class Move(Value):
     def fingerprint(self) -> str:
         """A hash of what decides where a record goes and what is written of it: a copy that goes on has the same.
 
-        Left out are the names, and ``earlier_partitions``, by which records are only accepted or refused.
+        Left out are the names, ``earlier_partitions``, by which records are only accepted or refused, and
+        ``compression``, which readers don't see.
         """
-        return _hash_of(self.model_dump(mode="json", exclude={"source", "target", "store", "earlier_partitions"}))
+        unseen = {"source", "target", "store", "earlier_partitions", "compression"}
+        return _hash_of(self.model_dump(mode="json", exclude=unseen))
 
 
 class Stage(Value):
@@ -166,13 +170,15 @@ class Plan(Value):
     def fingerprint(self) -> str:
         """A hash of what is built: a run that is continued must have the same.
 
-        Left out are the present counts of external topics, which the expansion itself changes on its way, and how
-        the running generation is started, which builds nothing.
+        Left out are the present counts of external topics, which the expansion itself changes on its way, how the
+        running generation is started, which builds nothing, and how its records are compressed today.
         """
         built = self.model_dump(mode="json", exclude={"started_with"})
         built["inputs"] = [{k: v for k, v in i.items() if k != "current"} for i in built["inputs"]]
         for stage in built["stages"]:
             del stage["grow_outputs"]
+            for move in (*stage["moves"], *stage["bridges"]):
+                del move["compression"]
         return _hash_of(built)
 
     @property

@@ -61,6 +61,7 @@ def build_plan(
     renamed: Mapping[str, str] | None = None,
     earlier: Mapping[str, int] | None = None,
     grown_from: Mapping[str, tuple[int, ...]] | None = None,
+    codecs: Mapping[str, str] | None = None,
 ) -> Plan:
     """Return the plan that takes an application from its current counts to ``target``.
 
@@ -70,6 +71,7 @@ def build_plan(
     :param renamed: what blue reads instead of an input, after an expansion that has repartitioned it.
     :param earlier: the count that blue knows of an input that was grown by hand.
     :param grown_from: earlier counts of internal topics that were grown in place.
+    :param codecs: with which the records of topics are compressed, by full name; others are not.
     """
     inputs = _input_plans(application, current, target, renamed or {}, earlier or {})
     inputs_after = {i.declared: i.target for i in inputs}
@@ -85,11 +87,12 @@ def build_plan(
             name=stage_name(index, subtopology),
             subtopology=subtopology.id,
             grow_outputs=_grown_outputs(application, topology, subtopology, current),
-            moves=tuple(
-                m.model_copy(update={"grown_from": (grown_from or {}).get(m.source, ())})
-                for m in planned_moves(application, topology, subtopology, names, current, inputs, counts)
+            moves=_as_found(
+                planned_moves(application, topology, subtopology, names, current, inputs, counts),
+                grown_from or {},
+                codecs or {},
             ),
-            bridges=_bridges(inputs, subtopology, ordered[: index - 1]),
+            bridges=_as_found(_bridges(inputs, subtopology, ordered[: index - 1]), {}, codecs or {}),
         )
         for index, subtopology in enumerate(ordered, start=1)
     )
@@ -104,6 +107,16 @@ def build_plan(
         started_with=max(
             (m.source_partitions for s in stages for m in s.repartitions if m.store in set_by_program), default=0
         ),
+    )
+
+
+def _as_found(
+    moves: tuple[Move, ...], grown_from: Mapping[str, tuple[int, ...]], codecs: Mapping[str, str]
+) -> tuple[Move, ...]:
+    """Return moves with what was found of their sources."""
+    return tuple(
+        m.model_copy(update={"grown_from": grown_from.get(m.source, ()), "compression": codecs.get(m.source, "")})
+        for m in moves
     )
 
 

@@ -37,7 +37,14 @@ from kafka_rescale.core.preflight.one_partition import unchecked_declarations, w
 from kafka_rescale.core.preflight.partitioners import future_placement, one_partitioner
 from kafka_rescale.core.preflight.running import conflicting_target, lag_messages, running_as_expected
 from kafka_rescale.core.preflight.situation import Situation
-from kafka_rescale.core.preflight.targets import absent_times, kept_times, long_names, targets_as_found
+from kafka_rescale.core.preflight.targets import (
+    absent_times,
+    compression_messages,
+    kept_times,
+    long_names,
+    refused_records,
+    targets_as_found,
+)
 from kafka_rescale.core.preflight.topics import (
     green_names,
     missing_topics,
@@ -71,7 +78,7 @@ def check(situation: Situation) -> list[Finding]:
     findings += callback_findings(situation.application)
     if situation.control.journal is not None and situation.control.journal.in_progress:
         return findings
-    missing = list(missing_topics(situation))
+    missing = list(missing_topics(situation, situation.visible))
     findings += [
         *missing,
         *unexplained_topics(situation),
@@ -111,6 +118,7 @@ def _counts(situation: Situation) -> list[Finding]:
         *green_names(situation),
         *successor_topics(situation),
         *targets_as_found(situation),
+        *refused_records(situation),
         *unfinished_bridge(situation),
     ]
 
@@ -127,6 +135,7 @@ def messages(situation: Situation) -> list[str]:
         *bridge_messages(situation),
         *lag_messages(situation),
         *retention_warnings(situation),
+        *compression_messages(situation),
         *history_messages(situation),
         *null_key_messages(situation),
         *unchecked_declarations(situation),

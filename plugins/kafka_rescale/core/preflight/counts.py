@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from kafka_rescale.core.application.topics import InputPolicy
 from kafka_rescale.core.errors import Finding
 from kafka_rescale.core.plan.planning import target_counts
+from kafka_rescale.core.preflight.described import Described
 from kafka_rescale.core.preflight.situation import Situation
 from kafka_rescale.core.topology.partition_counts import partition_counts, possible_counts
 from kafka_rescale.core.topology.topology import REPARTITION_SUFFIX, SubTopology, foreign_key_kind
@@ -53,11 +54,11 @@ def copartitioned(situation: Situation) -> Iterator[Finding]:
             )
 
 
-def counts_after(situation: Situation) -> dict[str, int]:
+def counts_after(described: Described) -> dict[str, int]:
     """Return the count of every source topic after the expansion, as the topology names them."""
-    application, target = situation.application, situation.target
-    external = target_counts(application, situation.actual_counts, target)
-    return {**external, **partition_counts(situation.topology, external, application.enforced_counts(target))}
+    application, target = described.application, described.target
+    external = target_counts(application, described.actual_counts, target)
+    return {**external, **partition_counts(described.topology, external, application.enforced_counts(target))}
 
 
 def _differ(subtopology: SubTopology, counts: Mapping[str, int]) -> bool:

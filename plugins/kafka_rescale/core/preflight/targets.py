@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.errors import Finding
-from kafka_rescale.core.formats.record_limits import AFTER, BEFORE, EITHER, LARGEST, UNLIMITED
+from kafka_rescale.core.formats.record_limits import AFTER, BEFORE, EITHER, LARGEST, UNLIMITED, RecordLimits
 from kafka_rescale.core.formats.samples import at
 from kafka_rescale.core.plan.plan import Move
+from kafka_rescale.core.plan.raised_limits import raised_until
 from kafka_rescale.core.preflight.situation import Situation
 from kafka_rescale.core.topology.topic_names import LONGEST_NAME, too_long
 
@@ -96,6 +98,47 @@ def absent_times(situation: Situation) -> Iterator[Finding]:
                 "Delete or update these entries in the application, so that they get real timestamps. When "
                 "compaction has removed the old records, trigger again.",
             )
+
+
+def refused_records(situation: Situation) -> Iterator[Finding]:
+    """Yield topics with sampled records that the brokers would refuse to take again, one finding each.
+
+    What is too large without compression may fit with it; a copy that is refused names the record.
+    """
+    for move in (m for m in (*situation.plan.moves, *situation.plan.bridges) if m.grows or not m.is_in_place):
+        source, target = (situation.cluster.topics.get(name) for name in (move.source, move.target))
+        if source is None:
+            continue
+        # What is created is given the configs of its source; what is there already, those that its source sets.
+        written = replace(target, configs={**target.configs, **source.overrides}) if target else source
+        limits, until = RecordLimits.of(written, situation.now_ms, 0), raised_until(move, is_made=bool(target))
+        is_compressed = (situation.compression or move.compression or "none") != "none"
+        found = [
+            (sample, finding)
+            for sample in situation.samples_of(move.source)
+            for size in [0 if is_compressed else sample.batch_bytes]
+            for finding in [limits.finding("", sample.timestamp_ms, size, until)]
+            if finding is not None and sample.timestamp_ms > 0
+        ]
+        if found:
+            # The largest: what it needs is enough for the others as well.
+            sample, finding = max(found, key=lambda each: each[0].batch_bytes)
+            yield replace(
+                finding, what=f"topic {move.source!r} partition {sample.partition} offset {sample.offset}"
+            )
+
+
+def compression_messages(situation: Situation) -> Iterator[str]:
+    """Yield with which codec copies are written, where it is any: their size depends on it."""
+    if declared := situation.compression:
+        yield f"Copies are written with compression.type {declared} of the Kafka connection."
+        return
+    of_codec: dict[str, list[str]] = {}
+    for move in (*situation.plan.moves, *situation.plan.bridges):
+        if move.compression:
+            of_codec.setdefault(move.compression, []).append(move.source)
+    for codec, topics in of_codec.items():
+        yield f"Compressed with {codec}, and so are their copies: {', '.join(topics)}."
 
 
 def targets_as_found(situation: Situation) -> Iterator[Finding]:

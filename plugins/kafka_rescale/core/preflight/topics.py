@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from kafka_rescale.core.cluster import TopicDescription
 from kafka_rescale.core.errors import Finding
 from kafka_rescale.core.formats.changelog_formats import ChangelogFormat, Content
 from kafka_rescale.core.formats.key_layouts import WHOLE
+from kafka_rescale.core.preflight.described import Described
 from kafka_rescale.core.preflight.situation import Situation, counted
 
 
-def missing_topics(situation: Situation) -> Iterator[Finding]:
-    """Yield every topic of the application that the cluster does not have."""
-    topology, topics = situation.topology, situation.cluster.topics
-    for topic in map(situation.full_name, topology.inputs):
+def missing_topics(described: Described, visible: Container[str]) -> Iterator[Finding]:
+    """Yield every topic of the application that the cluster does not have.
+
+    :param visible: names of the cluster's topics, to recognise a topic of the user's own.
+    """
+    topology, topics = described.topology, described.cluster.topics
+    for topic in map(described.full_name, topology.inputs):
         if topic not in topics:
             yield _missing(
                 topic, "the input topic", "Create it, or correct its name in the topology and `inputs:`."
             )
-    for output in situation.application.outputs:
+    for output in described.application.outputs:
         if output.topic not in topics:
             yield _missing(output.topic, "the output topic", "Create it, or delete it from `outputs:`.")
-    internal = [situation.full_name(t) for t in sorted(topology.repartitions)]
-    changelogs = {situation.changelog(s): s for s in topology.stores}
+    internal = [described.full_name(t) for t in sorted(topology.repartitions)]
+    changelogs = {described.changelog(s): s for s in topology.stores}
     if (internal or changelogs) and not any(t in topics for t in (*internal, *changelogs)):
         yield Finding(
-            f"application {situation.blue!r}",
+            f"application {described.blue!r}",
             "none of its internal topics on the cluster",
             f"topics such as {next(iter([*internal, *changelogs]))}",
             "Correct `application_id` or the Kafka connection; if it has never run, it has no state to move.",
@@ -34,23 +38,25 @@ def missing_topics(situation: Situation) -> Iterator[Finding]:
         return
     for name, topic in zip(sorted(topology.repartitions), internal, strict=True):
         if topic not in topics:
-            yield _missing(topic, "the repartition topic", _own_topic(situation, name) or _paste_again(situation))
+            yield _missing(
+                topic,
+                "the repartition topic",
+                (_own_topic(name) if name in visible else "") or _paste_again(described),
+            )
     for topic, store in changelogs.items():
         if topic not in topics:
-            yield _missing_changelog(situation, topic, store)
+            yield _missing_changelog(described, topic, store)
 
 
-def _own_topic(situation: Situation, name: str) -> str:
-    if name not in situation.visible:
-        return ""
+def _own_topic(name: str) -> str:
     return (
         f"There is a topic {name}: if it is your own, which the program writes and reads, declare it in `inputs:`."
     )
 
 
-def _paste_again(situation: Situation) -> str:
+def _paste_again(described: Described) -> str:
     remedy = "Paste the topology that the running program prints."
-    if situation.application.green_names and situation.blue != situation.application.application_id:
+    if described.application.green_names and described.blue != described.application.application_id:
         return f"{remedy} `green_names:` spoke of the generation that runs now: delete them."
     return remedy
 
@@ -72,8 +78,8 @@ def _missing(topic: str, kind: str, remedy: str) -> Finding:
     return Finding(f"topic {topic!r}", "no such topic", kind, remedy)
 
 
-def _missing_changelog(situation: Situation, topic: str, store: str) -> Finding:
-    sources = situation.topology.subtopology_of(store).sources
+def _missing_changelog(described: Described, topic: str, store: str) -> Finding:
+    sources = described.topology.subtopology_of(store).sources
     return Finding(
         f"topic {topic!r}",
         "no such topic",
@@ -174,7 +180,7 @@ def green_names(situation: Situation) -> Iterator[Finding]:
                 "if it was pre-warmed; blue does not use them.",
             )
     group = situation.green_group
-    if group is not None and group.is_live:
+    if group.is_live:
         yield Finding(
             f"group {group.group_id!r}",
             counted(len(group.members), "member"),

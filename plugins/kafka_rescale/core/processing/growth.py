@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kafka_rescale.core.control.processors import PipelineProcessors, ProcessorCounts, SourceTopic
 from kafka_rescale.core.errors import InvalidInput, Refused
@@ -11,20 +11,30 @@ from kafka_rescale.core.partitioning.linear_hashing import doubled
 from kafka_rescale.core.pipeline.builder import Pipeline
 from kafka_rescale.core.pipeline.task import SubTopology
 from kafka_rescale.core.processing.grown_topic import GrownTopic
+from kafka_rescale.core.processing.static_topic import Placement, StaticTopic, static_topics
 
 BEGIN_ANEW = "to begin anew, delete the changelogs and the committed offsets of the application"
 
 
 @dataclass(frozen=True)
 class Declared:
-    """Who places keys by linear hashing.
+    """How keys are placed, as far as that is known.
 
-    :param linear: of inputs, the count that each was created with.
-    :param repartitions: topics that the pipeline writes itself, hence always so.
+    :param linear: of inputs by linear hashing, the count that each was created with.
+    :param repartitions: topics that the pipeline writes itself, hence always by linear hashing.
+    :param static: of inputs with a static partitioner, its function.
     """
 
     linear: Mapping[str, int]
     repartitions: Collection[str]
+    static: Mapping[str, str] = field(default_factory=dict)
+
+    def placement(self, part: SubTopology, processors: PipelineProcessors) -> Placement:
+        """Return which processor of a sub-topology has the state of a key."""
+        counts = {topic: processors.topics[topic].partitions for topic in part.sources}
+        # All of them have one function.
+        static = next(iter(static_topics(self.static, part, counts)), None)
+        return Placement(processors.sub_topologies[part.id].initial, static)
 
     def initial_of(self, part: SubTopology, counts: Mapping[str, int]) -> int:
         """Return with how many processors a sub-topology begins: the partitions that its inputs began with.
@@ -86,7 +96,9 @@ def observed(
         for topic in part.sources:
             last = None if part.id in anew else known.topics.get(topic)
             topics[topic] = _observed(part, topic, counts[topic], last, before, declared, at_ms)
-    return PipelineProcessors(sub_topologies=sub_topologies, topics=topics, linear=dict(declared.linear))
+    return PipelineProcessors(
+        sub_topologies=sub_topologies, topics=topics, linear=dict(declared.linear), static=dict(declared.static)
+    )
 
 
 def _observed(
@@ -108,7 +120,7 @@ def _observed(
             expected=f"at least the {earlier} that it had in the last run",
             remedy=f"It was made anew. Create it with as many; or, {BEGIN_ANEW}.",
         )
-    if count > earlier and part.stores:
+    if count > earlier and part.stores and topic not in declared.static:
         _require_linear(topic, earlier, count, processors, declared)
     grown_at_ms = at_ms if count > earlier else 0
     if last is None:
@@ -131,7 +143,8 @@ def _require_linear(topic: str, earlier: int, count: int, processors: ProcessorC
             + (f"linear hashing over {linear}" if linear else "no declared linear hashing"),
             expected=f"linear hashing over the initial {processors.initial}, which leaves keys with their state",
             remedy="Any other partitioner has sent keys to tasks without their state. Let the producers use "
-            f"linear hashing and declare `linear_hashing: {{{topic}: {processors.initial}}}`; or, {BEGIN_ANEW}.",
+            f"linear hashing and declare `linear_hashing: {{{topic}: {processors.initial}}}`; if its partitioner "
+            f"is static, declare it under `static_partitioners`; or, {BEGIN_ANEW}.",
         )
     if earlier < processors.count:
         raise Refused(
@@ -156,6 +169,18 @@ def grown_topics(
         for topic in part.sources
         for found in [processors.topics[topic]]
         if found.grown_at_ms and declared.fits(topic, counts.initial)
+    }
+
+
+def grown_static_topics(
+    part: SubTopology, processors: PipelineProcessors, declared: Declared
+) -> dict[str, StaticTopic]:
+    """Return the inputs that have grown and whose partitioner is static: their keys are where they were."""
+    counts = {topic: processors.topics[topic].partitions for topic in part.sources}
+    return {
+        found.topic: found
+        for found in static_topics(declared.static, part, counts)
+        if processors.topics[found.topic].grown_at_ms
     }
 
 

@@ -24,6 +24,8 @@ def require_copartitioned(
     read = {topic: part for part in pipeline.sub_topologies() for topic in part.sources}
 
     def placed_over(topic: str) -> int:
+        if topic in declared.static:
+            return record.sub_topologies[read[topic].id].initial
         if topic not in declared.repartitions:
             return declared.linear.get(topic, counts[topic])
         # Tasks write it by linear hashing over this, unless it has fewer partitions.
@@ -47,7 +49,8 @@ def require_order(
         for topic in sorted(external) if part.stores else ():
             before, now = live.topics[topic], found.topics[topic]
             has_grown = bool(before.grown_at_ms) or before.partitions < now.partitions
-            is_ordered = now.grown_at_ms and declared.fits(topic, counts.initial)
+            # Where the partitioner is static, no key has ever been elsewhere.
+            is_ordered = topic in declared.static or (now.grown_at_ms and declared.fits(topic, counts.initial))
             if has_grown and not is_ordered:
                 raise Refused(
                     f"backfill of input {topic!r}",

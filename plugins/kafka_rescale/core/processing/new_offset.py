@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from kafka_rescale.core.assignment.tasks import TaskId
-from kafka_rescale.core.cluster import TopicPartition
+from kafka_rescale.core.cluster import LogRange, TopicPartition
 from kafka_rescale.core.control.job_results import JobResult
 from kafka_rescale.core.control.processors import PipelineProcessors
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.pipeline.task import SubTopology
-from kafka_rescale.core.processing.task_start import SourceRange
 from kafka_rescale.core.processing.task_state import TaskMark
 
 EARLIEST, LATEST = "earliest", "latest"
@@ -46,7 +45,7 @@ def task_of(
     )
 
 
-def offset_of(source: TopicPartition, to: str, log: SourceRange) -> int:
+def offset_of(source: TopicPartition, to: str, log: LogRange) -> int:
     """Return the offset that a person means.
 
     :param to: a number, ``earliest`` or ``latest``.

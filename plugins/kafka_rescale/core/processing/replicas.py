@@ -11,7 +11,7 @@ StoreLogs = Mapping[str, Changelog]
 """The changelog partition of each logged store of a task, by the store's name."""
 
 
-def lag_of(saved: Mapping[str, Collection[SavedState]], logs: StoreLogs, now_ms: int) -> int | None:
+def saved_lag(saved: Mapping[str, Collection[SavedState]], logs: StoreLogs, now_ms: int) -> int | None:
     """Return how many records saved state is behind, over all stores of a task; None if none of it can be used.
 
     :param saved: what is saved of each store.

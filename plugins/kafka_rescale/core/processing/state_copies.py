@@ -11,8 +11,9 @@ from kafka_rescale.core.assignment.tasks import TaskId
 from kafka_rescale.core.cluster import TopicDescription, TopicPartition
 from kafka_rescale.core.control.processors import ProcessorCounts
 from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.core.partitioning.linear_hashing import LinearHashing, ancestors
+from kafka_rescale.core.partitioning.linear_hashing import ancestors
 from kafka_rescale.core.pipeline.task import StoreDefinition
+from kafka_rescale.core.processing.static_topic import Placement
 from kafka_rescale.core.values import Value
 
 
@@ -52,7 +53,7 @@ class CopyMark(Value):
         return self.model_copy(update={"as_of_ms": max(asked_ms, self.as_of_ms)})
 
 
-NO_POSITION = "what was copied before is there, and not up to where (the group of the warm-up is gone)"
+POSITION_GONE = "what was copied before is there, and not up to where (the group of the warm-up is gone)"
 """Deletions since may have been compacted away: going on from the log start would keep what they have deleted."""
 
 
@@ -91,6 +92,7 @@ class NewTask:
     """A processor that is being added, and where its state comes from.
 
     :param counts: of its sub-topology, with ``expanding_to``.
+    :param placement: by which keys have their processors.
     :param stores: those that have a changelog.
     :param topics: descriptions of the changelogs, by full names.
     """
@@ -98,6 +100,7 @@ class NewTask:
     application_id: str
     task: TaskId
     counts: ProcessorCounts
+    placement: Placement
     stores: tuple[StoreDefinition, ...]
     topics: Mapping[str, TopicDescription]
 
@@ -125,37 +128,39 @@ class NewTask:
         :raises UnsafeState: the key of an entry is not what its partition was decided by.
         """
         counts = self.counts
-        before = owners(store, keys, counts.initial, counts.count)
+        before = owners(store, keys, self.placement, counts.count)
         parent = self.parent.partition
         for key, owner in zip(keys, before, strict=True):
             if owner != parent and parent not in ancestors(owner, counts.initial):
                 raise UnsafeState(
                     f"changelog {self.changelog(store)} partition {parent}: key 0x{key.hex()}",
-                    found=f"the state of processor {owner}, by linear hashing over the initial {counts.initial}",
+                    found=f"the state of processor {owner}, by {self.placement.rule}",
                     expected=f"only that of processor {parent}",
-                    remedy="The inputs are not placed by linear hashing of the key that the store has (another "
+                    remedy="The inputs are not placed by that rule over the key that the store has (another "
                     "partitioner, or a serde that writes keys differently): their processors can't be expanded.",
                 )
-        after = owners(store, keys, counts.initial, counts.largest)
+        after = owners(store, keys, self.placement, counts.largest)
         return [owner == self.task.partition for owner in after]
 
 
-def owners(store: StoreDefinition, keys: Sequence[bytes], initial: int, processors: int) -> list[int]:
+def owners(store: StoreDefinition, keys: Sequence[bytes], placement: Placement, processors: int) -> list[int]:
     """Return whose entries of a store these are.
 
+    :param processors: how many there are.
     :raises UnsafeState: a key can't be of this store.
     """
-    return LinearHashing(initial).partition_batch(store.format.partitioning_keys(keys), processors)
+    return placement.owners(store.format.partitioning_keys(keys), processors)
 
 
 def new_tasks(
     application_id: str,
     number: int,
     counts: ProcessorCounts,
+    placement: Placement,
     stores: Sequence[StoreDefinition],
     topics: Mapping[str, TopicDescription],
 ) -> list[NewTask]:
     """Return the tasks that an expansion of a sub-topology adds."""
     logged = tuple(store for store in stores if store.is_logged)
     added = range(counts.count, counts.largest)
-    return [NewTask(application_id, TaskId(number, n), counts, logged, topics) for n in added]
+    return [NewTask(application_id, TaskId(number, n), counts, placement, logged, topics) for n in added]

@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
-from kafka_rescale.core.cluster import TopicPartition
+from kafka_rescale.core.cluster import LogRange, TopicPartition
 from kafka_rescale.core.errors import UnsafeState
-
-
-@dataclass(frozen=True)
-class SourceRange:
-    """A source partition as a ``read_committed`` reader sees it: log start, and end (exclusive)."""
-
-    begin: int
-    end: int
 
 
 def task_start(
     task: str,
     committed: Mapping[TopicPartition, int],
-    sources: Mapping[TopicPartition, SourceRange],
+    sources: Mapping[TopicPartition, LogRange],
     *,
     has_state: bool,
     begins: Mapping[TopicPartition, int] = MappingProxyType({}),

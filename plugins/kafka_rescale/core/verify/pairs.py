@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kafka_rescale.core.cluster import TopicDescription
+from kafka_rescale.core.cluster import LogRange, TopicDescription
 from kafka_rescale.core.control.journal import PartitionOffsets
 from kafka_rescale.core.formats.changelog_formats import Content, format_of
 from kafka_rescale.core.formats.record_limits import compaction_lag_ms, retention_ms
@@ -19,33 +19,32 @@ from kafka_rescale.core.values import Value
 CLOCK_SKEW_MS = 60_000
 
 
-class LogRange(Value):
+class ComparedLog(Value):
     """The part of a changelog topic that is compared.
 
     :param partitions: partition count of the topic in its generation.
-    :param ranges: partition → ``(begin, end)``, end exclusive. A begin above 0 means that the broker has
-        deleted records there.
+    :param ranges: by partition. A begin above 0 means that the broker has deleted records there.
     """
 
     topic: str
     partitions: int
-    ranges: dict[int, tuple[int, int]]
+    ranges: dict[int, LogRange]
 
     @classmethod
-    def of(cls, topic: str, begins: Mapping[int, int], ends: Mapping[int, int]) -> LogRange:
+    def of(cls, topic: str, begins: Mapping[int, int], ends: Mapping[int, int]) -> ComparedLog:
         """Return the range of a whole topic; a log start that has moved past the end leaves nothing."""
-        ranges = {p: (min(begins.get(p, 0), end), end) for p, end in sorted(ends.items())}
+        ranges = {p: LogRange(min(begins.get(p, 0), end), end) for p, end in sorted(ends.items())}
         return cls(topic=topic, partitions=len(ends), ranges=ranges)
 
     @property
     def begins(self) -> list[int]:
         """The first offset to read, by partition."""
-        return [self.ranges[p][0] for p in range(self.partitions)]
+        return [self.ranges[p].begin for p in range(self.partitions)]
 
     @property
     def ends(self) -> list[int]:
         """The offset to stop before, by partition."""
-        return [self.ranges[p][1] for p in range(self.partitions)]
+        return [self.ranges[p].end for p in range(self.partitions)]
 
 
 class StorePair(Value):
@@ -66,8 +65,8 @@ class StorePair(Value):
     partitioning_key: str = ""
     partitioner: str = "murmur2"
     key_topic: str = ""
-    blue: LogRange
-    green: LogRange
+    blue: ComparedLog
+    green: ComparedLog
     expires_before_ms: int | None = None
     versions_since_ms: int | None = None
     left: LeftTable | None = None
@@ -80,10 +79,10 @@ class StorePair(Value):
         return self.blue.topic == self.green.topic
 
     @property
-    def appended(self) -> LogRange:
+    def appended(self) -> ComparedLog:
         """In place, the part of green that is not blue's."""
         before = {p: end for p, (_, end) in self.blue.ranges.items()}
-        ranges = {p: (max(begin, before.get(p, 0)), end) for p, (begin, end) in self.green.ranges.items()}
+        ranges = {p: LogRange(max(begin, before.get(p, 0)), end) for p, (begin, end) in self.green.ranges.items()}
         return self.green.model_copy(update={"ranges": ranges})
 
     def left_of(self, side: str) -> tuple[str, str, int] | None:
@@ -121,8 +120,8 @@ def expansion_pair(
         key_topic=move.key_topic,
         left=move.left,
         versions_since_ms=now_ms + CLOCK_SKEW_MS - lag_ms if is_versioned else None,
-        blue=LogRange.of(move.source, begins[move.source], blue_ends[move.source]),
-        green=LogRange.of(move.target, begins[move.target], green_ends[move.target]),
+        blue=ComparedLog.of(move.source, begins[move.source], blue_ends[move.source]),
+        green=ComparedLog.of(move.target, begins[move.target], green_ends[move.target]),
         left_behind=bool(move.grown_from),
         expires_before_ms=now_ms + CLOCK_SKEW_MS - min(kept) if kept else None,
     )

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from kafka_rescale.core.control.acceptances import Acceptance, Acceptances, OffsetRange
 from kafka_rescale.core.control.journal import Journal
+from kafka_rescale.core.errors import Refused
 from kafka_rescale.core.values import Value
 from kafka_rescale.core.verify.misrouted import InputReport
 from kafka_rescale.core.verify.oracles import KeyFinding, Oracle, printable
@@ -144,6 +145,21 @@ def _named(subject: str, content: object) -> str:
 def _topic(acceptance: Acceptance) -> str | None:
     within = OffsetRange.parse(acceptance.finding)
     return within.topic if within else None
+
+
+def to_be_verified(application: str, journal: Journal | None) -> Journal:
+    """Return the journal, provided that there is an expansion whose state can be compared.
+
+    :raises Refused: no expansion has been promoted.
+    """
+    if journal is None or not journal.is_promoted:
+        raise Refused(
+            f"verification of {application}",
+            found="no expansion" if journal is None else f"an expansion in phase {journal.told}",
+            expected="an expansion that has been promoted",
+            remedy="Run verify after the cutover.",
+        )
+    return journal
 
 
 def is_about(report: Mapping[str, object], journal: Journal) -> bool:

@@ -125,6 +125,11 @@ class KafkaConnection:
         certificate = self.config.get("ssl.certificate.location", "")
         return f"User:{_subject(certificate)}" if certificate else "User:<principal of the connection>"
 
+    @property
+    def compression(self) -> str:
+        """Return the codec that the settings declare for producers; empty if they leave it open."""
+        return self.config.get("compression.type", self.config.get("compression.codec", ""))
+
     def client(self, **overrides: Any) -> dict[str, Any]:
         """Return settings for a confluent-kafka client; librdkafka's own log goes to Python's logging.
 

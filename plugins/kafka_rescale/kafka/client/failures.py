@@ -64,6 +64,11 @@ def _refused(kind: ErrorClass, what: str, found: str) -> UnsafeState:
     )
 
 
+def is_about_size(error: RescaleError) -> bool:
+    """Return whether brokers have refused a batch because of its size."""
+    return error.found.startswith(("MSG_SIZE_TOO_LARGE", "RECORD_LIST_TOO_LARGE"))
+
+
 def _not_let_in(what: str, found: str) -> InvalidInput:
     return InvalidInput(
         what,

@@ -44,7 +44,7 @@ def acquire(
         _refuse_other_target(state, target)
         return {Concern.LEASE: granted(held, owner, target, now_ms + ttl_ms, airflow)}
 
-    return insist(control, change)
+    return update_despite_races(control, change)
 
 
 def granted(held: Lease | None, owner: str, target: int, expires_at_ms: int, airflow: str) -> Lease:
@@ -58,7 +58,7 @@ def granted(held: Lease | None, owner: str, target: int, expires_at_ms: int, air
     return Lease(owner=owner, epoch=epoch, target=target, expires_at_ms=expires_at_ms, airflow=airflow)
 
 
-def insist(
+def update_despite_races(
     control: ControlTopic,
     change: Callable[[ControlState], Change],
     lost: tuple[type[RescaleError], ...] = (Fenced, Outage),

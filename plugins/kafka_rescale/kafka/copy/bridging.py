@@ -9,11 +9,10 @@ from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.control.added_partitions import Added
 from kafka_rescale.core.control.bridge import Bridge, Verdict, unfinished, verdict
 from kafka_rescale.core.control.journal import Journal, PartitionOffsets, Phase
-from kafka_rescale.core.control.progress import PartitionProgress
+from kafka_rescale.core.control.progress import NO_POSITION, PartitionProgress
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import PreflightRefused, UnsafeState
 from kafka_rescale.core.expansion.bridge_progress import with_progress
-from kafka_rescale.core.expansion.lag import NO_POSITION
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from threading import Thread
 
 from confluent_kafka import KafkaException
@@ -18,6 +19,7 @@ from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import poll_until
 from kafka_rescale.kafka.copy.commits import Commits
 from kafka_rescale.kafka.copy.marks import EMPTIED, read_positions
+from kafka_rescale.kafka.copy.refused import explained
 from kafka_rescale.kafka.copy.settings import CopySettings
 from kafka_rescale.kafka.copy.units import CopyUnit
 from kafka_rescale.kafka.copy.writer import UnitWriter
@@ -58,7 +60,7 @@ class CopyClients:
             units,
         )
         self.writers: dict[TopicPartition, UnitWriter] = {w.unit.source: w for w in opened}
-        self.commits = Commits(self.consumer, settings, self.pool)
+        self.commits = Commits(self.consumer, settings, self.pool, partial(explained, connection))
 
     def committed(self) -> dict[TopicPartition, int]:
         """Return the next offset to read of every unit, as this worker has committed it."""

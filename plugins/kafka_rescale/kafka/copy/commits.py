@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Executor, wait
 
 from confluent_kafka import Consumer, Message
 
 from kafka_rescale.core.cluster import TopicPartition
-from kafka_rescale.core.errors import Fenced, Outage
+from kafka_rescale.core.errors import Fenced, Outage, RescaleError
 from kafka_rescale.kafka.client.failures import Rewound
 from kafka_rescale.kafka.copy.settings import CopySettings
+from kafka_rescale.kafka.copy.units import CopyUnit
 from kafka_rescale.kafka.copy.writer import UnitWriter
 
+Explain = Callable[[CopyUnit, RescaleError, int, int], RescaleError]
 REWINDS = 5
 """So often in a row may a unit go back to its last commit before that is a failure."""
 
@@ -23,12 +25,13 @@ class Commits:
 
     :param consumer: of the group that keeps the positions.
     :param pool: commits wait for the brokers, those of several units together.
+    :param explain: says which record of a unit a reason is about, in a range of its offsets.
 
     ``has_rewound`` tells whether a transaction was aborted: who reads uncommitted finds what it has written.
     """
 
-    def __init__(self, consumer: Consumer, settings: CopySettings, pool: Executor) -> None:
-        self._consumer, self._settings, self._pool = consumer, settings, pool
+    def __init__(self, consumer: Consumer, settings: CopySettings, pool: Executor, explain: Explain) -> None:
+        self._consumer, self._settings, self._pool, self.explain = consumer, settings, pool, explain
         self._rewound: dict[TopicPartition, int] = {}
         self._committed = time.monotonic()
         self.has_rewound = False
@@ -54,7 +57,7 @@ class Commits:
         try:
             writer.write(batch)
         except Rewound as rewound:
-            self._rewind(writer, rewound)
+            self._rewind(writer, rewound, int(batch[-1].offset() or 0) + 1)
             return False
         return True
 
@@ -78,14 +81,14 @@ class Commits:
         try:
             writer.commit(self._consumer)
         except Rewound as rewound:
-            self._rewind(writer, rewound)
+            self._rewind(writer, rewound, writer.position)
             return False
         self._rewound.pop(writer.unit.source, None)
         return True
 
-    def _rewind(self, writer: UnitWriter, rewound: Rewound) -> None:
+    def _rewind(self, writer: UnitWriter, rewound: Rewound, end: int) -> None:
         self.has_rewound = True
         times = self._rewound[writer.unit.source] = self._rewound.get(writer.unit.source, 0) + 1
         if times > REWINDS or not isinstance(rewound.reason, Outage):
-            raise rewound.reason from None
+            raise self.explain(writer.unit, rewound.reason, writer.restart.offset, end) from None
         writer.rewind()

@@ -109,7 +109,7 @@ class CopyWorker:
         for source, writer in self.writers.items():
             found, log = committed.get(source), log_range(self._consumer, source)
             if seeding is not None and seeding.fits(source, found, log):
-                seeded[source] = seed_with(writer, self._consumer, seeding, self._settings)
+                seeded[source] = seed_with(writer, self._consumer, seeding, self._settings, self.commits.explain)
                 continue
             if found is None and writer.unit.move.is_in_place and source in (starts or {}):
                 found = Position((starts or {})[source], Mark())

@@ -8,9 +8,8 @@ from functools import partial
 from threading import Thread
 
 from kafka_rescale.core.cluster import TopicPartition
-from kafka_rescale.core.control.progress import PartitionProgress
+from kafka_rescale.core.control.progress import NO_POSITION, PartitionProgress
 from kafka_rescale.core.errors import Outage
-from kafka_rescale.core.expansion.lag import NO_POSITION
 from kafka_rescale.core.plan.plan import Move, Plan
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection

@@ -13,11 +13,12 @@ from typing import Any, NamedTuple, Protocol
 
 from confluent_kafka import Consumer
 
+from kafka_rescale.core.cluster import LogRange
 from kafka_rescale.kafka.client.failures import Rewound
+from kafka_rescale.kafka.copy.commits import Explain
 from kafka_rescale.kafka.copy.marks import SEEDING, Mark, Position
 from kafka_rescale.kafka.copy.settings import CopySettings
 from kafka_rescale.kafka.copy.writer import UnitWriter
-from kafka_rescale.kafka.reading.log_range import LogRange
 
 
 class SeedRow(NamedTuple):
@@ -102,11 +103,14 @@ def is_fresh(committed: Position | None, log: LogRange) -> bool:
     return committed.offset <= log.begin and not (committed.mark.records or committed.mark.state)
 
 
-def seed_with(writer: UnitWriter, consumer: Consumer, seeding: Seeding, settings: CopySettings) -> int:
+def seed_with(
+    writer: UnitWriter, consumer: Consumer, seeding: Seeding, settings: CopySettings, explain: Explain
+) -> int:
     """Write a snapshot's rows, set the writer to its position, and return how many rows that were.
 
     :raises Fenced: a newer attempt has taken over.
     :raises Outage: a transaction was aborted; the next attempt begins anew.
+    :raises UnsafeState: a record that the brokers refuse.
     """
     seed = seeding.seeds[writer.unit.source]
     mark = Mark(as_of_ms=seeding.as_of_ms, state=SEEDING)
@@ -123,7 +127,8 @@ def seed_with(writer: UnitWriter, consumer: Consumer, seeding: Seeding, settings
                 writer.commit_at(consumer, Position(seed.position, mark))
         writer.commit(consumer)
     except Rewound as rewound:
-        raise rewound.reason from None
+        # Its rows are what was left of the log before the snapshot's position.
+        raise explain(writer.unit, rewound.reason, 0, seed.position) from None
     return writer.mark.records
 
 

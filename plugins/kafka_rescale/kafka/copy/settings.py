@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from kafka_rescale.core.errors import Outage, UnsafeState
+from kafka_rescale.core.formats.record_limits import RecordLimits
 from kafka_rescale.core.plan.plan import Move, MoveKind
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.reading.source_rules import SourceRules
@@ -92,8 +93,8 @@ def rules_of(admin: ClusterAdmin, moves: Sequence[Move]) -> Rules:
     rules = {topic: SourceRules.of(found[topic]) for topic in wanted_sources}
     return Rules(
         {topic: replace(of, tombstone_ms=None) if topic in patient else of for topic, of in rules.items()},
-        # librdkafka does not split a batch that the topic's max.message.bytes refuses.
-        {t: min(BATCH_BYTES, int(found[t].configs.get("max.message.bytes", "1048588"))) for t in wanted_targets},
+        # librdkafka does not split a batch that the topic's limits refuse.
+        {t: min(BATCH_BYTES, RecordLimits.of(found[t], 0, 0).batch_bytes) for t in wanted_targets},
     )
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from kafka_rescale.core.cluster import LogRange
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.kafka.copy.marks import RESETTING, SEEDING, Mark, Position
 from kafka_rescale.kafka.copy.settings import StaleCopy
 from kafka_rescale.kafka.copy.units import CopyUnit
-from kafka_rescale.kafka.reading.log_range import LogRange
 from kafka_rescale.kafka.reading.source_rules import SourceRules
 
 

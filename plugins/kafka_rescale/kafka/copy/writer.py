@@ -43,8 +43,10 @@ class UnitWriter:
         self.pending_records = 0
         self.pending_bytes = 0
         self._router = Router(unit.move, unit.earlier)
+        codec = unit.move.compression
+        compression = {"compression.type": codec} if codec and not connection.compression else {}
         self._producer = UnitProducer(
-            connection, f"copy of {unit}", unit.transactional_id(green), batch_bytes, call_seconds
+            connection, f"copy of {unit}", unit.transactional_id(green), batch_bytes, call_seconds, **compression
         )
 
     @property

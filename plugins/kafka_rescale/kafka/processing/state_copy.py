@@ -18,7 +18,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.pipeline.task import StoreDefinition
-from kafka_rescale.core.processing.state_copies import NO_POSITION, CopyMark, NewTask, Restored
+from kafka_rescale.core.processing.state_copies import POSITION_GONE, CopyMark, NewTask, Restored
 from kafka_rescale.core.processing.task_state import SavedState, objection
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
@@ -206,7 +206,7 @@ def _position(
     log = changelog_as_seen(consumer, source, task.topics[source[0]])
     if known is None:
         own = log_range(consumer, (source[0], task.task.partition))
-        return Restored(source, log.begin, log.end, CopyMark(), NO_POSITION if own.end > 0 else "")
+        return Restored(source, log.begin, log.end, CopyMark(), POSITION_GONE if own.end > 0 else "")
     offset, mark = known[0], CopyMark.of(known[1])
     saved = SavedState(
         topic=source[0], topic_id=mark.topic_id, partition=source[1], position=offset, as_of_ms=mark.as_of_ms

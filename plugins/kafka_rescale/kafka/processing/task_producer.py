@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaError, Message
 
-from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.errors import Finding, UnsafeState
+from kafka_rescale.core.formats.record_batches import size_of
+from kafka_rescale.core.formats.record_limits import RecordLimits
 from kafka_rescale.kafka.client.connection import KafkaConnection
-from kafka_rescale.kafka.writing.producer import CALL_SECONDS, STUCK_SECONDS, UnitProducer
+from kafka_rescale.kafka.writing.producer import STUCK_SECONDS, UnitProducer
 from kafka_rescale.kafka.writing.settings import BATCH_BYTES
 
 ANY_PARTITION = -1
 NOTHING, UNKNOWN = -1, -2
+AFTERWARDS = "and run again."
+
+
+class RefusedRecord(UnsafeState):
+    """A record that can't be written; its place in the input is known where records are written one by one."""
 
 
 class TaskProducer(UnitProducer):
@@ -28,6 +35,9 @@ class TaskProducer(UnitProducer):
         self, connection: KafkaConnection, transactional_id: str, changelogs: Collection[str] = ()
     ) -> None:
         self._positions: dict[str, int] = dict.fromkeys(changelogs, NOTHING)
+        self._limits: Mapping[str, RecordLimits] = {}
+        self._suspects: dict[str, Finding] = {}
+        self._refused_topic = ""
         # Otherwise only failed deliveries are reported, and the offsets of the others stay unknown.
         told = {"delivery.report.only.error": False}
         super().__init__(
@@ -50,36 +60,54 @@ class TaskProducer(UnitProducer):
         """Take notice that a transaction was aborted: what it had written counts for nothing."""
         self._positions = dict.fromkeys(self._positions, NOTHING)
 
-    def commit(self, offsets: Sequence[TopicPartition], consumer: Consumer) -> None:
-        """Make what was written visible and the offsets durable, all or none.
-
-        :raises Fenced: a newer attempt has taken over; nothing was written.
-        :raises Rewound: the transaction was aborted.
-        """
-        with self.transaction():
-            if self._producer.flush(CALL_SECONDS):
-                raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
-        super().commit(offsets, consumer)
-
     def produce(
         self, topic: str, value: Any, key: Any, partition: int, *, timestamp: int, headers: Any = None
     ) -> None:
         """Hand a record to the client.
 
-        :raises UnsafeState: its timestamp can't be written.
+        :raises RefusedRecord: its timestamp can't be written.
         """
         if timestamp <= 0:
-            raise UnsafeState(
+            raise RefusedRecord(
                 f"a record for topic {topic!r}",
                 found=f"timestamp {timestamp}, which the client library would replace by the present time",
-                expected="a timestamp of at least 1 ms",
-                remedy="Let the producers of the inputs set real timestamps.",
+                expected=f"a timestamp of at least 1 ms, to write to {topic}",
+                remedy="Let the producers of the inputs set real timestamps, or have records without one deleted; "
+                "then run again.",
             )
+        if topic in self._limits:
+            size = size_of(key, value, headers or ())
+            found = self._limits[topic].finding("", timestamp, size, AFTERWARDS, has_key=key is not None)
+            if found is not None:
+                self._suspects.setdefault(topic, found)
         super().produce(topic, value, key, partition, timestamp=timestamp, headers=headers)
+
+    def look_closely(self, limits: Mapping[str, RecordLimits]) -> None:
+        """Hold every record against the limits of its topic from now on.
+
+        :param limits: by topic; no topic ends it.
+        """
+        self._limits, self._suspects = limits, {}
+
+    def assert_accepted(self, what: str) -> None:
+        """Wait for the brokers' word on what is beyond a limit: compressed it may be within it.
+
+        :param what: of which it was made, for the error.
+        :raises RefusedRecord: they have refused it.
+        """
+        if not self._suspects:
+            return
+        self._bounded(self._flush, "flush")
+        found = self._suspects.get(self._refused_topic) if self._refused is not None else None
+        if found is not None:
+            raise RefusedRecord(what, found=found.found, expected=found.expected, remedy=found.remedy)
+        self._suspects = {}
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
         super()._delivered(error, message)
-        topic = message.topic()
+        topic = message.topic() or ""
+        if error is not None and self._refused is error:
+            self._refused_topic = topic
         if error is None and topic in self._positions:
             offset = message.offset()
             self._positions[topic] = offset + 1 if offset is not None and offset >= 0 else UNKNOWN

@@ -41,7 +41,7 @@ def log_batches(connection: KafkaConnection, topic: str, partition: int, start: 
     is_cut = False
     with admin_client(connection) as client:
         while start < end:
-            data = _fetch_answer(client, at, start)
+            data = fetch_answer(client, at, start)
             found = [b for b in batches_of(data) if b.last >= start]
             if not found:
                 return
@@ -50,14 +50,22 @@ def log_batches(connection: KafkaConnection, topic: str, partition: int, start: 
             start, is_cut = found[-1].last + 1, ends_within_batch(data)
 
 
-def _fetch_answer(client: Any, at: TopicPartition, offset: int) -> bytes:
-    """Ask until there is an answer: leaders move."""
+def fetch_answer(
+    client: Any, at: TopicPartition, offset: int, size: int = BYTES, seconds: float = SECONDS
+) -> bytes:
+    """Ask for batches until there is an answer: leaders move.
+
+    :param size: bytes to ask for; one batch comes in any case.
+    :param seconds: how long to ask.
+    :raises Outage: the leader doesn't answer.
+    :raises InvalidInput: reading is not allowed.
+    """
     answers: list[bytes] = []
     failures: list[KafkaError] = []
 
-    def answered() -> bool:
+    def has_answer() -> bool:
         try:
-            answers.append(client._manager.run(_fetch, client, at, offset))
+            answers.append(client._manager.run(_fetch, client, at, offset, size))
         except OffsetOutOfRangeError:
             answers.append(b"")
         except KafkaError as error:
@@ -73,18 +81,18 @@ def _fetch_answer(client: Any, at: TopicPartition, offset: int) -> bytes:
             return InvalidInput(what, found=found, expected="credentials and ACLs that allow it", remedy=remedy)
         return Outage(what, found=found, expected="an answer of its leader", remedy="Run again.")
 
-    poll_until(answered, seconds=SECONDS, otherwise=failed)
+    poll_until(has_answer, seconds=seconds, otherwise=failed)
     return answers[0]
 
 
-async def _fetch(client: Any, at: TopicPartition, offset: int) -> bytes:
+async def _fetch(client: Any, at: TopicPartition, offset: int, size: int) -> bytes:
     leaders = await client._async_get_leader_for_partitions([at])
     topic = FetchRequest.FetchTopic
-    wanted = topic.FetchPartition(partition=at.partition, fetch_offset=offset, partition_max_bytes=BYTES)
+    wanted = topic.FetchPartition(partition=at.partition, fetch_offset=offset, partition_max_bytes=size)
     request = FetchRequest(
         max_wait_ms=WAIT_MS,
         min_bytes=1,
-        max_bytes=BYTES,
+        max_bytes=size,
         topics=[topic(topic=at.topic, partitions=[wanted])],
         max_version=_LAST_VERSION_WITH_NAMES,
     )

@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from confluent_kafka import Consumer, KafkaException
 from confluent_kafka import TopicPartition as KafkaPartition
 
-from kafka_rescale.core.cluster import TopicPartition
+from kafka_rescale.core.cluster import LogRange, TopicPartition
 from kafka_rescale.kafka.client.failures import to_error
 
 QUERY_SECONDS = 15.0
-
-
-@dataclass(frozen=True)
-class LogRange:
-    """Log start (inclusive) and end (exclusive) of a partition, as a ``read_committed`` reader sees it."""
-
-    begin: int
-    end: int
 
 
 def log_range(consumer: Consumer, source: TopicPartition) -> LogRange:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kafka_rescale.core.control.progress import PartitionProgress
+from kafka_rescale.core.control.progress import NO_POSITION, PartitionProgress
 
 
 @dataclass(frozen=True)
@@ -39,14 +39,31 @@ class Snapshot:
     @property
     def lag(self) -> int:
         """Offsets that are left, over all partitions."""
-        return sum(max(0, p.end - max(0, p.position)) for p in self.partitions)
+        return sum(p.left for p in self.partitions)
 
     def within(self, acceptable: int) -> bool:
         """Whether every partition has a position, at most so many offsets behind."""
-        return all(p.position >= 0 and p.end - p.position <= acceptable for p in self.partitions)
+        return all(p.lag != NO_POSITION and p.lag <= acceptable for p in self.partitions)
 
     def __str__(self) -> str:
-        rate = self.bytes / 1e6 / self.seconds if self.seconds else 0.0
+        rate = f"{size(self.bytes / self.seconds)}/s, " if self.seconds and self.bytes else ""
         pace = self.records / self.seconds if self.seconds else 0.0
         left = f", about {self.lag / pace:,.0f} s left" if pace and self.lag else ""
-        return f"{self.records:,} records, {self.bytes / 1e6:,.1f} MB, {rate:,.1f} MB/s, lag {self.lag:,}{left}"
+        return f"{self.records:,} records, {size(self.bytes)}, {rate}{self._lag}{left}"
+
+    @property
+    def _lag(self) -> str:
+        waiting = sum(p.position < 0 for p in self.partitions)
+        if waiting and waiting == len(self.partitions):
+            return f"none of {waiting} partitions begun"
+        return (
+            f"lag {self.lag:,}{f', {waiting} of {len(self.partitions)} partitions not begun' if waiting else ''}"
+        )
+
+
+def size(count: float) -> str:
+    """Return a number of bytes as people read it: a small one is not none."""
+    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= factor:
+            return f"{count / factor:,.1f} {unit}"
+    return f"{count:,.0f} B"

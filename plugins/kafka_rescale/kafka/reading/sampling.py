@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from kafka_rescale.core.control.journal import PartitionOffsets
+from kafka_rescale.core.formats.record_batches import size_of
 from kafka_rescale.core.formats.samples import Sample
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.error_classes import is_outage
@@ -130,18 +131,24 @@ def _read(consumer: Consumer, reading: _Reading, deadline: float, trouble: Conne
 
 
 def _sample(message: Message, at: _Partition, offset: int) -> Sample:
-    key, value, headers = message.key(), message.value(), message.headers()
+    key, value, headers = _bytes(message.key()), _bytes(message.value()), tuple(message.headers() or ())
+    batch_bytes = size_of(key, value, headers)
     # Nobody looks at a part of a value; of large ones 20,000 would be too many to keep.
     value = None if value is not None and len(value) > KEPT_VALUE_BYTES else value
     return Sample(
         topic=at[0],
         partition=at[1],
         offset=offset,
-        key=key.encode() if isinstance(key, str) else key,
+        key=key,
         timestamp_ms=message.timestamp()[1],
-        value=value.encode() if isinstance(value, str) else value,
-        headers=tuple((name, content) for name, content in headers or ()),
+        value=value,
+        headers=headers,
+        batch_bytes=batch_bytes,
     )
+
+
+def _bytes(content: str | bytes | None) -> bytes | None:
+    return content.encode() if isinstance(content, str) else content
 
 
 def record_counts(begins: Mapping[str, Mapping[int, int]], ends: PartitionOffsets) -> dict[str, int]:

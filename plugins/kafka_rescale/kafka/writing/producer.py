@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
@@ -24,7 +24,9 @@ CALL_SECONDS = 60.0
 STUCK_SECONDS = 30.0
 """After so long a commit is given up: the library itself might wait for ever."""
 ABORT_SECONDS = 10.0
+FLUSH_SECONDS = 0.5
 QUEUE_FULL_SECONDS = 0.1
+REPORT_SECONDS = 1.0
 PARTITION_SECONDS = 30.0
 """How long brokers may take to show a partition that has been added; within ``TRANSACTION_SECONDS``."""
 
@@ -85,7 +87,8 @@ class UnitProducer:
         try:
             if not self._open:
                 self._producer.begin_transaction()
-                self._open, self._wrote_at = True, None
+                # What is heard while a transaction is aborted says nothing of the next one.
+                self._open, self._wrote_at, self._refused = True, None, None
             yield
             self._producer.poll(0)
         except KafkaException as error:
@@ -123,6 +126,7 @@ class UnitProducer:
             taken the id.
         """
         with self.transaction():
+            self._bounded(self._flush, "flush")
             # Asked of the consumer's own thread, without any timeout.
             metadata = self._bounded(consumer.consumer_group_metadata, "consumer_group_metadata")
             self._bounded(
@@ -152,6 +156,17 @@ class UnitProducer:
             self.abandon()
             raise
 
+    def _flush(self) -> None:
+        """Wait until every record has arrived, or the brokers have refused a record.
+
+        Records behind a refused one are not sent any more, and neither a commit nor a flush returns while there
+        are any (librdkafka 2.16, seen).
+        """
+        deadline = time.monotonic() + CALL_SECONDS
+        while self._producer.flush(FLUSH_SECONDS) and self._refused is None:
+            if time.monotonic() > deadline:
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+
     def _await_partition(self, topic: str, partition: int) -> None:
         """Ask for the topic until the partition shows: by itself the client would only look minutes later."""
         poll_until(
@@ -178,6 +193,8 @@ class UnitProducer:
             return self._overtaken(error)
         # produce() says _STATE once a delivery has failed: the transaction can only be aborted.
         abortable = error.txn_requires_abort() or error.code() == KafkaError._STATE
+        if error.code() == KafkaError._STATE:
+            self._hear_of_refusal()
         refused, self._refused = self._refused or error, None
         reason = (
             self._overtaken(refused) if class_of(refused) is ErrorClass.FENCED else to_error(refused, self._what)
@@ -193,6 +210,13 @@ class UnitProducer:
             return self._overtaken(failure) if failure.fatal() else to_error(failure, self._what)
         self._open = False
         return reason if isinstance(reason, Fenced) else Rewound(reason)
+
+    def _hear_of_refusal(self) -> None:
+        """Wait a moment for the delivery report that says why: without it there is nothing but ``_STATE``."""
+        deadline = time.monotonic() + REPORT_SECONDS
+        with suppress(KafkaException, SystemError):
+            while self._refused is None and time.monotonic() < deadline:
+                self._producer.poll(QUEUE_FULL_SECONDS)
 
     def _lost(self) -> RescaleError:
         """Return what to raise for a fatal error that confluent-kafka has lost among delivery reports.

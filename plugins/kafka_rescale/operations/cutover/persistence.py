@@ -1,7 +1,8 @@
 """Going on while the brokers don't answer: what begins a pause, or ends it, does not give up for that.
 
-``kafka.waiting`` waits for a condition of a cluster that answers, ``kafka.lease.insist`` for a race that is over
-within a second. This one waits for the cluster itself, and tells all the while what nothing processes for.
+``kafka.client.waiting`` waits for a condition of a cluster that answers, ``lease.update_despite_races`` for a race
+that is over within a second. This one waits for the cluster itself, and tells all the while what nothing processes
+for.
 """
 
 from __future__ import annotations

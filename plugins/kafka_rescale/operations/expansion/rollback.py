@@ -134,7 +134,7 @@ def _mark(control: ControlTopic, owner: str, reason: str, airflow: str, *, take_
     # It may be promoted by now, and then the lease has to stay where it is: who else would start green? So lease
     # and phase are one compare-and-set. Before blue is started: a cutover that wakes up late must find that it has
     # lost. What it had done until then is in the journal that is returned.
-    return _attempt(lease.insist(control, mark), owner, take_over=take_over)
+    return _attempt(lease.update_despite_races(control, mark), owner, take_over=take_over)
 
 
 def _attempt(state: ControlState, owner: str, *, take_over: bool) -> Journal | RollBack:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.control.journal import Journal
-from kafka_rescale.core.control.progress import PartitionProgress
+from kafka_rescale.core.control.progress import NO_POSITION, PartitionProgress
 from kafka_rescale.core.errors import Refused
-from kafka_rescale.core.expansion.lag import NO_POSITION
 from kafka_rescale.core.plan.plan import Plan, Stage
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection

@@ -11,7 +11,7 @@ from kafka_rescale.core.application.lifecycles import ManualLifecycle, ShellLife
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.errors import Finding, RescaleError
 from kafka_rescale.core.preflight.deployment import Deployment
-from kafka_rescale.core.preflight.situation import Situation
+from kafka_rescale.core.preflight.described import Described
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.lifecycle.factory import lifecycle_of
 from kafka_rescale.lifecycle.instance import Instance, Lifecycle
@@ -27,20 +27,20 @@ SETTLE_SECONDS = 60.0
 _POLL_SECONDS = 1.0
 
 
-def deployment_of(situation: Situation, admin: ClusterAdmin, upstream: Iterable[Application]) -> Deployment:
+def deployment_of(described: Described, admin: ClusterAdmin, upstream: Iterable[Application]) -> Deployment:
     """Return what the deployment says of both generations; nothing is started or stopped.
 
     Of an expansion in progress the generations are in between, and only the commands themselves are looked at.
 
     :param upstream: the applications that are held as producers.
     """
-    application, journal = situation.application, situation.control.journal
-    blue = running_instance(application, situation.control.generations, situation.enforced_now.values())
+    application, journal = described.application, described.control.journal
+    blue = running_instance(application, described.control.generations, described.enforced_now.values())
     unusable = [*_of_lifecycle(application, blue), *_of_producers(application, upstream)]
     in_progress = journal is not None and journal.in_progress
     if in_progress or not _can_answer(application, blue):
         return Deployment(tuple(unusable))
-    answers = _answers(situation, lifecycle_of(application, lambda _: False), admin, blue)
+    answers = _answers(described, lifecycle_of(application, lambda _: False), admin, blue)
     return replace(answers, unusable=(*unusable, *answers.unusable))
 
 
@@ -84,10 +84,11 @@ def _hindered(what: str, command: list[str]) -> Iterator[Finding]:
         )
 
 
-def _answers(situation: Situation, lifecycle: Lifecycle, admin: ClusterAdmin, blue: Instance) -> Deployment:
+def _answers(described: Described, lifecycle: Lifecycle, admin: ClusterAdmin, blue: Instance) -> Deployment:
     try:
         runs, members = _settled(lifecycle, admin, blue)
-        green_runs = None if situation.is_in_place else lifecycle.is_running(_green(situation, blue))
+        green = _green(described, blue)
+        green_runs = lifecycle.is_running(green) if green.application_id != blue.application_id else None
     except RescaleError as error:
         return Deployment((_finding(error),))
     return Deployment((), runs, members, green_runs)
@@ -108,13 +109,13 @@ def _settled(lifecycle: Lifecycle, admin: ClusterAdmin, blue: Instance) -> tuple
         time.sleep(_POLL_SECONDS)
 
 
-def _green(situation: Situation, blue: Instance) -> Instance:
+def _green(described: Described, blue: Instance) -> Instance:
     return replace(
         blue,
-        application_id=situation.green,
-        generation=situation.generation,
-        partitions=situation.target,
-        inputs={**blue.inputs, **situation.successors()},
+        application_id=described.green,
+        generation=described.generation,
+        partitions=described.target,
+        inputs={**blue.inputs, **described.successors()},
     )
 
 

@@ -15,7 +15,7 @@ from kafka_rescale.core.control.keys import CONTROL_TOPIC
 from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import PreflightRefused
 from kafka_rescale.core.expansion.retirement import remains
-from kafka_rescale.core.plan.planning import green_of
+from kafka_rescale.core.preflight.described import Target
 from kafka_rescale.core.roles import Role
 from kafka_rescale.core.topology.topic_names import is_topic_name
 from kafka_rescale.core.topology.topology import Topology
@@ -72,16 +72,14 @@ def lacking_to_retire(
 
 def _topics(application: Application, topology: Topology, state: ControlState) -> list[str]:
     """Return the running generation's topics and the next one's, its inputs among them."""
-    generations = state.generations
-    blue = generations.running if generations else application.application_id
-    green = green_of(application, blue, (generations.generation if generations else 1) + 1)
-    now = topics_of(application, topology, blue, generations.inputs if generations else {})
+    target = Target(application, topology, application.partitions, state)
+    now = topics_of(application, topology, target.blue, target.renamed)
     next_inputs = [
         each.successor_topic(application.partitions)
         for each in application.inputs
         if each.policy is InputPolicy.REPARTITIONED
     ]
-    names = [*now, *green_names(application, green).all_of(topology), *next_inputs]
+    names = [*now, *green_names(application, target.green).all_of(topology), *next_inputs]
     # Preflight tells of the others; brokers answer no question about them.
     return [name for name in names if is_topic_name(name)]
 

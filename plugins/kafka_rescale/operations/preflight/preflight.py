@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
-from kafka_rescale.core.application.generation_names import green_names
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.control.lease import Lease
-from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import PreflightRefused
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.preflight import check as checks
 from kafka_rescale.core.preflight.counts import changes_anything
+from kafka_rescale.core.preflight.deployment import NOT_ASKED, Deployment
+from kafka_rescale.core.preflight.described import Described, Target
 from kafka_rescale.core.preflight.expected_state import ExpectedState
 from kafka_rescale.core.preflight.situation import Situation
 from kafka_rescale.core.roles import Role
@@ -22,6 +23,7 @@ from kafka_rescale.kafka.admin.describe import describe
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.lease import refuse_if_held
 from kafka_rescale.kafka.copy.bridging import ends_of_bridged
+from kafka_rescale.kafka.reading.codecs import codecs_of
 from kafka_rescale.kafka.reading.sampling import Sampled, record_counts, sample
 from kafka_rescale.operations.expansion import producers
 from kafka_rescale.operations.preflight.deployment import deployment_of
@@ -74,10 +76,12 @@ def preflight(
         each.check()
     control = permitted_state(application, topology, connections)
     refuse_if_held(application.application_id, control.lease, owner, now_ms, owner_is_finished)
-    situation, unread = look_around(application, topology, connection, control, target=target)
-    situation = replace(situation, expected=expected, now_ms=now_ms)
-    if runs_commands:
-        situation = replace(situation, deployment=deployment_of(situation, ClusterAdmin(connection), held))
+    wanted = Target(application, topology, target, control)
+    asked = partial(deployment_of, upstream=held) if runs_commands else _not_asked
+    compression = connections.get(Role.COPY, connection).compression
+    situation, unread = look_around(
+        wanted, connection, asked, compression=compression, expected=expected, now_ms=now_ms
+    )
     if findings := checks.check(situation):
         raise PreflightRefused(findings)
     lacking = lacking_to_retire(application, topology, connections, control)
@@ -94,45 +98,67 @@ def preflight(
 
 
 def look_around(
-    application: Application,
-    topology: Topology,
+    target: Target,
     connection: KafkaConnection,
-    control: ControlState,
+    asked: Callable[[Described, ClusterAdmin], Deployment],
     *,
-    target: int,
+    compression: str,
+    expected: ExpectedState,
+    now_ms: int,
 ) -> tuple[Situation, tuple[str, ...]]:
     """Gather what the checks look at.
 
+    :param asked: returns what the user's own commands say; called last, as it may wait.
+    :param compression: ``compression.type`` of the connection that copies.
+    :param expected: as of ``preflight``.
+    :param now_ms: as of ``preflight``.
     :returns: the situation, and one line per partition that could not be sampled in time.
     """
     admin = ClusterAdmin(connection)
-    cluster = describe(admin, application, topology, control.generations)
+    cluster = describe(admin, target.application, target.topology, target.control.generations)
     replicas = max((topic.replication_factor for topic in cluster.topics.values()), default=0)
     cluster = replace(cluster, brokers=admin.live_brokers(replicas))
-    situation = Situation(application, topology, target, cluster, control)
-    names = [] if situation.is_in_place else green_names(application, situation.green).all_of(topology)
-    names += [name for name in situation.successors().values() if name not in cluster.topics]
+    known = Described(target.application, target.topology, target.target, target.control, cluster)
+    names = [*known.green_topics, *(name for name in known.successors().values() if name not in cluster.topics)]
     green = admin.describe_topics(names)
-    sampled = _sample(situation, admin, connection)
-    situation = replace(
-        situation,
-        cluster=replace(cluster, topics={**cluster.topics, **green}),
+    sampled, codecs = _sample(known, admin, connection)
+    known = replace(known, cluster=replace(cluster, topics={**cluster.topics, **green}, codecs=codecs))
+    situation = Situation(
+        application=known.application,
+        topology=known.topology,
+        target=known.target,
+        control=known.control,
+        cluster=known.cluster,
+        compression=compression,
         samples=sampled.samples,
         visible=frozenset(admin.list_topics()),
         green_records=record_counts(admin.begin_offsets(green), admin.end_offsets(green, read_committed=False)),
-        bridged_ends=ends_of_bridged(connection, control.journal),
-        green_group=admin.describe_group(situation.green),
+        bridged_ends=ends_of_bridged(connection, known.control.journal),
+        green_group=admin.describe_group(known.green),
+        expected=expected,
+        now_ms=now_ms,
+        deployment=asked(known, admin),
     )
     return situation, tuple(f"{topic}-{p}: could not be sampled in time." for topic, p in sampled.unread)
 
 
-def _sample(situation: Situation, admin: ClusterAdmin, connection: KafkaConnection) -> Sampled:
-    """Sample what has keys that decide partitions; an expansion in progress was sampled when it began."""
-    journal = situation.control.journal
+def _not_asked(_: Described, __: ClusterAdmin) -> Deployment:
+    return NOT_ASKED
+
+
+def _sample(known: Described, admin: ClusterAdmin, connection: KafkaConnection) -> tuple[Sampled, dict[str, str]]:
+    """Sample what has keys that decide partitions; an expansion in progress was sampled when it began.
+
+    :returns: samples, and the codecs of the topics that are compressed.
+    """
+    journal = known.control.journal
     if journal is not None and journal.in_progress:
-        return Sampled(())
-    declared = [i.topic for i in situation.keyed_inputs()]
-    wanted = list(map(situation.full_name, [*declared, *sorted(situation.topology.repartitions)]))
-    wanted += map(situation.changelog, situation.topology.stores)
-    present = [name for name in wanted if name in situation.cluster.topics]
-    return sample(connection, admin.begin_offsets(present), admin.end_offsets(present))
+        return Sampled(()), {}
+    declared = [i.topic for i in known.keyed_inputs()]
+    wanted = list(map(known.full_name, [*declared, *sorted(known.topology.repartitions)]))
+    wanted += map(known.changelog, known.topology.stores)
+    present = [name for name in wanted if name in known.cluster.topics]
+    begins, ends = admin.begin_offsets(present), admin.end_offsets(present)
+    kept = {i.topic for i in known.keyed_inputs()} - known.successors().keys()
+    copied = {topic: end for topic, end in ends.items() if topic not in map(known.full_name, kept)}
+    return sample(connection, begins, ends), codecs_of(connection, begins, copied)

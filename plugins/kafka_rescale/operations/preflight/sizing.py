@@ -11,7 +11,7 @@ from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.partitioning.partitioners import partitioner_named
 from kafka_rescale.core.plan.foreign_key_joins import partitioner_of_topic
 from kafka_rescale.core.plan.sizing import Advice, TaskLoad, recommend, weights
-from kafka_rescale.core.preflight.situation import Situation
+from kafka_rescale.core.preflight.described import Target
 from kafka_rescale.core.topology.topology import Topology
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.admin.describe import describe
@@ -40,19 +40,19 @@ def advise(
     time.sleep(seconds)
     after = describe(admin, application, topology, control.generations)
     elapsed = time.monotonic() - began
-    situation = Situation(application, topology, application.partitions, after, control)
-    names = {topic: situation.full_name(topic) for topic in _keyed(topology)}
+    target = Target(application, topology, application.partitions, control)
+    names = {topic: target.full_name(topic) for topic in _keyed(topology)}
     present = {topic: name for topic, name in names.items() if name in after.topics}
     if not present:
         raise InvalidInput(
-            f"application {situation.blue!r}",
+            f"application {target.blue!r}",
             found=f"none of {', '.join(names.values()) or 'the topics before a store'}",
             expected="topics whose keys decide where state is",
             remedy="Correct `application_id` or the connection; an application without state needs no advice: any "
             "count will do.",
         )
     loads = {name: tuple(_loads(before, after, name, elapsed)) for name in present.values()}
-    _assert_at_work(situation.blue, [load for each in loads.values() for load in each], seconds)
+    _assert_at_work(target.blue, [load for each in loads.values() for load in each], seconds)
     sampled = sample(connection, admin.begin_offsets(present.values()), admin.end_offsets(present.values()))
     advice = []
     for topic, name in present.items():

@@ -12,7 +12,7 @@ from kafka_rescale.core.errors import Fenced, Refused
 from kafka_rescale.core.processing.adjustments import clients_removed, clients_started
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import ControlTopic
-from kafka_rescale.kafka.control.lease import insist
+from kafka_rescale.kafka.control.lease import update_despite_races
 
 
 def remove_clients(
@@ -73,5 +73,5 @@ def _change(
         ]
         return {Concern.PROCESSING: after} if after != before else {}
 
-    insist(ControlTopic(connection, application.application_id), change, lost=(Fenced,))
+    update_despite_races(ControlTopic(connection, application.application_id), change, lost=(Fenced,))
     return changed

@@ -15,7 +15,7 @@ from kafka_rescale.core.processing.dead_threads import thread_died
 from kafka_rescale.core.processing.exception_handler import exception_handler
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import Change, ControlTopic
-from kafka_rescale.kafka.control.lease import insist
+from kafka_rescale.kafka.control.lease import update_despite_races
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def _bury(
         _died_of(attempt, found.results.get(attempt.job), reason)
     )
     # All threads of a run may die at once, and each is said by a task of its own.
-    processing = insist(control, change, lost=(Fenced,)).processing
+    processing = update_despite_races(control, change, lost=(Fenced,)).processing
     return processing if processing is not None and processing.run == attempt.run else None
 
 

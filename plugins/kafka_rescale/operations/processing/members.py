@@ -10,7 +10,7 @@ from kafka_rescale.core.application.pipeline import PipelineApplication
 from kafka_rescale.core.assignment.tasks import TaskId
 from kafka_rescale.core.control.processing import Processing
 from kafka_rescale.core.processing.rebalance import Member
-from kafka_rescale.core.processing.replicas import StoreLogs, lag_of
+from kafka_rescale.core.processing.replicas import StoreLogs, saved_lag
 from kafka_rescale.kafka.processing.changelogs import KnownState
 from kafka_rescale.spark.processing.state_files import StateFiles
 
@@ -81,7 +81,7 @@ def lags_of(
 
     def lag(task: TaskId) -> int | None:
         saved = {store: StateFiles.of(state_dir, application_id, task, store).found() for store in logs[task]}
-        return lag_of(saved, logs[task], now_ms)
+        return saved_lag(saved, logs[task], now_ms)
 
     with ThreadPoolExecutor(AT_A_TIME) as pool:
         found = dict(zip(logs, pool.map(lag, logs), strict=True))

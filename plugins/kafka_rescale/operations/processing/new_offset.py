@@ -8,7 +8,6 @@ from kafka_rescale.core.application.pipeline import PipelineApplication
 from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.pipeline.named import pipeline_named
 from kafka_rescale.core.processing.new_offset import kept_mark, offset_of, task_of
-from kafka_rescale.core.processing.task_start import SourceRange
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.control.control_topic import ControlTopic
@@ -39,8 +38,7 @@ def set_offset(
     names = full_names(name, pipeline, [topic for part in parts for topic in part.sources])
     task, reads = task_of(source, parts, state.processors, names)
     with closing_consumer(connection, name) as consumer:
-        log = log_range(consumer, source)
-        offset = offset_of(source, to, SourceRange(log.begin, log.end))
+        offset = offset_of(source, to, log_range(consumer, source))
         producer = TaskProducer(connection, transactional_id(name, task))
         try:
             committed = read_committed(consumer, reads)

@@ -13,15 +13,17 @@ from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.pipeline.builder import Pipeline
 from kafka_rescale.core.pipeline.named import pipeline_named
 from kafka_rescale.core.processing.backfill import Backfill
-from kafka_rescale.core.processing.growth import grown_topics
+from kafka_rescale.core.processing.grown_topic import GrownTopic
+from kafka_rescale.core.processing.growth import grown_static_topics, grown_topics
 from kafka_rescale.core.processing.growth_checks import require_order
 from kafka_rescale.core.processing.lost_offsets import positions_of, require_offsets, with_begun
 from kafka_rescale.core.processing.processor_expansion import expanded
+from kafka_rescale.core.processing.static_topic import StaticTopic
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import now_ms
 from kafka_rescale.kafka.control.control_topic import ControlTopic
-from kafka_rescale.kafka.control.lease import insist
+from kafka_rescale.kafka.control.lease import update_despite_races
 from kafka_rescale.kafka.processing.hand_over import HandOver
 from kafka_rescale.kafka.reading.committed import AT_ONCE, closing_consumer, read_committed
 from kafka_rescale.kafka.reading.sampling import sample
@@ -69,7 +71,7 @@ def expand_processors(
         after = expanded(state.processors, parts, counts, repartitions, target, chosen)
         return {} if after == state.processors else {Concern.PROCESSORS: after}
 
-    return insist(ControlTopic(connection, application.application_id), asked).processors
+    return update_despite_races(ControlTopic(connection, application.application_id), asked).processors
 
 
 def is_split(application_id: str, connection: KafkaConnection, client_id: str) -> bool:
@@ -118,7 +120,7 @@ def remember(
         record = with_begun(record, now.names, committed, said)
         return {} if record == state.processors else {Concern.PROCESSORS: record}
 
-    return insist(control, noted).processors, created
+    return update_despite_races(control, noted).processors, created
 
 
 def hand_over(
@@ -175,10 +177,17 @@ def _check_samples(
         for topic, found in grown_topics(part, record, now.declared, now.names).items()
         if not found.settled and topic not in now.declared.repartitions
     }
-    if grown:
-        begins, ends = admin.begin_offsets(grown), admin.end_offsets(grown)
+    static = {
+        topic: found
+        for part in now.parts
+        if part.stores
+        for topic, found in grown_static_topics(part, record, now.declared).items()
+    }
+    topics: dict[str, GrownTopic | StaticTopic] = {**grown, **static}
+    if topics:
+        begins, ends = admin.begin_offsets(topics), admin.end_offsets(topics)
         for each in sample(connection, begins, ends).samples:
-            grown[each.topic].check([(each.partition, each.offset, each.key)])
+            topics[each.topic].check([(each.partition, each.offset, each.key)])
 
 
 def _settled(

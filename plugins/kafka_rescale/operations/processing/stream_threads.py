@@ -19,7 +19,7 @@ from kafka_rescale.core.processing.adjustments import thread_added, thread_remov
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.waiting import poll_until
 from kafka_rescale.kafka.control.control_topic import ControlTopic
-from kafka_rescale.kafka.control.lease import insist
+from kafka_rescale.kafka.control.lease import update_despite_races
 
 log = logging.getLogger(__name__)
 
@@ -141,5 +141,5 @@ def _change(control: ControlTopic, event: Event) -> str | None:
         after, names[0] = event(state.processing)
         return {} if names[0] is None else {Concern.PROCESSING: after}
 
-    insist(control, change, lost=(Fenced,))
+    update_despite_races(control, change, lost=(Fenced,))
     return names[0]

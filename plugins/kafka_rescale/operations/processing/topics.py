@@ -16,6 +16,7 @@ from kafka_rescale.core.processing.growth_checks import require_copartitioned
 from kafka_rescale.core.processing.internal_topics import KEEP_ALL, internal_topics
 from kafka_rescale.core.processing.linear_topics import require_linear_topics
 from kafka_rescale.core.processing.lost_offsets import require_changelogs, require_names
+from kafka_rescale.core.processing.static_topic import require_static_topics
 from kafka_rescale.core.topology.partition_counts import partition_counts
 from kafka_rescale.core.topology.topic_names import LONGEST_NAME, too_long
 from kafka_rescale.core.topology.topology import REPARTITION_SUFFIX, internal_topic
@@ -58,7 +59,7 @@ class PipelineTopics:
     :param application: under the id of the generation.
     :param backfill: the interval that the generation is for.
     :raises Refused: an input or an output doesn't exist, or Kafka takes no topic of such a name.
-    :raises InvalidInput: what is declared under ``linear_hashing`` isn't true.
+    :raises InvalidInput: what is declared under ``linear_hashing`` or ``static_partitioners`` isn't true.
     """
 
     def __init__(
@@ -71,7 +72,9 @@ class PipelineTopics:
         self.group, self.pipeline, self._admin = application.application_id, pipeline, admin
         self.parts: tuple[SubTopology, ...] = pipeline.sub_topologies()
         topology = pipeline.topology
-        self.declared = Declared(application.linear_hashing, topology.repartitions)
+        static = application.static_partitioners
+        self.declared = Declared(application.linear_hashing, topology.repartitions, static)
+        require_static_topics(static, application.linear_hashing, topology, self.parts)
         self._external = external_counts(pipeline, admin, backfill)
         require_linear_topics(application.linear_hashing, topology, application.moved_outputs, self._external)
         self._kept = {} if backfill is None else KEEP_ALL

@@ -19,7 +19,7 @@ from kafka_rescale.core.control.state import ControlState
 from kafka_rescale.core.errors import Outage, Refused, UnsafeState
 from kafka_rescale.core.plan.plan import Move
 from kafka_rescale.core.verify.pairs import expansion_pair
-from kafka_rescale.core.verify.report import Report, StoreReport
+from kafka_rescale.core.verify.report import Report, StoreReport, to_be_verified
 from kafka_rescale.core.verify.start_offsets import check_start_offsets
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
@@ -55,7 +55,7 @@ def verify(
     # Taken before anything is read: of two attempts at once, the newer one's report stands.
     writer = TransactionalWriter(connection, f"kafka-rescale-{application}/{Concern.REPORT}")
     state = ControlTopic(connection, application).read()
-    journal = _journal(application, state)
+    journal = to_be_verified(application, state.journal)
     if journal.is_verified:
         return _former(journal, state)
     report = compare_expansion(spark, connection, journal, state.acceptances, clock_ms=clock_ms)
@@ -88,7 +88,7 @@ def compare_expansion(
     ends = captured.changelog_ends, journal.green_ends
     with ThreadPoolExecutor(STORES_AT_ONCE) as pool:
         compared = [pool.submit(_store, spark, connection, admin, m, ends, clock_ms) for m in plan.changelogs]
-        stores = await_all(compared)
+        stores = await_all(compared, lambda: active_tasks(spark))
     report = Report(
         application=plan.application,
         blue=plan.blue,
@@ -106,15 +106,36 @@ def compare_expansion(
     return report.concluded(acceptances)
 
 
-def await_all(compared: Sequence[Future[StoreReport]], seconds: float = TOLD_SECONDS) -> tuple[StoreReport, ...]:
+def active_tasks(spark: SparkSession) -> tuple[int, int]:
+    """Return how many tasks of the stages that Spark is at work on have ended, and of how many."""
+    tracker = spark.sparkContext.statusTracker()
+    found = [info for i in tracker.getActiveStageIds() if (info := tracker.getStageInfo(i)) is not None]
+    return sum(info.numCompletedTasks for info in found), sum(info.numTasks for info in found)
+
+
+def await_all(
+    compared: Sequence[Future[StoreReport]], tasks: Callable[[], tuple[int, int]], seconds: float = TOLD_SECONDS
+) -> tuple[StoreReport, ...]:
     """Return the results of comparisons that are at work, and log how many have ended meanwhile.
 
+    Several stores are compared at once, so that the first one may take as long as all of them: Spark's tasks tell
+    that it goes on.
+
+    :param tasks: how many Spark tasks of the present stages have ended, and of how many.
     :param seconds: between two lines.
     """
     began = time.monotonic()
     while left := wait(compared, timeout=seconds).not_done:
         done, took = len(compared) - len(left), time.monotonic() - began
-        log.info("%d of %d stores are compared after %.0f s", done, len(compared), took)
+        ended, of = tasks()
+        log.info(
+            "%d of %d stores are compared after %.0f s; %d of %d tasks of those at work have ended",
+            done,
+            len(compared),
+            took,
+            ended,
+            of,
+        )
     return tuple(each.result() for each in compared)
 
 
@@ -156,18 +177,6 @@ def _store(
         expected="one comparison between two deletions by retention",
         remedy="Raise segment.ms or log.retention.check.interval.ms for the time being, then run verify again.",
     )
-
-
-def _journal(application: str, state: ControlState) -> Journal:
-    journal = state.journal
-    if journal is None or not journal.is_promoted:
-        raise Refused(
-            f"verification of {application}",
-            found="no expansion" if journal is None else f"an expansion in phase {journal.told}",
-            expected="an expansion that has been promoted",
-            remedy="Run verify after the cutover.",
-        )
-    return journal
 
 
 def _captured(journal: Journal) -> Captured:

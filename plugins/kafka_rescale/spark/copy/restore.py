@@ -26,7 +26,9 @@ def restore(job: Job) -> None:
     for line in refused:
         say(line)
     snapshot, seeded = progress.read(), sum(each.rows for each in begun)
-    detail = f"{snapshot.records - seeded:,} records read, {seeded:,} rows of snapshots"
+    detail = f"{snapshot.records - seeded:,} records read"
+    if seeded:
+        detail += f", {seeded:,} rows of snapshots"
     if refused:
         detail += f"; {len(refused)} snapshots not used, the first: {refused[0]}"
     say(f"{job.key} done: {snapshot}; {detail}")

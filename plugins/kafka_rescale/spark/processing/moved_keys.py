@@ -33,6 +33,6 @@ def moved_keys(
             continue
         store, size = stores[definition.name].store, work.limits.records
         rows: Rows = store.all_rows().select(["key", "timestamp"]).to_pylist()
-        owner = owners(definition, [row["key"] for row in rows], work.initial, work.processors)
+        owner = owners(definition, [row["key"] for row in rows], work.placement, work.processors)
         moved = [row for row, its in zip(rows, owner, strict=True) if its != work.task.partition]
         yield from ((store, moved[at : at + size]) for at in range(0, len(moved), size))

@@ -14,7 +14,7 @@ from kafka_rescale.kafka.client.bounded_call import StuckCall
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.failures import Rewound
 from kafka_rescale.kafka.client.waiting import now_ms
-from kafka_rescale.kafka.processing.task_producer import TaskProducer
+from kafka_rescale.kafka.processing.task_producer import RefusedRecord, TaskProducer
 from kafka_rescale.kafka.reading.committed import copy_consumer
 from kafka_rescale.spark.jobs.task_errors import as_text
 from kafka_rescale.spark.jobs.watchdog import exit_with_parent
@@ -34,14 +34,14 @@ def run_task(
     :raises UnsafeState: offsets and topics contradict each other.
     :raises InvalidInput: a record that the pipeline can't read.
     """
-    began, rewinds = time.monotonic(), 0
+    began, rewinds, careful = time.monotonic(), 0, False
     failure: Exception | None = None
     logged = [work.changelog(store) for store in subtopology.stores if store.is_logged]
     producer = TaskProducer(connection, work.transactional_id, logged)
     while True:
         consumer = copy_consumer(connection, work.application_id, **{"fetch.wait.max.ms": 20})
         try:
-            task = StreamTask(connection, work, subtopology, producer, consumer, clock, failure)
+            task = StreamTask(connection, work, subtopology, producer, consumer, clock, failure, careful=careful)
             task.process()
             return task.done(time.monotonic() - began)
         except StuckCall:
@@ -52,16 +52,24 @@ def run_task(
             producer = TaskProducer(connection, work.transactional_id, logged)
         except Rewound as rewound:
             rewinds += 1
-            if rewinds > REWINDS or not isinstance(rewound.reason, Outage):
+            is_refused = not isinstance(rewound.reason, Outage)
+            if rewinds > REWINDS or (is_refused and careful):
                 raise rewound.reason from None
             producer.forget()
+            if is_refused:
+                # Brokers don't say which record they have refused: once more, one by one. What is left of a
+                # refused transaction may disturb the client's next one.
+                careful, producer = True, TaskProducer(connection, work.transactional_id, logged)
         except Exception as error:
-            if failure is not None or culprit(error) is None:
+            if isinstance(error, RefusedRecord) and not careful:
+                careful = True
+            elif failure is None and culprit(error) is not None:
+                # Once more, up to that record: whoever goes on behind it must not pass over what came before.
+                failure, careful = error, False
+            else:
                 raise
-            # Once more, up to that record: whoever goes on behind it must not pass over what came before.
-            failure = error
             producer.abort()
-            producer.forget()
+            producer = TaskProducer(connection, work.transactional_id, logged)
         finally:
             producer.abort()
             consumer.close()

@@ -11,20 +11,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, KafkaException
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from kafka_rescale.core.cluster import TopicPartition
-from kafka_rescale.core.pipeline.task import StoreView, SubTopology, TaskProcessor
+from kafka_rescale.core.formats.record_limits import RecordLimits
+from kafka_rescale.core.pipeline.failure import blame
+from kafka_rescale.core.pipeline.task import Record, StoreView, SubTopology, TaskProcessor
 from kafka_rescale.core.processing.expiry import Expiry
 from kafka_rescale.core.processing.task_state import TaskMark
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.processing.batches import BatchSize, batch_of
 from kafka_rescale.kafka.processing.grown_ends import holds
 from kafka_rescale.kafka.processing.task_input import TaskInput
-from kafka_rescale.kafka.processing.task_producer import TaskProducer
+from kafka_rescale.kafka.processing.task_producer import RefusedRecord, TaskProducer
 from kafka_rescale.spark.processing.logged_store import LoggedStore, Restored
 from kafka_rescale.spark.processing.moved_keys import has_to_let_go, moved_keys
 from kafka_rescale.spark.processing.state_files import StateFiles
@@ -47,6 +50,7 @@ class StreamTask:
     :param producer: has fenced every older attempt.
     :param consumer: of the application's group.
     :param known: with what an attempt before this one has failed, and at which record: it goes no further.
+    :param careful: write what comes of each record by itself, to find one of which the brokers refuse something.
     """
 
     def __init__(
@@ -58,9 +62,14 @@ class StreamTask:
         consumer: Consumer,
         clock: Callable[[], int],
         known: Exception | None = None,
+        *,
+        careful: bool = False,
     ) -> None:
         self._connection, self._work, self._subtopology = connection, work, subtopology
         self._producer, self._consumer, self._clock, self._known = producer, consumer, clock, known
+        self._careful = careful
+        limits = {name: RecordLimits.of(topic, clock(), 0) for name, topic in work.topics.items() if careful}
+        producer.look_closely(limits)
         self._begun = beginning(connection, work, subtopology, consumer)
         self._positions: Mapping[TopicPartition, int] = self._begun.positions
         self._mark = self._begun.mark.model_dump_json()
@@ -123,11 +132,11 @@ class StreamTask:
         waiting = holds(self._connection, self._work.grown, begins, ends)
         source = TaskInput(self._consumer, begins, ends, waiting, self._work.own_names)
         records = records_of(source.records(), self._work)
-        size = BatchSize(limits.batch_records, limits.seconds)
+        size = BatchSize(1 if self._careful else limits.batch_records, limits.seconds)
         while batch := batch_of(records, size.now, limits.seconds):
             handed, asked = time.monotonic(), in_interval(batch, self._work.backfill)
             fit, wrong = split_at_first_bad(asked, self._work, self._known)
-            with self._producer.transaction():
+            with self._producer.transaction(), self._placed(fit):
                 emitted = process(processor, fit, self._work.backfill)
                 write(self._producer, emitted, self._work)
             size.took(len(batch), time.monotonic() - handed)
@@ -144,6 +153,27 @@ class StreamTask:
         if pending or source.positions() != self._positions:
             self._commit(source.positions(), processor.checkpoint())
         self._dropped, self._stream_time = processor.dropped_records(), processor.stream_time()
+
+    @contextmanager
+    def _placed(self, records: Sequence[Record]) -> Iterator[None]:
+        """Tell of what can't be written where its input is, if records are handed over one by one."""
+        if not self._careful or not records:
+            yield
+            return
+        [record] = records
+        place = f"topic {self._work.names[record.topic]} partition {record.partition} offset {record.offset}"
+        try:
+            try:
+                yield
+            except KafkaException:
+                # The client takes nothing more, once the brokers have refused what came before.
+                self._producer.assert_accepted(place)
+                raise
+            self._producer.assert_accepted(place)
+        except RefusedRecord as refused:
+            error = RefusedRecord(place, found=refused.found, expected=refused.expected, remedy=refused.remedy)
+            blame(error, record)
+            raise error from None
 
     def _let_go(self) -> None:
         """Delete what new processors have taken over; they have it in changelogs of their own by now."""

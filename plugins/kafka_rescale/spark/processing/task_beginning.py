@@ -10,7 +10,7 @@ from confluent_kafka import Consumer
 from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.errors import Fenced
 from kafka_rescale.core.pipeline.task import SubTopology
-from kafka_rescale.core.processing.task_start import SourceRange, task_start
+from kafka_rescale.core.processing.task_start import task_start
 from kafka_rescale.core.processing.task_state import Changelog, TaskMark
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.processing.changelogs import whole_changelogs
@@ -52,7 +52,7 @@ def beginning(
     positions = task_start(
         str(work.task),
         {source: offset for source, (offset, _) in committed.items()},
-        {source: SourceRange(log.begin, log.end) for source, log in ranges.items()},
+        ranges,
         # Not what it holds: retention may have taken all of a window store's changelog, and its task has worked.
         has_state=any(changelog.end > 0 for changelog in changelogs.values()),
         begins=work.begins,

@@ -15,6 +15,8 @@ from kafka_rescale.core.partitioning.partitioners import partitioner_named
 from kafka_rescale.core.pipeline.failure import culprit
 from kafka_rescale.core.pipeline.task import Emitted, Record, TaskProcessor
 from kafka_rescale.core.processing.backfill import Backfill
+from kafka_rescale.core.processing.grown_topic import GrownTopic
+from kafka_rescale.core.processing.static_topic import StaticTopic
 from kafka_rescale.core.topology.topology import is_internal
 from kafka_rescale.kafka.processing.task_producer import ANY_PARTITION, TaskProducer
 from kafka_rescale.spark.processing.task_work import TaskWork
@@ -73,7 +75,8 @@ def positions_before(
 
 def _check_places(batch: Sequence[Record], work: TaskWork) -> None:
     own_names = work.own_names
-    for full, topic in work.grown.items():
+    topics: dict[str, GrownTopic | StaticTopic] = {**work.grown, **work.static}
+    for full, topic in topics.items():
         topic.check((r.partition, r.offset, r.key) for r in batch if r.topic == own_names[full])
 
 

@@ -10,6 +10,7 @@ from kafka_rescale.core.cluster import TopicDescription, TopicPartition
 from kafka_rescale.core.pipeline.task import StoreDefinition
 from kafka_rescale.core.processing.backfill import Backfill
 from kafka_rescale.core.processing.grown_topic import GrownTopic
+from kafka_rescale.core.processing.static_topic import Placement, StaticTopic
 
 RENEW_MS = 24 * 3600 * 1000
 """Offsets of a group without members expire, a week after their commit if the brokers' default was kept."""
@@ -48,6 +49,8 @@ class TaskWork:
     :param initial: processors that the sub-topology began with; 0 if it is not known to have any.
     :param processors: how many it has now.
     :param grown: source topics that have grown and whose keys are placed by linear hashing, by full names.
+    :param static_owner: an input by whose static partitioner keys have their processors; None is linear hashing.
+    :param static: inputs that have grown and whose partitioner is static, by full names.
     :param linear: initial counts of the sinks that are written by linear hashing, by full names.
     :param begins: where a task that has no offsets begins; at the log start of sources that are not among them.
     :param backfill: of which interval records are processed, where that is not all of them.
@@ -63,6 +66,8 @@ class TaskWork:
     initial: int = 0
     processors: int = 0
     grown: Mapping[str, GrownTopic] = field(default_factory=dict)
+    static_owner: StaticTopic | None = None
+    static: Mapping[str, StaticTopic] = field(default_factory=dict)
     linear: Mapping[str, int] = field(default_factory=dict)
     begins: Mapping[TopicPartition, int] = field(default_factory=dict)
     backfill: Backfill | None = None
@@ -71,6 +76,11 @@ class TaskWork:
     def transactional_id(self) -> str:
         """Whoever was given it last may write for the task."""
         return transactional_id(self.application_id, self.task)
+
+    @property
+    def placement(self) -> Placement:
+        """Which processor has the state of a key."""
+        return Placement(self.initial, self.static_owner)
 
     @property
     def own_names(self) -> dict[str, str]:

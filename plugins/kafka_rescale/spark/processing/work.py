@@ -9,7 +9,7 @@ from kafka_rescale.core.control.processors import PipelineProcessors
 from kafka_rescale.core.pipeline.builder import Pipeline
 from kafka_rescale.core.pipeline.task import SubTopology
 from kafka_rescale.core.processing.backfill import Backfill
-from kafka_rescale.core.processing.growth import Declared, grown_topics, initial_counts
+from kafka_rescale.core.processing.growth import Declared, grown_static_topics, grown_topics, initial_counts
 from kafka_rescale.core.processing.state_copies import NewTask, new_tasks
 from kafka_rescale.core.topology.topology import internal_topic
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
@@ -44,7 +44,7 @@ def works_of(
     names = full_names(application_id, pipeline, touched, backfill)
     if fed := sorted(names[t] for part in concerned for t in part.sources if t in internal):
         wait_until_complete(admin, fed)
-    declared = Declared(processors.linear, internal)
+    declared = Declared(processors.linear, internal, processors.static)
     grown = {
         names[topic]: each
         for part in concerned
@@ -66,6 +66,8 @@ def works_of(
             initial=counts.initial,
             processors=counts.count,
             grown={names[t]: grown[names[t]] for t in part.sources if names[t] in grown},
+            static_owner=declared.placement(part, processors).static,
+            static={names[t]: each for t, each in grown_static_topics(part, processors, declared).items()},
             linear={
                 names[t]: initials[names[t]]
                 for t in part.sinks
@@ -112,7 +114,11 @@ def expansion_of(
             for found in [processors.topics[topic]]
         },
     )
-    return new_tasks(application_id, number, processors.sub_topologies[number], part.stores, topics), sources
+    placement = Declared(processors.linear, pipeline.topology.repartitions, processors.static).placement(
+        part, processors
+    )
+    counts = processors.sub_topologies[number]
+    return new_tasks(application_id, number, counts, placement, part.stores, topics), sources
 
 
 def full_names(

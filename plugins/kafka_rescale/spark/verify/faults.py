@@ -7,7 +7,7 @@ from pyspark.sql import functions as sf
 
 from kafka_rescale.core.partitioning.partitioners import partitioner_named
 from kafka_rescale.core.verify.oracles import Oracle
-from kafka_rescale.core.verify.pairs import LogRange, StorePair
+from kafka_rescale.core.verify.pairs import ComparedLog, StorePair
 
 
 def judge(aligned: DataFrame, pair: StorePair) -> DataFrame:
@@ -124,6 +124,6 @@ def _expired(blue_lives: Column, green_lives: Column, pair: StorePair) -> Column
     return sf.coalesce(gone_in_green | gone_in_blue, sf.lit(False))
 
 
-def _trimmed(log: LogRange, partition: str) -> Column:
+def _trimmed(log: ComparedLog, partition: str) -> Column:
     flags = sf.array(*(sf.lit(begin > 0) for begin in log.begins))
     return sf.coalesce(sf.get(flags, sf.col(partition)), sf.lit(False))

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from kafka_rescale.core.verify.pairs import LogRange
+from kafka_rescale.core.verify.pairs import ComparedLog
 from kafka_rescale.spark.verify.subscriptions import FIELDS, compared_value, with_primary
 
 # Spark asks the broker for the log's range after every poll; the client's default of 500 records caps a task
@@ -34,7 +34,7 @@ _NO_FIELDS: tuple[str, ...] = ()
 def read_log(
     spark: SparkSession,
     kafka: Mapping[str, str],
-    log: LogRange,
+    log: ComparedLog,
     *,
     left: tuple[str, str, int] | None = None,
     without_position: bool,

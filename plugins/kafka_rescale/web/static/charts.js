@@ -3,7 +3,8 @@
 import { clock, color, duration, el, short, svg, whole } from "./dom.js";
 
 const NOT_BEGUN = -1;
-const PALETTE = ["series-1", "series-2", "series-3", "series-4", "series-5", "series-6"];
+// As many as a pause can have parts, so that no two parts of one share a color.
+const PALETTE = Array.from({ length: 14 }, (_, i) => `series-${i + 1}`);
 const BOX = { width: 960, height: 240, left: 58, right: 14, top: 14, bottom: 28 };
 
 const scaled = (lag) => Math.log10(1 + Math.max(0, lag));
@@ -36,7 +37,7 @@ export function lagChart(series, threshold) {
 }
 
 // Rows are (groups of) partitions, columns are readings. A canvas, because there may be thousands of cells.
-export function heatMap({ rows, samples }, threshold) {
+export function heatMap({ rows, samples, threshold: gate }, threshold, warming) {
   const canvas = el("canvas", { class: "heat", role: "img",
     "aria-label": `Lags of ${rows.length} rows of partitions in ${samples.length} readings; the newest are in the table below.` });
   const tip = el("output", { class: "tip" }, "Rows are partitions, columns are readings: point at a cell to read it.");
@@ -50,7 +51,7 @@ export function heatMap({ rows, samples }, threshold) {
     const column = Math.min(samples.length - 1, Math.floor(((event.clientX - box.left) / box.width) * samples.length));
     const row = Math.min(rows.length - 1, Math.floor(((event.clientY - box.top) / box.height) * rows.length));
     const sample = samples[column];
-    if (sample && rows[row]) tip.textContent = `${clock(sample.at_ms)} · ${nameOf(rows[row])} · ${described(sample.worst[row], threshold)}`;
+    if (sample && rows[row]) tip.textContent = `${clock(sample.at_ms)} · ${nameOf(rows[row])} · ${described(sample.worst[row], warming ? gate : null)}`;
   });
   const axis = el("p", { class: "axis" }, el("span", {}, clock(samples[0].at_ms)), el("span", {}, clock(samples.at(-1).at_ms)));
   const scale = el("p", { class: "scale" }, "within the threshold ", ...["heat-0", "heat-1", "heat-2", "heat-3", "heat-4"].map((name) =>
@@ -59,7 +60,7 @@ export function heatMap({ rows, samples }, threshold) {
 }
 
 export const nameOf = (row) => `${row.topic} ${row.first === row.last ? row.first : `${row.first}–${row.last}`}`;
-const described = (lag, threshold) => (lag === NOT_BEGUN ? "not begun" : `lag ${whole(lag)}${lag > threshold ? ", holds the gate" : ""}`);
+const described = (lag, gate) => (lag === NOT_BEGUN ? "not begun" : `lag ${whole(lag)}${gate !== null && lag > gate ? ", holds the gate" : ""}`);
 
 function paint(canvas, samples, threshold) {
   const context = canvas.getContext("2d");

@@ -23,7 +23,8 @@ function filled(node, attributes, children) {
 // A part of the page that is drawn again only if its data has changed, so that focus, pages and scroll positions stay.
 export function section(id, title, draw) {
   const body = el("div", { class: "body" });
-  const node = el("section", { id, class: "card", "aria-labelledby": `${id}-title` }, el("h2", { id: `${id}-title` }, title), body);
+  // Without data there is nothing to be shown of it yet, not even an empty card.
+  const node = el("section", { id, class: "card", hidden: true, "aria-labelledby": `${id}-title` }, el("h2", { id: `${id}-title` }, title), body);
   let last;
   return {
     node,
@@ -43,7 +44,7 @@ const SHORT = new Intl.NumberFormat("en", { notation: "compact", maximumFraction
 
 export const whole = (number) => (number === null || number === undefined ? "–" : WHOLE.format(number));
 export const short = (number) => (number === null || number === undefined ? "–" : SHORT.format(number));
-export const size = (bytes) => (bytes >= 1e6 ? `${WHOLE.format(Math.round(bytes / 1e5) / 10)} MB` : `${WHOLE.format(Math.round(bytes / 1e3))} kB`);
+export const size = (bytes) => (bytes >= 1e6 ? `${WHOLE.format(Math.round(bytes / 1e5) / 10)} MB` : bytes >= 1e3 ? `${WHOLE.format(Math.round(bytes / 1e3))} kB` : `${WHOLE.format(Math.round(bytes))} B`);
 export const lagText = (lag) => (lag === null || lag < 0 ? "not begun" : whole(lag));
 
 export function duration(seconds) {

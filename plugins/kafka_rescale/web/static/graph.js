@@ -6,7 +6,7 @@ import { asTable, table } from "./tables.js";
 const GAP = { x: 32, y: 18 };
 const TOPIC = { width: 184, height: 46 };
 const SUBTOPOLOGY = { width: 200, height: 46, store: 20 };
-const KINDS = { input: "input", output: "output", repartition: "repartition topic", subtopology: "sub-topology" };
+const KINDS = { input: "input", output: "output", repartition: "repartition topic", subtopology: "sub-topology", bridged: "other end of the bridge" };
 
 export function drawGraph({ graph, work }) {
   const places = layout(graph.nodes);

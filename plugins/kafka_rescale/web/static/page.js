@@ -61,7 +61,7 @@ function applicationPage(name) {
     parts.head.update({ summary, work });
     parts.graph.update({ graph, work });
     parts.jobs.update({ jobs, run: jobs.at(-1)?.run ?? "" });
-    parts.lags.update({ lags: page.lags, lags_now: page.lags_now, measured_ms: page.measured_ms, threshold: page.threshold, warming: summary.phase === "warming" });
+    parts.lags.update({ lags: page.lags, lags_now: page.lags_now, measured_by: page.measured_by, measured_ms: page.measured_ms, threshold: page.threshold, is_gated: page.is_gated, warming: summary.phase === "warming" });
     parts.downtime.update({ downtime, now_ms: downtime.since_ms === null ? null : page.as_of_ms });
     parts.proof.update({ proof, report: report.data });
     parts.distributions.update({ distributions });

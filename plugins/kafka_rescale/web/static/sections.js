@@ -34,38 +34,43 @@ export function drawJobs({ jobs, run }) {
   if (!jobs.length) return null;
   const [dag_id, ...rest] = run.split("/");
   const rows = jobs.map((job) => {
-    const share = job.total ? job.copied / job.total : job.state === "done" ? 1 : 0;
-    const bar = el("progress", { max: 1, value: share, "aria-label": `${job.job}: ${Math.floor(share * 100)} %` });
-    const left = AT_WORK.includes(job.state) ? (job.lag ? duration(job.eta_seconds) : "0 s") : "";
+    const percent = job.share === null ? null : `${Math.floor(job.share * 100)} %`;
+    const bar = percent === null ? "–" : [el("progress", { max: 1, value: job.share, "aria-label": `${job.job}: ${percent}` }), ` ${percent}`];
     const way = runLink({ dag_id, run_id: rest.join("/") }, job.step.replace("_", " "), job.task_id);
-    return [way, job.stage === null ? "all" : `${job.stage}`, badge(job.state, job.state), el("span", { class: "share" }, bar, ` ${Math.floor(share * 100)} %`),
-      whole(job.lag), job.eta_seconds === null && job.lag && AT_WORK.includes(job.state) ? (job.has_pace ? "does not shrink" : "") : left,
+    return [way, job.stage === null ? "all" : `${job.stage}`, badge(job.state, job.state), el("span", { class: "share", title: job.detail || null }, bar),
+      job.state === "done" ? "" : whole(job.lag), timeLeft(job),
       job.records ? whole(job.records) : "", job.seconds && job.bytes ? `${size(job.bytes / job.seconds)}/s` : ""];
   });
   return table("Progress of every job", ["task", "stage", "state", "copied", "lag", "time left", "records", "speed"], rows, { numeric: [4, 5, 6, 7], narrow: [0, 1, 2] });
 }
 
+function timeLeft({ state, lag, eta_seconds, has_pace }) {
+  if (!AT_WORK.includes(state)) return "";
+  if (lag === 0) return "0 s";
+  return lag !== null && eta_seconds === null && has_pace ? "does not shrink" : duration(eta_seconds);
+}
+
 export function lagSection() {
   const state = { job: null, order: "largest first", page: 0, topic: null };
   let redraw = () => {};
-  const draw = ({ lags, lags_now, measured_ms, threshold, warming }) => {
+  const draw = ({ lags, lags_now, measured_by, measured_ms, threshold, is_gated, warming }) => {
     if (!lags.length) return null;
     redraw = () => holder.replaceChildren(...contents());
     const holder = el("div", {});
     const series = lags.map(({ job, history }) => ({ name: job, points: begun(history.samples) })).filter((each) => each.points.length);
     const contents = () => {
       const jobs = lags.map((each) => each.job);
-      const chosen = lags.find((each) => each.job === state.job) ?? lags.at(-1);
+      const chosen = lags.find((each) => each.job === state.job) ?? lags.find((each) => each.job === measured_by);
       return [
         ...(series.length ? lagChart(series, threshold) : [el("p", {}, "No copy has begun yet.")]),
         asTable(paged("Largest lag over time", ["job", "time", "largest lag", "all partitions"], ...seriesRows(lags), { numeric: [2, 3] })),
         el("h3", {}, "Partitions over time"),
         choice("Measured by", jobs, chosen.job, (job) => { state.job = job; redraw(); }),
-        ...heatMap(chosen.history, threshold),
+        ...heatMap(chosen.history, threshold, warming),
         asTable(paged("Lags per row of partitions, newest reading", ["partitions", "largest lag"], chosen.history.rows.length,
           (i) => [nameOf(chosen.history.rows[i]), lagText(chosen.history.samples.at(-1).worst[i])], { numeric: [1] })),
-        el("h3", {}, `Every partition at ${clock(measured_ms)}`),
-        partitions(lags_now, threshold, warming, state, () => redraw()),
+        el("h3", {}, `Every partition at ${clock(measured_ms)}, measured by ${measured_by}`),
+        partitions(lags_now, threshold, is_gated, warming, state, () => redraw()),
       ];
     };
     redraw();
@@ -82,16 +87,18 @@ function seriesRows(lags) {
   return [rows.length, (index) => rows[index]];
 }
 
-function partitions(topics, threshold, warming, state, redraw) {
+function partitions(topics, threshold, gated, warming, state, redraw) {
   const all = topics.flatMap(({ topic, lags }) => lags.map((lag, partition) => ({ topic, partition, lag })));
-  const holding = all.filter((each) => each.lag < 0 || each.lag > threshold).length;
+  const beyond = all.filter((each) => each.lag < 0 || each.lag > threshold).length;
   if (state.order === "largest first") all.sort((a, b) => (a.lag < 0 ? -1 : b.lag < 0 ? 1 : b.lag - a.lag));
   const gate = (lag) => (lag >= 0 && lag <= threshold ? badge("good", "within") : badge("attention", warming ? "holds" : "beyond"));
-  const row = (i) => [all[i].topic, `${all[i].partition}`, lagText(all[i].lag), gate(all[i].lag)];
+  // Where no gate measures the same, nothing of it can hold one.
+  const row = (i) => [all[i].topic, `${all[i].partition}`, lagText(all[i].lag), ...(gated ? [gate(all[i].lag)] : [])];
+  const told = beyond ? `${whole(beyond)} of ${whole(all.length)} partitions ${warming ? "hold the gate" : "were beyond the threshold"}.` : `All ${whole(all.length)} partitions are within ${whole(threshold)} offsets. `;
   return el("div", {},
-    el("p", {}, holding ? `${whole(holding)} of ${whole(all.length)} partitions ${warming ? "hold the gate" : "were beyond the threshold"}.` : `All ${whole(all.length)} partitions are within ${whole(threshold)} offsets. `, " ",
+    el("p", {}, gated ? told : `${whole(all.length)} partitions, which no gate waits for.`, " ",
       choice("Order", ["largest first", "by topic"], state.order, (order) => { state.order = order; state.page = 0; redraw(); })),
-    paged("Lag of every partition", ["topic", "partition", "lag", "gate"], all.length, row, { numeric: [1, 2], state }));
+    paged("Lag of every partition", ["topic", "partition", "lag", ...(gated ? ["gate"] : [])], all.length, row, { numeric: [1, 2], state }));
 }
 
 export function drawDowntime({ downtime, now_ms }) {

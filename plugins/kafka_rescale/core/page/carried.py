@@ -1,0 +1,46 @@
+"""Which topics stand for an input in the topology: the one that is read, and the other one of its bridge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kafka_rescale.core.control.bridge import Bridge
+from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.values import Value
+
+
+class CarriedInput(Value):
+    """An input that is read under another name than the topology's, or that a bridge is or will be at work for.
+
+    :param declared: as the topology names it.
+    :param read: what the running generation reads.
+    :param old: what its bridge reads; empty if there is none, or if it has ended.
+    :param new: what the bridge writes to.
+    :param counts: partitions of ``old`` and of ``new``.
+    """
+
+    declared: str
+    read: str
+    old: str = ""
+    new: str = ""
+    counts: tuple[int, int] = (0, 0)
+
+
+def carried_inputs(control: ControlState, inputs: Iterable[str]) -> tuple[CarriedInput, ...]:
+    """Return the inputs that the topology alone would show wrongly."""
+    renamed = control.generations.inputs if control.generations else {}
+    journal = control.journal
+    ended = journal is not None and bool(Bridge.of(journal.plan, control.bridge).ended_at_ms)
+    is_current = journal is not None and (journal.in_progress or journal.is_promoted) and not ended
+    moves = journal.plan.bridges if journal is not None and is_current else ()
+    declared = {i.topic: i.declared for i in journal.plan.inputs} if journal is not None else {}
+    by_input = {declared.get(m.source, m.source): m for m in moves}
+    found = []
+    for name in inputs:
+        read, move = renamed.get(name, name), by_input.get(name)
+        if move is not None:
+            counts = (move.source_partitions, move.target_partitions)
+            found.append(CarriedInput(declared=name, read=read, old=move.source, new=move.target, counts=counts))
+        elif read != name:
+            found.append(CarriedInput(declared=name, read=read))
+    return tuple(found)

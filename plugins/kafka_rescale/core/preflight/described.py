@@ -1,0 +1,199 @@
+"""What an expansion aims at, and what the cluster has: from these follow the names and counts of everything."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from kafka_rescale.core.application.generation_names import GenerationNames, blue_names, green_names
+from kafka_rescale.core.application.streams import Application, Mode, keyed_inputs
+from kafka_rescale.core.application.topics import Input, InputPolicy
+from kafka_rescale.core.cluster import ClusterDescription, TopicDescription
+from kafka_rescale.core.control.journal import Journal
+from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.plan.plan import Plan
+from kafka_rescale.core.plan.planning import build_plan, green_of
+from kafka_rescale.core.preflight.grown_inputs import Reach, grown_by_hand
+from kafka_rescale.core.topology.topology import SubTopology, Topology
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is asked for: it tells which topics and groups have to be looked at.
+
+    :param target: partitions wanted.
+    :param control: what the control topic knows.
+    """
+
+    application: Application
+    topology: Topology
+    target: int
+    control: ControlState
+
+    @property
+    def blue(self) -> str:
+        """``application.id`` of the running generation."""
+        generations = self.control.generations
+        return generations.running if generations else self.application.application_id
+
+    @property
+    def generation(self) -> int:
+        """Number of the generation to build."""
+        return (self.control.generations.generation if self.control.generations else 1) + 1
+
+    @property
+    def green(self) -> str:
+        """``application.id`` of the generation to build."""
+        return green_of(self.application, self.blue, self.generation)
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether the running generation's own topics are to grow."""
+        return self.application.mode is Mode.IN_PLACE
+
+    @property
+    def grown_from(self) -> Mapping[str, tuple[int, ...]]:
+        """Counts that internal topics had before they were grown in place."""
+        return self.control.generations.grown_from if self.control.generations else {}
+
+    @property
+    def grown_inputs(self) -> Mapping[str, tuple[int, ...]]:
+        """Counts that inputs had before expansions grew them, by their names on the cluster."""
+        return self.control.generations.grown_inputs if self.control.generations else {}
+
+    @property
+    def own_journal(self) -> Journal | None:
+        """The journal, if it is the one of the generation to build: then green's topics are ours."""
+        journal = self.control.journal
+        return journal if journal is not None and journal.plan.green == self.green else None
+
+    @property
+    def names(self) -> GenerationNames:
+        """What the running generation's internal topics are called."""
+        return blue_names(self.application, self.blue)
+
+    def changelog(self, store: str) -> str:
+        """Return the full name of the running generation's changelog."""
+        return self.names.changelog(store)
+
+    @property
+    def renamed(self) -> Mapping[str, str]:
+        """What the running generation reads instead of an input that was repartitioned."""
+        return self.control.generations.inputs if self.control.generations else {}
+
+    def full_name(self, topic: str) -> str:
+        """Return a topic's name on the cluster: with the application id, or what has followed an input."""
+        if topic in self.topology.repartitions:
+            return self.names.repartition(topic)
+        return self.renamed.get(topic, topic)
+
+    def keyed_inputs(self) -> list[Input]:
+        """Return the inputs whose keys decide where state is."""
+        return keyed_inputs(self.application, self.topology)
+
+    def stateful_subtopologies(self) -> list[SubTopology]:
+        """Return the sub-topologies that keep state."""
+        return [s for s in self.topology.subtopologies if s.is_stateful]
+
+    @property
+    def green_topics(self) -> list[str]:
+        """Internal topics that the generation to build gets; none in place."""
+        return [] if self.is_in_place else green_names(self.application, self.green).all_of(self.topology)
+
+
+@dataclass(frozen=True)
+class Described(Target):
+    """A target, and the cluster as it was described: its counts follow from it, and the plan.
+
+    :param cluster: the running generation's topics and group; topics that exist of the next one may be among them.
+    """
+
+    cluster: ClusterDescription
+
+    def topic(self, name: str) -> TopicDescription | None:
+        """Return the description of a topic as the topology names it."""
+        return self.cluster.topics.get(self.full_name(name))
+
+    @cached_property
+    def actual_counts(self) -> dict[str, int]:
+        """Present partition count per source topic that exists, as the topology names it."""
+        sources = dict.fromkeys(t for s in self.topology.subtopologies for t in s.sources)
+        return {t: found.partitions for t in sources if (found := self.topic(t)) is not None}
+
+    @cached_property
+    def grown(self) -> dict[str, int]:
+        """The count that the running generation knows of each input that was grown by hand."""
+        changelogs = {s: self.cluster.topics.get(self.changelog(s)) for s in self.topology.stores}
+        return grown_by_hand(
+            self.topology,
+            self.actual_counts,
+            {store: found.partitions for store, found in changelogs.items() if found is not None},
+            self.application.enforced_counts(self.target),
+            {topic: self._reach(self.full_name(topic)) for topic in self.topology.inputs},
+            following=self._following,
+        )
+
+    @property
+    def _following(self) -> frozenset[str]:
+        """Repartition topics that are known to follow from their sources: the file, or an expansion, tells it."""
+        generations = self.control.generations
+        if generations is not None and generations.partitions:
+            # The expansion has made them by the derived counts, and the generation has started on them.
+            return frozenset(self.topology.repartitions)
+        return self.application.following_repartitions
+
+    def _reach(self, name: str) -> Reach:
+        written = [
+            p for (topic, p), end in self.cluster.ends.items() if topic == name and end > self._begin(name, p)
+        ]
+        read = [partition for topic, partition in self.cluster.committed if topic == name]
+        recorded = self.control.autoscaling.inputs.get(name, 0) if self.control.autoscaling else 0
+        return Reach(written=max(written, default=-1) + 1, read=max(read, default=-1) + 1, recorded=recorded)
+
+    def _begin(self, name: str, partition: int) -> int:
+        return self.cluster.begins.get((name, partition), 0)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Partition count per source topic, as the running generation knows it."""
+        return {**self.actual_counts, **self.grown}
+
+    @property
+    def external_counts(self) -> dict[str, int]:
+        """Present partition count per input topic that exists."""
+        return {t: n for t, n in self.counts.items() if t not in self.topology.repartitions}
+
+    @property
+    def enforced_now(self) -> dict[str, int]:
+        """Present counts of the repartition topics that the program sets itself."""
+        enforced = self.application.enforced_counts(self.target)
+        return {t: self.counts[t] for t in enforced if t in self.counts}
+
+    def successors(self) -> dict[str, str]:
+        """Return the topic that an expansion to the target would create, per input that gets a new one."""
+        return {
+            i.topic: i.successor_topic(self.target)
+            for i in self.application.inputs
+            if i.policy is InputPolicy.REPARTITIONED
+            and (self.actual_counts.get(i.topic) != self.target or i.topic in self.grown)
+        }
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The plan for the target; every topic of the application must exist.
+
+        :raises KeyError: one does not.
+        """
+        return build_plan(
+            self.application,
+            self.topology,
+            blue=self.blue,
+            generation=self.generation,
+            current={name: t.partitions for name, t in self.cluster.topics.items()},
+            target=self.target,
+            renamed=self.renamed,
+            earlier=self.grown,
+            grown_from=self.grown_from,
+            codecs=self.cluster.codecs,
+        )

@@ -1,0 +1,133 @@
+"""A source topic whose partitioner is static: it may grow, and each of its keys stays where it is (KIP-878)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from kafka_rescale.core.errors import InvalidInput, UnsafeState
+from kafka_rescale.core.partitioning.linear_hashing import LinearHashing, coarser
+from kafka_rescale.core.partitioning.partitioners import Partitioner, partitioner_named
+from kafka_rescale.core.pipeline.task import SubTopology
+from kafka_rescale.core.topology.topology import Topology
+
+
+@dataclass(frozen=True)
+class StaticTopic:
+    """An input with a partitioner of the user's own.
+
+    :param topic: its name, with which the function is asked.
+    :param function: ``module:function`` of topic, key and count.
+    :param partitions: how many it has now.
+    """
+
+    topic: str
+    function: str
+    partitions: int
+
+    @property
+    def partitioner(self) -> Partitioner:
+        """The function.
+
+        :raises InvalidInput: it can't be imported.
+        """
+        return partitioner_named(f"static:{self.function}", self.topic)
+
+    def homes(self, keys: Sequence[bytes]) -> list[int]:
+        """Return the partitions of keys.
+
+        :raises UnsafeState: the function names no partition of the topic, or not always the same one.
+        """
+        return self.partitioner.partition_batch(keys, self.partitions)
+
+    def check(self, records: Iterable[tuple[int, int, bytes | None]]) -> None:
+        """Refuse records that are not where the function puts their keys: then it is not static.
+
+        :param records: partition, offset and key.
+        :raises UnsafeState: one is elsewhere; it is named.
+        """
+        keyed = [(partition, offset, key) for partition, offset, key in records if key is not None]
+        for (partition, offset, key), home in zip(keyed, self.homes([k for *_, k in keyed]), strict=True):
+            if home != partition:
+                raise UnsafeState(
+                    f"topic {self.topic!r} partition {partition} offset {offset}: key 0x{key.hex()}",
+                    found=f"in partition {partition} of {self.partitions}",
+                    expected=f"it in partition {home}, by the static partitioner {self.function}",
+                    remedy="Either the function is not static (with another count it must return the same "
+                    "partition for a key), or the record's producer uses another one: the state of the key is "
+                    "elsewhere. Mend that; to go on without such records, put the offset behind them by "
+                    "`set-offset`.",
+                )
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Which processor has the state of a key.
+
+    :param initial: processors that the sub-topology began with.
+    :param static: an input by whose partitioner keys are placed; None is linear hashing over the initial count.
+    """
+
+    initial: int
+    static: StaticTopic | None = None
+
+    @property
+    def rule(self) -> str:
+        """How keys are placed, for messages."""
+        if self.static is None:
+            return f"linear hashing over the initial {self.initial}"
+        return f"the static partitioner {self.static.function}"
+
+    def owners(self, keys: Sequence[bytes], processors: int) -> list[int]:
+        """Return the processor of each key.
+
+        :param processors: how many there are.
+        """
+        if self.static is None:
+            return LinearHashing(self.initial).partition_batch(keys, processors)
+        return [coarser(partition, processors, self.initial) for partition in self.static.homes(keys)]
+
+
+def static_topics(static: Mapping[str, str], part: SubTopology, counts: Mapping[str, int]) -> list[StaticTopic]:
+    """Return the sources of a sub-topology that are placed by a static partitioner.
+
+    :param static: functions by topic.
+    :param counts: partitions by topic.
+    """
+    return [StaticTopic(topic, static[topic], counts[topic]) for topic in part.sources if topic in static]
+
+
+def require_static_topics(
+    static: Mapping[str, str], linear: Mapping[str, int], topology: Topology, parts: Iterable[SubTopology]
+) -> None:
+    """Refuse declared static partitioners that can't be, or would tear keys that are joined from each other.
+
+    :param static: functions by topic.
+    :param linear: topics that are declared as placed by linear hashing.
+    :raises InvalidInput: no input is meant, or what is read together is placed in different ways.
+    """
+    if unknown := sorted(static.keys() - topology.inputs):
+        raise InvalidInput(
+            "static_partitioners",
+            found=", ".join(unknown),
+            expected=f"inputs of the pipeline: {', '.join(sorted(topology.inputs))}",
+            remedy="Correct the name: of an input that isn't named here, keys count as placed in another way.",
+        )
+    if doubled := sorted(static.keys() & linear.keys()):
+        raise InvalidInput(
+            "static_partitioners",
+            found=f"{', '.join(doubled)} under `linear_hashing` as well",
+            expected="one partitioner of each input",
+            remedy="Name each input under one of the two.",
+        )
+    for function in static.values():
+        partitioner_named(f"static:{function}")
+    for part in parts:
+        functions = {topic: static.get(topic, "") for topic in part.sources}
+        if part.stores and any(functions.values()) and len(set(functions.values())) > 1:
+            raise InvalidInput(
+                "static_partitioners",
+                found=", ".join(f"{t}: {f or 'none'}" for t, f in sorted(functions.items())),
+                expected=f"one function for all inputs of sub-topology {part.id}, which keeps their keys together",
+                remedy="Declare the function of each of these inputs; a repartition topic can't have one.",
+            )

@@ -1,0 +1,70 @@
+"""With which codec the records of topics are compressed, as their batches say."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+from kafka.structs import TopicPartition
+
+from kafka_rescale.core.control.journal import PartitionOffsets
+from kafka_rescale.core.errors import Outage
+from kafka_rescale.core.formats.record_batches import Batch, batches_of, usual_codec
+from kafka_rescale.kafka.admin.group_members import asked
+from kafka_rescale.kafka.client.connection import KafkaConnection
+from kafka_rescale.kafka.reading.log_batches import fetch_answer
+
+PARTITIONS = 3
+NEWEST_RECORDS = 200
+BYTES = 64 * 1024
+ANSWERS = 3
+SECONDS_EACH = 5.0
+SECONDS = 20.0
+
+
+def codecs_of(
+    connection: KafkaConnection, begins: PartitionOffsets, ends: PartitionOffsets, seconds: float = SECONDS
+) -> dict[str, str]:
+    """Return the codec of each topic that is compressed, by the oldest and newest batches of a few partitions.
+
+    :param begins: log start offsets of the topics to look at.
+    :param ends: their ends (exclusive).
+    :param seconds: how long to look in all; what is not seen by then counts as not compressed.
+    :raises InvalidInput: reading a topic is not allowed.
+    """
+    filled = {t: [p for p, end in sorted(of.items()) if end > begins[t].get(p, 0)] for t, of in ends.items()}
+    deadline = time.monotonic() + seconds
+
+    def usual(client: Any) -> dict[str, str]:
+        return {
+            topic: usual_codec(
+                batch
+                for partition in partitions[:PARTITIONS]
+                for offset in _offsets(begins[topic].get(partition, 0), ends[topic][partition])
+                if time.monotonic() < deadline
+                for batch in _batches(client, TopicPartition(topic, partition), offset)
+            )
+            for topic, partitions in filled.items()
+        }
+
+    if not any(filled.values()):
+        return {}
+    found = asked(connection, "the codecs of topics", usual)
+    return {topic: codec for topic, codec in found.items() if codec}
+
+
+def _offsets(begin: int, end: int) -> tuple[int, ...]:
+    return tuple(dict.fromkeys((begin, max(begin, end - NEWEST_RECORDS))))
+
+
+def _batches(client: Any, at: TopicPartition, offset: int) -> Iterator[Batch]:
+    """Yield a few batches, with records among them: a marker may be all that comes beside a large one."""
+    with suppress(Outage):
+        for _ in range(ANSWERS):
+            found = list(batches_of(fetch_answer(client, at, offset, BYTES, SECONDS_EACH)))
+            yield from found
+            if not found or not all(batch.is_control for batch in found):
+                return
+            offset = found[-1].last + 1

@@ -1,0 +1,231 @@
+"""What kind of proof a test is: derived from what it starts, by what its fixtures and helpers use."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+
+from tests.support.house.documents import ROOT, named_tests
+
+
+def _names_tests_in_a_table(page: Path) -> bool:
+    return any(line.startswith("|") and named_tests(line) for line in page.read_text().splitlines())
+
+
+PAGES = sorted(filter(_names_tests_in_a_table, (ROOT / "docs").glob("*.md")))
+"""What tells of the product; the diary and the decisions tell of a day."""
+COLUMN = "proof"
+
+
+class Proof(StrEnum):
+    """Kinds of proof, the weakest first.
+
+    UNIT: functions and classes, whatever stands in for the rest.
+    STREAMS: Kafka Streams' own classes in a JVM, without a broker.
+    BROKER: a real broker, and the product's code in the process of the test.
+    LIVE: beside the broker an application of Kafka Streams, or ``spark-submit``, as a process of its own.
+    AIRFLOW: a real Airflow.
+    """
+
+    UNIT = "unit"
+    STREAMS = "Kafka Streams"
+    BROKER = "broker"
+    LIVE = "live"
+    AIRFLOW = "Airflow"
+
+
+AIRFLOW, BROKER, JVM, SPARK = "airflow", "broker", "jvm", "spark"
+MARKS = {
+    ("testbed.airflow_standalone", "AirflowStandalone"): {AIRFLOW},
+    ("testbed.broker", "EmbeddedBroker"): {BROKER},
+    ("testbed.cluster", "EmbeddedCluster"): {BROKER},
+    ("testbed.cluster", "brokers_on"): {BROKER},
+    ("testbed.jars", "java_command"): {JVM},
+    ("testbed.jars", "require_java"): {JVM},
+    ("testbed.flights_stack", "FlightsStack"): {JVM, BROKER},
+    ("testbed.expansion", "Expansion"): {SPARK},
+    ("tests.integration.spark_job_helpers", "submitted"): {SPARK},
+    ("tests.integration.spark_job_helpers", "submit_verify"): {SPARK},
+    ("pyspark.sql", "SparkSession"): {SPARK},
+}
+"""What is looked no further into, and what it starts."""
+OWN = ("tests", "testbed")
+COMPILERS = "testbed.jars"
+"""It makes what others run."""
+Definition = tuple[str, str]
+"""A module and a name in it."""
+
+
+@dataclass(frozen=True)
+class Module:
+    """What a file defines and imports.
+
+    :param imports: where a local name is from.
+    """
+
+    definitions: dict[str, ast.AST]
+    imports: dict[str, Definition]
+    autouse: frozenset[str]
+
+
+def proofs_of(text: str) -> list[Proof]:
+    """Return the kinds of the tests that a text names, the weakest first."""
+    found = {proof for name in named_tests(text) for proof in kinds(name)}
+    return [proof for proof in Proof if proof in found]
+
+
+def kinds(test: str) -> set[Proof]:
+    """Return the kind of a test; of a file, those of all tests in it.
+
+    :param test: ``file[::function[case]]``.
+    """
+    file, _, node = test.partition("::")
+    module, function = file.removesuffix(".py").replace("/", "."), node.partition("[")[0]
+    tests = [name for name in parsed(module).definitions if name.lower().startswith("test")]
+    # A state machine has no function of its own.
+    chosen = [function] if function in parsed(module).definitions else tests
+    return {_kind(reached((module, name))) for name in chosen}
+
+
+def _kind(marks: Collection[str]) -> Proof:
+    if AIRFLOW in marks:
+        return Proof.AIRFLOW
+    if BROKER in marks:
+        return Proof.LIVE if {JVM, SPARK} & set(marks) else Proof.BROKER
+    return Proof.STREAMS if JVM in marks else Proof.UNIT
+
+
+def reached(start: Definition) -> set[str]:
+    """Return the marks of everything that a test uses, its fixtures and their helpers included."""
+    marks: set[str] = set()
+    seen, left = {start}, [start, *((start[0], name) for name in parsed(start[0]).autouse)]
+    while left:
+        module, name = left.pop()
+        for target in _used(module, name):
+            if target in MARKS:
+                marks |= MARKS[target]
+            elif target not in seen and target[0] != COMPILERS and target[0].partition(".")[0] in OWN:
+                seen.add(target)
+                left.append(target)
+    return marks
+
+
+def _used(module: str, name: str) -> Iterator[Definition]:
+    node = parsed(module).definitions.get(name)
+    for mention in _mentions(node) if node is not None else ():
+        for place in (module, *_conftests(module)):
+            here = parsed(place)
+            if mention in here.definitions:
+                yield place, mention
+                break
+            if mention in here.imports:
+                yield here.imports[mention]
+                break
+
+
+def _mentions(node: ast.AST) -> Iterator[str]:
+    """Yield the names in a piece of code, also of fixtures; what stands in annotations starts nothing."""
+    if isinstance(node, ast.Name):
+        yield node.id
+    elif isinstance(node, ast.arg):
+        yield node.arg
+    elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier():
+        yield node.value  # usefixtures, getfixturevalue
+    for field, value in ast.iter_fields(node):
+        if field not in {"annotation", "returns"}:
+            for child in value if isinstance(value, list) else [value]:
+                if isinstance(child, ast.AST):
+                    yield from _mentions(child)
+
+
+def _conftests(module: str) -> Iterator[str]:
+    parts = module.split(".")[:-1]
+    for end in range(len(parts), 0, -1):
+        place = ".".join([*parts[:end], "conftest"])
+        if _file(place).is_file():
+            yield place
+
+
+@cache
+def parsed(module: str) -> Module:
+    """Return what a module of the tests defines and imports."""
+    file = _file(module)
+    if not file.is_file():
+        return Module({}, {}, frozenset())
+    tree = ast.parse(file.read_text())
+    definitions: dict[str, ast.AST] = {}
+    for node in tree.body:
+        for name in _defined(node):
+            definitions[name] = node
+    imports = {
+        alias.asname or alias.name: (node.module, alias.name)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module
+        for alias in node.names
+    }
+    autouse = {name for name, node in definitions.items() if _is_autouse(node)}
+    return Module(definitions, imports, frozenset(autouse))
+
+
+def _defined(node: ast.stmt) -> Iterable[str]:
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return [node.name]
+    targets = (
+        node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    )
+    return [target.id for target in targets if isinstance(target, ast.Name)]
+
+
+def _is_autouse(node: ast.AST) -> bool:
+    decorators = node.decorator_list if isinstance(node, ast.FunctionDef) else []
+    return any(
+        keyword.arg == "autouse"
+        for decorator in decorators
+        if isinstance(decorator, ast.Call)
+        for keyword in decorator.keywords
+    )
+
+
+def _file(module: str) -> Path:
+    path = ROOT / module.replace(".", "/")
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+
+
+def with_proofs(page: str) -> str:
+    """Return a page on which each row of a table that names tests says in its last cell what kinds these are."""
+    lines = page.split("\n")
+    for begin, end in _tables(lines):
+        cells = [proofs_of(line) for line in lines[begin + 2 : end]]
+        if not any(cells):
+            continue
+        has_column = _last_cell(lines[begin]) == COLUMN
+        new = [COLUMN, "---", *(", ".join(kinds) or "–" for kinds in cells)]
+        for number, cell in zip(range(begin, end), new, strict=True):
+            lines[number] = _with_last_cell(lines[number], cell, replaces=has_column)
+    return "\n".join(lines)
+
+
+def _tables(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Yield the numbers of a table's first line and of the one behind it."""
+    begin = None
+    for number, line in enumerate([*lines, ""]):
+        if line.startswith("|") and begin is None:
+            begin = number
+        elif not line.startswith("|") and begin is not None:
+            yield begin, number
+            begin = None
+
+
+def _last_cell(row: str) -> str:
+    return row.rstrip().removesuffix("|").rpartition("|")[2].strip()
+
+
+def _with_last_cell(row: str, cell: str, *, replaces: bool) -> str:
+    row = row.rstrip()
+    if replaces:
+        row = row.removesuffix("|").rpartition("|")[0] + "|"
+    return f"{row}---|" if cell == "---" else f"{row} {cell} |"
