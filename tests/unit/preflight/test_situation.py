@@ -10,7 +10,7 @@ import pytest
 from kafka_rescale.core.preflight.described import Described, Target
 from kafka_rescale.core.preflight.situation import Situation
 
-PACKAGE = Path(__file__).parents[2] / "plugins" / "kafka_rescale"
+PACKAGE = Path(__file__).parents[3] / "plugins" / "kafka_rescale"
 
 
 @pytest.mark.parametrize("value", [Target, Described, Situation])

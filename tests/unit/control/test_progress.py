@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from kafka_rescale.core.control.progress import NO_POSITION, PartitionProgress
 
-PACKAGE = Path(__file__).parents[2] / "plugins" / "kafka_rescale"
+PACKAGE = Path(__file__).parents[3] / "plugins" / "kafka_rescale"
 
 
 @pytest.mark.parametrize(
