@@ -9,7 +9,7 @@ from confluent_kafka import Producer
 from kafka_rescale.core.application.pipeline import PipelineApplication
 from kafka_rescale.core.assignment.thread_states import State
 from kafka_rescale.core.control.processing import Processing
-from kafka_rescale.core.errors import InvalidInput
+from kafka_rescale.core.errors import InvalidInput, Outage
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import ControlTopic
@@ -69,6 +69,19 @@ def test_the_handler_decides_by_the_exception_of_the_pipeline(
     assert (client.state, [thread.name[-1] for thread in client.threads]) == (state, threads)
     (handed,) = HANDED
     assert isinstance(handed.__cause__, ProcessorStateException if value == b"state" else ValueError)
+
+
+def test_a_thread_whose_job_has_said_nothing_died_of_an_outage(
+    connection: KafkaConnection, unique: str, tmp_path: Path
+) -> None:
+    application = declared(connection, unique, tmp_path, b"1")
+    prepare(application, connection, RUN)
+    assert after_its_death(application, connection).running == (f"{unique}-StreamThread-2",)
+    (handed,) = HANDED
+    assert (type(handed), str(handed).partition(";")[0]) == (
+        Outage,
+        f"stream thread {unique}-StreamThread-1: found spark-submit has ended with exit code 1",
+    )
 
 
 def test_what_a_thread_died_of_crosses_spark(connection: KafkaConnection, unique: str, tmp_path: Path) -> None:
