@@ -119,6 +119,8 @@ class GrowingWorld:
             "committed_metadata": lambda _: deepcopy(self.metadata),
             "commit": self._commit,
             "end_offsets": lambda topics, **_: {t: dict(self.ends[t]) for t in topics},
+            "live_brokers": lambda *_: 3,
+            "broker_count": lambda: 3,
             "begin_offsets": lambda topics: {t: dict.fromkeys(self.ends[t], 0) for t in topics},
             "describe_topics": self._describe,
             "alter_configs": lambda topic, changes: self.configs.setdefault(topic, {}).update(changes),
