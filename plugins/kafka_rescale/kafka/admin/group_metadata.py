@@ -1,16 +1,19 @@
-"""The metadata of committed offsets, as other clients read and write it.
+"""Committed offsets and the metadata beside them, as other clients read and write them.
 
-confluent-kafka ends what it commits with a byte 0, which Kafka Streams can't decode, and takes what others have
-committed for something that ends so: what follows in memory is read as well. Hence kafka-python.
+confluent-kafka ends the metadata that it commits with a byte 0, which Kafka Streams can't decode, and takes what
+others have committed for something that ends so: what follows in memory is read as well. Its librdkafka 2.16 also
+kills the process when a broker answers a request for committed offsets that it is not the coordinator (librdkafka
+issue 5040), as happens when a broker dies. Hence kafka-python.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from kafka import TopicPartition
 from kafka.errors import KafkaError, NoError
+from kafka.protocol.consumer import OffsetFetchRequest
 from kafka.structs import OffsetAndMetadata
 
 from kafka_rescale.core.control.journal import PartitionOffsets
@@ -20,20 +23,58 @@ from kafka_rescale.kafka.admin.group_members import asked
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.client.error_classes import OUTAGES, class_of_code
 
+STABLE_VERSIONS = (8, 8)
+"""Of OffsetFetch: names groups, and topics instead of their ids."""
+
+
+def committed_of(
+    connection: KafkaConnection, group: str, partitions: Collection[tuple[str, int]] | None = None
+) -> dict[tuple[str, int], OffsetAndMetadata]:
+    """Return what a group has committed, once no transaction on it is open; without what was never committed.
+
+    :param partitions: that are asked for; None asks for all that brokers know.
+    :raises ClusterOutage: the coordinator doesn't answer, or a transaction stays open.
+    """
+
+    def read(client: Any) -> Any:
+        return client._manager.run(_fetch, client, group, partitions)
+
+    found = asked(connection, f"committed offsets of group {group!r}", read)
+    return {(at.topic, at.partition): known for at, known in found.items() if known.offset >= 0}
+
+
+async def _fetch(
+    client: Any, group: str, partitions: Collection[tuple[str, int]] | None
+) -> Mapping[TopicPartition, OffsetAndMetadata]:
+    """Ask as ``list_group_offsets`` does, which can't require offsets to be stable."""
+    of = OffsetFetchRequest.OffsetFetchRequestGroup
+    topics: list[Any] | None = None
+    if partitions is not None:
+        names = sorted({topic for topic, _ in partitions})
+        topics = [
+            of.OffsetFetchRequestTopics(
+                name=name, partition_indexes=[p for topic, p in partitions if topic == name]
+            )
+            for name in names
+        ]
+    least, most = STABLE_VERSIONS
+    request = OffsetFetchRequest(
+        groups=[of(group_id=group, topics=topics)], require_stable=True, min_version=least, max_version=most
+    )
+    coordinators = await client._find_coordinator_ids([group])
+    response = await client._manager.send(request, node_id=coordinators[group])
+    return dict(client._list_group_offsets_process_response(response)[group])
+
 
 def committed_metadata(connection: KafkaConnection, group: str) -> dict[str, dict[int, str]]:
     """Return what a group has committed beside its offsets: topic → partition → text.
 
     :raises ClusterOutage: its coordinator doesn't answer.
     """
-
-    def read(client: Any) -> Mapping[TopicPartition, OffsetAndMetadata]:
-        return dict(client.list_group_offsets({group: None})[group])
-
     texts: dict[str, dict[int, str]] = {}
-    for at, known in asked(connection, f"committed offsets of group {group!r}", read).items():
+    for (topic, partition), known in committed_of(connection, group).items():
         if known.metadata:
-            texts.setdefault(at.topic, {})[at.partition] = known.metadata
+            texts.setdefault(topic, {})[partition] = known.metadata
     return texts
 
 

@@ -12,9 +12,8 @@ from kafka_rescale.core.errors import ClusterOutage, RescaleError
 from kafka_rescale.core.expansion.offset_metadata import OffsetTexts
 from kafka_rescale.kafka.admin.calls import SETTLE_SECONDS, has_code, value_of
 from kafka_rescale.kafka.admin.group_commit import GroupCommit
-from kafka_rescale.kafka.admin.group_metadata import commit_with_metadata, committed_metadata
+from kafka_rescale.kafka.admin.group_metadata import commit_with_metadata, committed_metadata, committed_of
 from kafka_rescale.kafka.admin.topic_reader import ABSENT, TopicReader
-from kafka_rescale.kafka.client.failures import to_error
 from kafka_rescale.kafka.client.waiting import poll_until
 
 NO_SUCH_RECORD = -1
@@ -56,24 +55,10 @@ class OffsetAdmin(TopicReader):
             committed. Without it brokers leave out a partition whose very first commit is still being completed.
         :raises Outage: a transaction on them stays open.
         """
-        found: list[TopicPartition] = []
-        wanted = [TopicPartition(topic, p) for topic, count in (counts or {}).items() for p in range(count)]
-
-        def stable() -> bool:
-            found[:] = self._committed_once(group, wanted or None)
-            return all(entry.error is None for entry in found)
-
-        def outage() -> RescaleError:
-            entry = next(entry for entry in found if entry.error is not None)
-            return to_error(
-                entry.error, f"committed offset of group {group!r} for {entry.topic}-{entry.partition}"
-            )
-
-        poll_until(stable, seconds=SETTLE_SECONDS, otherwise=outage)
+        wanted = [(topic, p) for topic, count in (counts or {}).items() for p in range(count)]
         offsets: PartitionOffsets = {}
-        for entry in found:
-            if entry.offset >= 0:
-                offsets.setdefault(entry.topic, {})[entry.partition] = entry.offset
+        for (topic, partition), known in committed_of(self.connection, group, wanted or None).items():
+            offsets.setdefault(topic, {})[partition] = known.offset
         return offsets
 
     def committed_metadata(self, group: str) -> dict[str, dict[int, str]]:
@@ -117,21 +102,6 @@ class OffsetAdmin(TopicReader):
         )
         if not has_code(answers[group], KafkaError.GROUP_ID_NOT_FOUND):
             value_of(answers[group], f"group {group!r}")
-
-    def _committed_once(self, group: str, wanted: list[TopicPartition] | None) -> list[TopicPartition]:
-        # librdkafka 2.16 kills the process when the coordinator answers the request below that it isn't one (yet),
-        # as it does after a broker's start (librdkafka issue 5040); this one is repeated until it has settled.
-        self._read(
-            lambda client, seconds: client.describe_consumer_groups([group], request_timeout=seconds), "group"
-        )
-        request = ConsumerGroupTopicPartitions(group, wanted)
-        answers = self._read(
-            lambda client, seconds: client.list_consumer_group_offsets(
-                [request], require_stable=True, request_timeout=seconds
-            ),
-            "committed offsets of group",
-        )
-        return list(answers[group].topic_partitions)
 
     def _list_offsets(
         self, topics: Iterable[str], spec: OffsetSpec, isolation: IsolationLevel, least: int = 0
