@@ -45,6 +45,33 @@ def test_a_stale_producer_is_caught_with_topic_partition_offset_key_and_remedy()
     assert "repartitioned" in told
 
 
+def test_a_producer_that_chooses_partitions_is_told_apart_from_one_with_old_metadata() -> None:
+    """The old count puts none of these keys where they are: to restart the producer would change nothing."""
+    homes = partitioner_named("crc32")
+    elsewhere = [
+        Place(p, offset, key)
+        for offset, key in enumerate(KEYS[:50])
+        for p in range(8)
+        if p not in (homes.partition(key, 4), homes.partition(key, 8))
+    ]
+    report = misrouted(grown(), elsewhere)
+    assert report.chosen == report.misrouted == len(elsewhere)
+    with pytest.raises(
+        UnsafeState, match="their producer has chosen: neither count puts their keys there"
+    ) as refusal:
+        refuse_misrouted([report])
+    assert "old count" not in str(refusal.value)
+    assert "metadata from before the growth" not in str(refusal.value)
+
+    both = misrouted(grown(), [*elsewhere, *written(4)])
+    assert 0 < both.chosen == report.chosen < both.misrouted
+    with pytest.raises(
+        UnsafeState, match=rf"by the old count, {both.chosen} by their producer's choice"
+    ) as refusal:
+        refuse_misrouted([both])
+    assert "metadata from before the growth" in str(refusal.value)
+
+
 def test_a_record_without_a_key_belongs_nowhere() -> None:
     report = misrouted(grown(), [Place(0, 0, None)])
     assert (report.records, report.misrouted) == (1, 0)

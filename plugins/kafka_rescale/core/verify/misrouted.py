@@ -1,7 +1,8 @@
 """Records of a grown input that lie where they belonged before the growth.
 
 A producer whose metadata is older than the growth (up to ``metadata.max.age.ms``) goes on to write keys to the
-partitions of the old count; the task that owns such a partition has no state of the key.
+partitions of the old count; the task that owns such a partition has no state of the key. A producer that chooses
+partitions itself is another case: neither count puts its records where they are. To restart it changes nothing.
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ class InputReport(Value):
     :param misrouted: how many of them, without those that were accepted; ``first`` are some.
     :param spans: all of them by partition.
     :param accepted: how many misrouted ones were accepted.
+    :param chosen: how many of the misrouted ones lie where the old count does not put them either.
     """
 
     topic: str
@@ -64,6 +66,18 @@ class InputReport(Value):
     first: tuple[Misrouted, ...] = ()
     spans: tuple[Span, ...] = ()
     accepted: int = 0
+    chosen: int = 0
+
+    @property
+    def where(self) -> str:
+        """Where the misrouted records lie, and so who has put them there."""
+        stale = self.misrouted - self.chosen
+        if not self.chosen:
+            return "in partitions of the old count"
+        if not stale:
+            return "in partitions that their producer has chosen: neither count puts their keys there"
+        reasons = f"{stale} by the old count, {self.chosen} by their producer's choice"
+        return f"in other partitions than their keys' ({reasons})"
 
     @property
     def findings(self) -> tuple[OffsetRange, ...]:
@@ -93,20 +107,23 @@ def misrouted(grown: InputPlan, places: Iterable[Place], known: Sequence[OffsetR
     :param known: what was accepted of this input after this expansion.
     """
     partitioner = partitioner_named(grown.partitioner, grown.declared)
-    records = accepted = 0
+    records = accepted = chosen = 0
     first: list[Misrouted] = []
     spans: dict[int, tuple[int, int, int]] = {}
     remaining = iter(places)
     while batch := list(islice(remaining, _BATCH)):
         records += len(batch)
         keyed = [(place, place.key) for place in batch if place.key is not None]
-        homes = partitioner.partition_batch([key for _, key in keyed], grown.target)
-        for found in _elsewhere(keyed, homes):
+        keys = [key for _, key in keyed]
+        homes = partitioner.partition_batch(keys, grown.target)
+        before = partitioner.partition_batch(keys, grown.earlier or grown.current)
+        for found, earlier in _elsewhere(keyed, homes, before):
             if any(each.covers(found.partition, found.offset) for each in known):
                 accepted += 1
                 continue
             begin, _, count = spans.get(found.partition, (found.offset, 0, 0))
             spans[found.partition] = begin, found.offset, count + 1
+            chosen += found.partition != earlier
             if len(first) < SHOWN:
                 first.append(found)
     return InputReport(
@@ -116,6 +133,7 @@ def misrouted(grown: InputPlan, places: Iterable[Place], known: Sequence[OffsetR
         first=tuple(first),
         spans=tuple(Span(partition=p, first=a, last=b, records=n) for p, (a, b, n) in sorted(spans.items())),
         accepted=accepted,
+        chosen=chosen,
     )
 
 
@@ -126,20 +144,39 @@ def refuse_misrouted(reports: Iterable[InputReport]) -> None:
     """
     for report in reports:
         if report.misrouted:
-            options = " ".join(f"--finding {finding}" for finding in report.findings)
             raise UnsafeState(
                 f"input topic {report.topic!r}",
-                found=f"{report.misrouted} of {report.records} records since the cutover in partitions of the old "
-                f"count; {'; '.join(map(str, report.first))}",
+                found=f"{report.misrouted} of {report.records} records since the cutover {report.where}; "
+                f"{'; '.join(map(str, report.first))}",
                 expected="every key in the partition where its state is",
-                remedy="A producer works with metadata from before the growth: restart it, and mend what these "
-                "records did (they were processed without the state of their keys). For producers that can't be "
-                "held, declare `policy: repartitioned`. What has been seen to can be accepted: "
-                f"`python -m kafka_rescale accept FILE --reason TEXT {options}`.",
+                remedy=_remedy(report),
             )
 
 
-def _elsewhere(keyed: list[tuple[Place, bytes]], homes: list[int]) -> Iterator[Misrouted]:
-    for (place, key), home in zip(keyed, homes, strict=True):
+def _remedy(report: InputReport) -> str:
+    advice = []
+    if report.misrouted > report.chosen:
+        advice.append(
+            "A producer works with metadata from before the growth: restart it, and mend what these records did "
+            "(they were processed without the state of their keys). For producers that can't be held, declare "
+            "`policy: repartitioned`."
+        )
+    if report.chosen:
+        advice.append(
+            "A producer chooses partitions itself, and its metadata is no reason to restart it: see whether the "
+            "application needs the state of these keys, which is in their own partitions."
+        )
+    options = " ".join(f"--finding {finding}" for finding in report.findings)
+    accept = (
+        f"What has been seen to can be accepted: `python -m kafka_rescale accept FILE --reason TEXT {options}`."
+    )
+    return " ".join([*advice, accept])
+
+
+def _elsewhere(
+    keyed: list[tuple[Place, bytes]], homes: list[int], before: list[int]
+) -> Iterator[tuple[Misrouted, int]]:
+    """Yield the records that are elsewhere than at home, each with its home before the growth."""
+    for (place, key), home, earlier in zip(keyed, homes, before, strict=True):
         if place.partition != home:
-            yield Misrouted(partition=place.partition, offset=place.offset, key=key.hex(), home=home)
+            yield Misrouted(partition=place.partition, offset=place.offset, key=key.hex(), home=home), earlier

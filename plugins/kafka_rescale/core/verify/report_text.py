@@ -60,7 +60,9 @@ def _stores(stores: Sequence[StoreReport]) -> str:
 
 def _input(found: InputReport) -> str:
     more = f", {found.accepted:,} more accepted" if found.accepted else ""
-    return f"\n{found.topic}: {found.misrouted:,} of {found.records:,} records since the cutover misrouted{more}"
+    where = f" ({found.where})" if found.misrouted else ""
+    counts = f"{found.misrouted:,} of {found.records:,} records since the cutover misrouted"
+    return f"\n{found.topic}: {counts}{more}{where}"
 
 
 def _acceptable(report: Report) -> list[str]:

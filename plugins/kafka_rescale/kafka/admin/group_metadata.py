@@ -27,7 +27,7 @@ STABLE_VERSIONS = (8, 8)
 """Of OffsetFetch: names groups, and topics instead of their ids."""
 
 
-def committed_of(
+def offsets_and_metadata(
     connection: KafkaConnection, group: str, partitions: Collection[tuple[str, int]] | None = None
 ) -> dict[tuple[str, int], OffsetAndMetadata]:
     """Return what a group has committed, once no transaction on it is open; without what was never committed.
@@ -72,7 +72,7 @@ def committed_metadata(connection: KafkaConnection, group: str) -> dict[str, dic
     :raises ClusterOutage: its coordinator doesn't answer.
     """
     texts: dict[str, dict[int, str]] = {}
-    for (topic, partition), known in committed_of(connection, group).items():
+    for (topic, partition), known in offsets_and_metadata(connection, group).items():
         if known.metadata:
             texts.setdefault(topic, {})[partition] = known.metadata
     return texts

@@ -12,7 +12,7 @@ from kafka_rescale.core.errors import ClusterOutage, RescaleError
 from kafka_rescale.core.expansion.offset_metadata import OffsetTexts
 from kafka_rescale.kafka.admin.calls import SETTLE_SECONDS, has_code, value_of
 from kafka_rescale.kafka.admin.group_commit import GroupCommit
-from kafka_rescale.kafka.admin.group_metadata import commit_with_metadata, committed_metadata, committed_of
+from kafka_rescale.kafka.admin.group_metadata import commit_with_metadata, committed_metadata, offsets_and_metadata
 from kafka_rescale.kafka.admin.topic_reader import ABSENT, TopicReader
 from kafka_rescale.kafka.client.waiting import poll_until
 
@@ -57,7 +57,7 @@ class OffsetAdmin(TopicReader):
         """
         wanted = [(topic, p) for topic, count in (counts or {}).items() for p in range(count)]
         offsets: PartitionOffsets = {}
-        for (topic, partition), known in committed_of(self.connection, group, wanted or None).items():
+        for (topic, partition), known in offsets_and_metadata(self.connection, group, wanted or None).items():
             offsets.setdefault(topic, {})[partition] = known.offset
         return offsets
 
