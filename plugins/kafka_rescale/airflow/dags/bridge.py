@@ -22,8 +22,9 @@ Carries what producers still write to the old topics of `{application_id}` on to
 order per key.
 
 `due` waits in the triggerer until there is something to carry, for a day at most: one run waits, and the schedule
-makes no other one meanwhile. A run that a person triggers says at once whether there is. `bridge` begins when an
-expansion has made the new topics, waits for the promotion, and then runs for as long as it takes: until nothing
+makes no other one meanwhile. A run that a person triggers is queued behind the one that waits, and is not needed:
+that one begins by itself. Without one, it says at once whether there is something to carry. `bridge` begins when
+an expansion has made the new topics, waits for the promotion, and then runs for as long as it takes: until nothing
 has come into the old topics for {silent_seconds} s, everything has been carried on and no transaction is open. A
 run that dies is continued by the next one, whose transactional ids fence it.
 """
