@@ -14,7 +14,7 @@ from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 from kafka_rescale.kafka.client.connection import KafkaConnection
 from kafka_rescale.kafka.control.control_topic import ControlTopic
 from kafka_rescale.operations.application.load import load_pipeline_application
-from kafka_rescale.operations.processing.dead_threads import Attempt, failed
+from kafka_rescale.operations.processing.dead_threads import Attempt, handle_failure
 from kafka_rescale.operations.processing.prepare import prepare
 
 from testbed.broker import EmbeddedBroker
@@ -51,7 +51,7 @@ def after_its_death(application: PipelineApplication, connection: KafkaConnectio
     """What has become of the client, as Airflow's task has it decided."""
     thread = f"{application.application_id}-StreamThread-1"
     attempt = Attempt(RUN, f"process/1/{thread}", thread, 1)
-    found = failed(application, connection, attempt, "spark-submit has ended with exit code 1")
+    found = handle_failure(application, connection, attempt, "spark-submit has ended with exit code 1")
     assert found is not None
     return found
 
