@@ -110,7 +110,8 @@ def test_a_broker_that_restarts_is_waited_for_and_counted(
     admin, roles = ClusterAdmin(connection), ClusterRoles(connection)
     # Of a controller that stops, its successor may not know that it has shut down in order.
     node = min(cluster.brokers.keys() - {roles.controller()})
-    admin.ensure_topic(f"{unique}-grown", 1, 3, {})
+    for name in ("grown", "validated"):
+        admin.ensure_topic(f"{unique}-{name}", 1, 3, {})
     with away(cluster, node, "stop"), ThreadPoolExecutor(max_workers=4) as pool:
         wait_until(lambda: admin.live_brokers() == 2, timeout=60, what="the broker to be gone from the metadata")
         assert admin.broker_count() == 3
@@ -119,7 +120,7 @@ def test_a_broker_that_restarts_is_waited_for_and_counted(
         waiting = [
             pool.submit(admin.ensure_topic, unique, 3, 3, {}),
             pool.submit(ClusterAdmin(connection).grow_topics, {f"{unique}-grown": 2}),
-            pool.submit(ClusterAdmin(connection).validate_growth, {f"{unique}-grown": 2}),
+            pool.submit(ClusterAdmin(connection).validate_growth, {f"{unique}-validated": 2}),
             pool.submit(ClusterAdmin(connection).live_brokers, 3),
         ]
         wait_until(lambda: "Waiting for 3" in caplog.text, timeout=60, what="the first look")

@@ -24,7 +24,7 @@ from testbed.cluster_roles import ClusterRoles
 from testbed.expansion import Expansion
 from testbed.flights_stack import FlightsStack
 from testbed.processes import wait_until
-from tests.support.broker_faults import Faults, harmed_at
+from tests.support.broker_faults import ROLES, Faults, harmed_at
 from tests.support.live_expansion import live_application
 
 pytestmark = pytest.mark.integration
@@ -139,7 +139,7 @@ def test_a_job_needs_no_more_processor_time_while_a_broker_is_down(tmp_path: Pat
         restored(expansion, faults, None)
         job = caught_up(expansion)
         before = processor_seconds(job)
-        leader = ClusterRoles(expansion.connection).leader(changelog(expansion))
+        leader = ROLES[LEADER](ClusterRoles(expansion.connection), expansion)
         faults.cluster.brokers[leader].kill()
         down = processor_seconds(job)
         faults.cluster.brokers[leader].start()
@@ -153,13 +153,6 @@ def test_a_job_needs_no_more_processor_time_while_a_broker_is_down(tmp_path: Pat
             f"{down:.1f} s while one is down, {after:.1f} s after it; ratio {2 * down / (before + after):.2f}"
         )
         assert down <= 1.25 * max(before, after)
-
-
-def changelog(expansion: Expansion) -> str:
-    """Return a changelog that the job writes."""
-    journal = expansion.state().journal
-    assert journal is not None
-    return journal.plan.changelogs[0].target
 
 
 def processor_seconds(job: Popen[bytes]) -> float:

@@ -100,8 +100,7 @@ class GateWorld:
             committed=self._call("", self._committed),
             committed_metadata=self._call("", self._metadata),
             end_offsets=self._call("", lambda *_, **__: self.ends),
-            live_brokers=lambda *_: 3,
-            broker_count=lambda: 3,
+            is_whole=lambda: True,
             begin_offsets=self._call("", lambda topics: {t: {0: 0, 1: 0} for t in topics}),
             describe_group=self._call("", self._described),
         )

@@ -86,7 +86,7 @@ def fired(monkeypatch: pytest.MonkeyPatch, *looks: Verdict | Exception, seconds:
         return found
 
     monkeypatch.setattr(bridge_due.KafkaRescaleHook, "aconnection", connection)
-    monkeypatch.setattr(bridge_due, "_verdict", verdict)
+    monkeypatch.setattr(bridge_due, "read_verdict", verdict)
     trigger = BridgeDueTrigger(kafka_config_id="k", application_id="shop", seconds=seconds, poll_seconds=0.0)
 
     async def first() -> Any:

@@ -71,13 +71,11 @@ class World:
     @property
     def jobs(self) -> JobsBeside:
         control = SimpleNamespace(follow=lambda: SimpleNamespace(heard=self.heard))
-        admin = SimpleNamespace(
-            end_offsets=self.end_offsets, live_brokers=self.live_brokers, broker_count=lambda: 3
-        )
+        admin = SimpleNamespace(end_offsets=self.end_offsets, is_whole=self.is_whole)
         return JobsBeside(cast("Any", SimpleNamespace(control=control, admin=admin)), PLAN)
 
-    def live_brokers(self) -> int:
-        return 2 if self._down[0] <= self.now < self._down[1] else 3
+    def is_whole(self) -> bool:
+        return not self._down[0] <= self.now < self._down[1]
 
     def heard(self, job: str) -> tuple[int, JobResult | None]:
         arrived = [(state, detail) for at, state, detail in self._told if at <= self.now]

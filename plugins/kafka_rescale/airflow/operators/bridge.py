@@ -9,7 +9,7 @@ from airflow.sdk import Context
 from airflow.sdk.bases.skipmixin import SkipMixin
 
 from kafka_rescale.airflow.operators.base import RescaleOperator
-from kafka_rescale.airflow.triggers.bridge_due import BridgeDueTrigger
+from kafka_rescale.airflow.triggers.bridge_due import BridgeDueTrigger, read_verdict
 from kafka_rescale.core.roles import Role
 
 if TYPE_CHECKING:
@@ -57,12 +57,7 @@ class BridgeDueOperator(RescaleOperator, SkipMixin):
         return found.reason
 
     def _verdict(self) -> Verdict:
-        from kafka_rescale.kafka.control.control_topic import ControlTopic
-        from kafka_rescale.kafka.copy.bridging import verdict_now
-
         application = self.application()
-        connection = self.connection(application)
-        state = ControlTopic(connection, application.application_id).read()
-        found = verdict_now(connection, state)
+        found = read_verdict(self.connection(application), application.application_id)
         self.log.info("%s", found.reason)
         return found

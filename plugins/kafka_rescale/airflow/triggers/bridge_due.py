@@ -67,7 +67,7 @@ class BridgeDueTrigger(BaseTrigger):
     async def _look(self) -> tuple[str, bool]:
         try:
             connection = await KafkaRescaleHook(kafka_config_id=self.kafka_config_id).aconnection()
-            found = await asyncio.to_thread(_verdict, connection, self.application_id)
+            found = await asyncio.to_thread(read_verdict, connection, self.application_id)
         except Outage as error:
             return str(error), False
         except Exception as error:
@@ -75,7 +75,8 @@ class BridgeDueTrigger(BaseTrigger):
         return found.reason, found.due
 
 
-def _verdict(connection: KafkaConnection, application_id: str) -> Verdict:
+def read_verdict(connection: KafkaConnection, application_id: str) -> Verdict:
+    """Return whether the bridge of an application has anything to do; reads the control topic and the brokers."""
     from kafka_rescale.kafka.control.control_topic import ControlTopic
     from kafka_rescale.kafka.copy.bridging import verdict_now
 

@@ -114,16 +114,14 @@ def misrouted(grown: InputPlan, places: Iterable[Place], known: Sequence[OffsetR
     while batch := list(islice(remaining, _BATCH)):
         records += len(batch)
         keyed = [(place, place.key) for place in batch if place.key is not None]
-        keys = [key for _, key in keyed]
-        homes = partitioner.partition_batch(keys, grown.target)
-        before = partitioner.partition_batch(keys, grown.earlier or grown.current)
-        for found, earlier in _elsewhere(keyed, homes, before):
+        homes = partitioner.partition_batch([key for _, key in keyed], grown.target)
+        for found, key in _elsewhere(keyed, homes):
             if any(each.covers(found.partition, found.offset) for each in known):
                 accepted += 1
                 continue
             begin, _, count = spans.get(found.partition, (found.offset, 0, 0))
             spans[found.partition] = begin, found.offset, count + 1
-            chosen += found.partition != earlier
+            chosen += found.partition != partitioner.partition(key, grown.earlier or grown.current)
             if len(first) < SHOWN:
                 first.append(found)
     return InputReport(
@@ -173,10 +171,8 @@ def _remedy(report: InputReport) -> str:
     return " ".join([*advice, accept])
 
 
-def _elsewhere(
-    keyed: list[tuple[Place, bytes]], homes: list[int], before: list[int]
-) -> Iterator[tuple[Misrouted, int]]:
-    """Yield the records that are elsewhere than at home, each with its home before the growth."""
-    for (place, key), home, earlier in zip(keyed, homes, before, strict=True):
+def _elsewhere(keyed: list[tuple[Place, bytes]], homes: list[int]) -> Iterator[tuple[Misrouted, bytes]]:
+    """Yield the records that are elsewhere than at home, each with its key."""
+    for (place, key), home in zip(keyed, homes, strict=True):
         if place.partition != home:
-            yield Misrouted(partition=place.partition, offset=place.offset, key=key.hex(), home=home), earlier
+            yield Misrouted(partition=place.partition, offset=place.offset, key=key.hex(), home=home), key

@@ -12,6 +12,7 @@ from kafka_rescale.kafka.admin.calls import CHANGE_SECONDS
 from kafka_rescale.kafka.admin.group_members import describe_unseen, leave_group
 from kafka_rescale.kafka.admin.offsets import OffsetAdmin
 from kafka_rescale.kafka.admin.topics import TopicAdmin
+from kafka_rescale.kafka.client.waiting import within
 
 log = logging.getLogger(__name__)
 
@@ -43,8 +44,8 @@ class ClusterAdmin(TopicAdmin, OffsetAdmin):
 
         :param wanted: so many are waited for, for ``CHANGE_SECONDS``: one of them may be restarting.
         """
-        deadline = time.monotonic() + CHANGE_SECONDS
-        while (live := len(self._metadata("cluster").brokers)) < wanted and time.monotonic() < deadline:
+        left = within(CHANGE_SECONDS)
+        while (live := len(self._metadata("cluster").brokers)) < wanted and left() > 0:
             log.warning("%d brokers are up. Waiting for %d, as many as a topic has replicas.", live, wanted)
             time.sleep(LOOK_SECONDS)
         return live

@@ -50,13 +50,10 @@ async def _fetch(
     of = OffsetFetchRequest.OffsetFetchRequestGroup
     topics: list[Any] | None = None
     if partitions is not None:
-        names = sorted({topic for topic, _ in partitions})
-        topics = [
-            of.OffsetFetchRequestTopics(
-                name=name, partition_indexes=[p for topic, p in partitions if topic == name]
-            )
-            for name in names
-        ]
+        numbers: dict[str, list[int]] = {}
+        for topic, partition in partitions:
+            numbers.setdefault(topic, []).append(partition)
+        topics = [of.OffsetFetchRequestTopics(name=name, partition_indexes=ps) for name, ps in numbers.items()]
     least, most = STABLE_VERSIONS
     request = OffsetFetchRequest(
         groups=[of(group_id=group, topics=topics)], require_stable=True, min_version=least, max_version=most

@@ -33,9 +33,12 @@ class TopicReader(AdminCalls):
         A number that counted only the brokers that are up would give a new topic too few replicas for ever,
         because one of them happened to be restarting.
         """
+        return len(_brokers_of(self._metadata("cluster")))
+
+    def is_whole(self) -> bool:
+        """Whether every broker of the cluster is up."""
         found = self._metadata("cluster")
-        holders = {r for topic in found.topics.values() for p in topic.partitions.values() for r in p.replicas}
-        return len(holders | set(found.brokers))
+        return _brokers_of(found) == set(found.brokers)
 
     def describe_topics(self, names: Iterable[str]) -> dict[str, TopicDescription]:
         """Return the topics by name, without names that don't exist or that no topic can have.
@@ -81,6 +84,12 @@ class TopicReader(AdminCalls):
         poll_until(
             shows, seconds=SETTLE_SECONDS, otherwise=lambda: not_seen(name, f"to have {wanted}", SETTLE_SECONDS)
         )
+
+
+def _brokers_of(metadata: Any) -> set[int]:
+    """Return the brokers that are up, and those that have replicas."""
+    partitions = [p for topic in metadata.topics.values() for p in topic.partitions.values()]
+    return set(metadata.brokers).union(*(p.replicas for p in partitions))
 
 
 def not_seen(name: str, change: str, seconds: float) -> ClusterOutage:

@@ -87,7 +87,7 @@ class JobsBeside:
             try:
                 admin.end_offsets(sorted(topics), read_committed=False)
                 # Leaders move at once; the job may still wait for a coordinator that was on a broker that is down.
-                is_whole = admin.live_brokers() >= admin.broker_count()
+                is_whole = admin.is_whole()
             except ClusterOutage:
                 is_whole = False
             if not is_whole:
