@@ -109,6 +109,9 @@ class Faults:
 def harmed_at(faults: Faults, phases: dict[Phase, tuple[str, str]]) -> Iterator[list[str]]:
     """Do harm as soon as the journal has come to a phase, before the cutover does anything else.
 
+    The cutover waits in front of a phase until the broker of the phase before is back: without that, a pause of
+    some seconds would be over before the second harm could be done.
+
     :param phases: how, and to which role; each once.
     :returns: the phases that were seen, in order.
     """

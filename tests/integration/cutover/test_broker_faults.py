@@ -46,26 +46,28 @@ class Case:
     """What is done to which broker, step by step; between two steps the broker is back.
 
     :param catch_up: harm, or ``ROLLING``, while the job follows the running generation.
-    :param phase: harm as soon as the journal has come to it.
+    :param phases: of the pause; ``pause`` is done as soon as the journal has come to each.
     """
 
     guarantee: str
+    phases: tuple[Phase, ...]
+    pause: Harm
     restore: Harm | None = None
     catch_up: Harm | str | None = None
-    phase: tuple[Phase, Harm] | None = None
     verify: Harm | None = None
 
     @property
     def name(self) -> str:
         """For pytest."""
-        at = "calm" if self.phase is None else f"{self.phase[1][0]}-{self.phase[0].value}-{self.phase[1][1]}"
-        return f"{at}-{self.guarantee}".replace(" ", "-")
+        how, role = self.pause
+        at = self.phases[0].value if len(self.phases) == 1 else "every-phase"
+        return f"{how}-{at}-{role}-{self.guarantee}".replace(" ", "-")
 
 
-def harmed_throughout(guarantee: str, how: str, role: str, phase: Phase) -> Case:
-    """Return the case in which brokers of one role are harmed in every job, and in one phase of the pause."""
+def harmed_throughout(guarantee: str, how: str, role: str, *phases: Phase) -> Case:
+    """Return the case in which brokers of one role are harmed in every job, and in some phases of the pause."""
     harm = (how, role)
-    return Case(guarantee, restore=harm, catch_up=harm, phase=(phase, harm), verify=harm)
+    return Case(guarantee, phases, harm, restore=harm, catch_up=harm, verify=harm)
 
 
 @pytest.mark.parametrize(
@@ -73,12 +75,13 @@ def harmed_throughout(guarantee: str, how: str, role: str, phase: Phase) -> Case
     [
         Case(
             EXACTLY_ONCE,
+            (Phase.QUIESCED,),
+            ("kill", TRANSACTIONS),
             restore=("kill", LEADER),
             catch_up=ROLLING,
-            phase=(Phase.QUIESCED, ("kill", TRANSACTIONS)),
         ),
         # In `make test`, test_broker_away.py freezes the only broker within the pause.
-        pytest.param(Case(AT_LEAST_ONCE, phase=(Phase.QUIESCED, ("freeze", CONTROL))), marks=pytest.mark.slow),
+        pytest.param(Case(AT_LEAST_ONCE, (Phase.QUIESCED,), ("freeze", CONTROL)), marks=pytest.mark.slow),
     ],
     ids=lambda case: case.name,
 )
@@ -90,13 +93,7 @@ def test_an_expansion_survives_one_broker(case: Case, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "case",
     [
-        Case(
-            guarantee,
-            restore=(how, LEADER),
-            catch_up=(how, LEADER),
-            phase=(phase, (how, LEADER)),
-            verify=(how, LEADER),
-        )
+        harmed_throughout(guarantee, how, LEADER, phase)
         for guarantee in (EXACTLY_ONCE, AT_LEAST_ONCE)
         for how in ("kill", "freeze")
         for phase in PAUSE
@@ -111,9 +108,10 @@ def test_an_expansion_survives_one_broker_in_every_step(case: Case, tmp_path: Pa
 @pytest.mark.parametrize(
     "case",
     [
-        harmed_throughout(EXACTLY_ONCE, how, role, phase)
-        for role, phase in ((GROUP, Phase.PROMOTED), (TRANSACTIONS, Phase.CAUGHT_UP), (CONTROLLER, Phase.QUIESCED))
+        harmed_throughout(guarantee, how, role, *PAUSE)
+        for role in (GROUP, TRANSACTIONS, CONTROLLER)
         for how in ("kill", "freeze")
+        for guarantee in (EXACTLY_ONCE, AT_LEAST_ONCE)
     ],
     ids=lambda case: case.name,
 )
@@ -198,7 +196,7 @@ def run(case: Case, directory: Path) -> None:
         elif isinstance(case.catch_up, tuple):
             faults.harm(*case.catch_up, moment="catch_up")
         faults.await_returned()
-        with harmed_at(faults, dict([case.phase] if case.phase else [])) as seen:
+        with harmed_at(faults, dict.fromkeys(case.phases, case.pause)) as seen:
             expansion.cut_over_beside(job)
         assert "promoted" in seen, seen
         faults.await_returned()
