@@ -50,6 +50,8 @@ class PipelineApplication(Strict):
     :param state_dir: an absolute path or a URI that Arrow can write to. Executors that don't see the same place
         restore from the changelogs what they lack. Where there are `clients`, each has its own instead.
     :param clients: without any there is one, with the application's id.
+    :param statestore_cache_max_bytes: of each client's record cache, over all its threads; with 0, the default,
+        there is none, and every update is written.
     :param num_standby_replicas: copies of each task's state on other clients.
     :param max_warmup_replicas: tasks that are warmed up at a time to be moved, beside the standbys.
     :param acceptable_recovery_lag: records that a client may be behind, and still take a task over at once; and
@@ -83,6 +85,7 @@ class PipelineApplication(Strict):
     num_stream_threads: WholeNumber = Field(default=1, ge=1, le=1_000, alias="num.stream.threads")
     state_dir: str | None = Field(default=None, alias="state.dir")
     clients: tuple[DeclaredClient, ...] = ()
+    statestore_cache_max_bytes: WholeNumber = Field(default=0, ge=0, alias="statestore.cache.max.bytes")
     num_standby_replicas: WholeNumber = Field(default=0, ge=0, alias="num.standby.replicas")
     max_warmup_replicas: WholeNumber = Field(default=2, ge=1, alias="max.warmup.replicas")
     acceptable_recovery_lag: WholeNumber = Field(default=10_000, ge=0, alias="acceptable.recovery.lag")

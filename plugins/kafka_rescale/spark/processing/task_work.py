@@ -54,6 +54,7 @@ class TaskWork:
     :param linear: initial counts of the sinks that are written by linear hashing, by full names.
     :param begins: where a task that has no offsets begins; at the log start of sources that are not among them.
     :param backfill: of which interval records are processed, where that is not all of them.
+    :param cache_bytes: of the record cache; 0 is none.
     """
 
     application_id: str
@@ -71,6 +72,7 @@ class TaskWork:
     linear: Mapping[str, int] = field(default_factory=dict)
     begins: Mapping[TopicPartition, int] = field(default_factory=dict)
     backfill: Backfill | None = None
+    cache_bytes: int = 0
 
     @property
     def transactional_id(self) -> str:

@@ -29,12 +29,14 @@ def works_of(
     state_dir: str,
     processors: PipelineProcessors,
     backfill: Backfill | None = None,
+    cache_bytes: int = 0,
 ) -> list[TaskWork]:
     """Return the work of some tasks; what their upstream tasks have written is all below the ends.
 
     :param application_id: of the generation.
     :param processors: as the run was assigned; partitions that came later are left to the next one.
     :param backfill: the interval that the generation is for.
+    :param cache_bytes: of each task's record cache.
     :raises Outage: a transaction on a repartition topic stays open.
     """
     parts = {part.id: part for part in pipeline.sub_topologies()}
@@ -75,6 +77,7 @@ def works_of(
             },
             begins={(topic, p): begins[topic][p] for topic, p in sources if topic in begins},
             backfill=backfill,
+            cache_bytes=cache_bytes,
         )
         for task in tasks
         for part in [parts[task.subtopology]]
