@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import Field, field_validator
 
 from kafka_rescale.core.application.fields import PartitionCount, Strict, WholeNumber
+from kafka_rescale.core.application.mistakes import WrongValue
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _DAY = "|".join(DAYS)
@@ -34,16 +35,18 @@ class Window:
     def parsed(cls, text: str) -> Window:
         """Return the window that ``mon-fri 22:00-05:00`` describes; without days, of every day.
 
-        :raises ValueError: it describes none.
+        :raises WrongValue: it describes none.
         """
         found = _WINDOW.fullmatch(text)
         if found is None:
-            raise ValueError(f"found {text!r}; expected days and times as in `mon-fri 22:00-05:00`. Correct it.")
+            expected = "days and times as in `mon-fri 22:00-05:00`"
+            raise WrongValue(found=repr(text), expected=expected, remedy="Correct it.")
         first, last, *times = found.groups()
         hours = [int(time) if time is not None else 0 for time in times]
         start, end = hours[0] * 60 + hours[1], hours[2] * 60 + hours[3] if times[2] else 24 * 60
         if start == end:
-            raise ValueError(f"found {text!r}; expected two different times. A whole day is 00:00-24:00.")
+            remedy = "A whole day is 00:00-24:00."
+            raise WrongValue(found=repr(text), expected="two different times", remedy=remedy)
         begin = DAYS.index(first) if first else 0
         length = (DAYS.index(last or first) - begin) % 7 + 1 if first else 7
         return cls(frozenset((begin + day) % 7 for day in range(length)), start, end)
@@ -88,9 +91,8 @@ class Bounds(Strict):
         try:
             ZoneInfo(value)
         except (ZoneInfoNotFoundError, ValueError):
-            raise ValueError(
-                f"found {value!r}; expected a name of the tz database. Write UTC or, say, Europe/Berlin."
-            ) from None
+            expected, remedy = "a name of the tz database", "Write UTC or, say, Europe/Berlin."
+            raise WrongValue(found=repr(value), expected=expected, remedy=remedy) from None
         return value
 
     def wants_approval(self, target: int) -> bool:

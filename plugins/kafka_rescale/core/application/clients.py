@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pydantic import Field, field_validator, model_validator
 
 from kafka_rescale.core.application.fields import Name, Strict, WholeNumber, place
+from kafka_rescale.core.application.mistakes import WrongValue
 from kafka_rescale.core.assignment.configs import CLIENT_TAG, RACK, RACK_AWARE_TAGS, client_tags
 from kafka_rescale.core.errors import InvalidInput
 
@@ -66,29 +68,34 @@ def check_clients(clients: Sequence[DeclaredClient], state_dir: str | None, tags
 
     :param state_dir: of the application.
     :param tags: ``rack.aware.assignment.tags``.
-    :raises ValueError: in the words of a message about the file.
+    :raises WrongValue: they can't be used together.
     """
     if not clients and state_dir is None:
-        raise ValueError("found no field `state.dir`; expected a field `state.dir`. Add `state.dir:`.")
+        raise WrongValue(found="no field `state.dir`", expected="a field `state.dir`", remedy="Add `state.dir:`.")
     if clients and state_dir is not None:
-        raise ValueError(
-            "found `state.dir` beside `clients`; expected one of each client. Give every client its own."
+        raise WrongValue(
+            found="`state.dir` beside `clients`",
+            expected="one of each client",
+            remedy="Give every client its own.",
         )
     for name, values in (
         ("client.id", [client.client_id for client in clients]),
         ("state.dir", [client.state_dir for client in clients]),
     ):
         if doubled := [value for value, count in Counter(values).items() if count > 1]:
-            raise ValueError(
-                f"found several clients with `{name}` {doubled[0]}; expected one of each client. "
-                "What lies there is one client's state."
+            raise WrongValue(
+                found=f"several clients with `{name}` {doubled[0]}",
+                expected="one of each client",
+                remedy="What lies there is one client's state.",
             )
     _check_racks(clients, tags)
     for client in clients:
         _check_tags(client.tags, tags, f"client {client.client_id}: ")
     if tags and not clients:
-        raise ValueError(
-            f"found `{RACK_AWARE_TAGS}` without `clients`; expected clients that have these tags. Add them."
+        raise WrongValue(
+            found=f"`{RACK_AWARE_TAGS}` without `clients`",
+            expected="clients that have these tags",
+            remedy="Add them.",
         )
 
 
@@ -97,20 +104,24 @@ def _check_racks(clients: Sequence[DeclaredClient], tags: Iterable[str]) -> None
     if not with_rack:
         return
     if without := [client.client_id for client in clients if client.rack_id is None]:
-        raise ValueError(
-            f"found client {without[0]} without `rack.id`, and others with it; expected it of every client, or of "
-            "no client. Add it."
+        raise WrongValue(
+            found=f"client {without[0]} without `rack.id`, and others with it",
+            expected="it of every client, or of no client",
+            remedy="Add it.",
         )
     if tags:
-        raise ValueError(
-            f"found `rack.id` beside `{RACK_AWARE_TAGS}`; expected one of them. `rack.id` is short for "
-            f"`{CLIENT_TAG}{RACK}` and `{RACK_AWARE_TAGS}: [{RACK}]`: with further tags, write it so."
+        raise WrongValue(
+            found=f"`rack.id` beside `{RACK_AWARE_TAGS}`",
+            expected="one of them",
+            remedy=f"`rack.id` is short for `{CLIENT_TAG}{RACK}` and `{RACK_AWARE_TAGS}: [{RACK}]`: with further "
+            "tags, write it so.",
         )
     for client in with_rack:
         if RACK in client.client_tags:
-            raise ValueError(
-                f"found client {client.client_id} with `rack.id` and `{CLIENT_TAG}{RACK}`; expected one of them. "
-                "Delete one: both say the same."
+            raise WrongValue(
+                found=f"client {client.client_id} with `rack.id` and `{CLIENT_TAG}{RACK}`",
+                expected="one of them",
+                remedy="Delete one: both say the same.",
             )
 
 
@@ -119,7 +130,7 @@ def _check_tags(tags: Mapping[str, str], listed: Iterable[str], whose: str = "")
     try:
         client_tags({**properties, RACK_AWARE_TAGS: ",".join(listed)})
     except InvalidInput as error:
-        raise ValueError(f"found {whose}{error.found}; expected {error.expected}. {error.remedy}") from None
+        raise WrongValue.of(replace(error.complaint, found=f"{whose}{error.found}")) from None
 
 
 def _is_tag(name: object) -> bool:

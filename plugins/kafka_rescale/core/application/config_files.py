@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from kafka_rescale.core.application.mistakes import WrongValue
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.roles import Role
 
@@ -60,13 +61,14 @@ def of_spark_jobs(files: dict[Role, str], roles: tuple[Role, ...]) -> dict[Role,
 
     :param files: `kafka_config_files`.
     :param roles: those that run Spark jobs.
-    :raises ValueError: in the words of a message about the field.
+    :raises WrongValue: another role has a file.
     """
     for role in files:
         if role not in roles:
-            raise ValueError(
-                f"found a file of role {role}; expected files of {' and '.join(roles)}, which run Spark jobs. "
-                "Delete it."
+            raise WrongValue(
+                found=f"a file of role {role}",
+                expected=f"files of {' and '.join(roles)}, which run Spark jobs",
+                remedy="Delete it.",
             )
     return files
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from kafka_rescale.core.application.autoscaling import Bounds
 from kafka_rescale.core.application.clients import DeclaredClient
 from kafka_rescale.core.application.lifecycles import ManualLifecycle, PythonLifecycle, ShellLifecycle
-from kafka_rescale.core.application.mistakes import Location, Mistake
+from kafka_rescale.core.application.mistakes import Location, Mistake, WrongValue
 from kafka_rescale.core.application.notifications import Notification
 from kafka_rescale.core.application.pipeline import DeclaredBackfill
 from kafka_rescale.core.application.snapshots import Snapshots, StoreSnapshot
@@ -90,7 +90,7 @@ def _mistake(error: Mapping[str, Any], root: type[BaseModel]) -> Mistake:
     if kind == "extra_forbidden":
         return _unknown_field(location, root)
     if kind == "value_error":
-        return _from_validator(location, str(context.get("error", error["msg"])))
+        return _from_validator(location, context["error"])
     if kind == "union_tag_invalid":
         return Mistake((*location, "type"), repr(context["tag"]), context["expected_tags"], "Correct the value.")
     return _wrong_value(location, kind, error["input"], context)
@@ -134,13 +134,11 @@ def _unknown_field(location: Location, root: type[BaseModel]) -> Mistake:
     )
 
 
-def _from_validator(location: Location, message: str) -> Mistake:
-    """Validators of the model write ``found …; expected …. remedy``; those of a library one sentence."""
-    found, separator, rest = message.partition("; expected ")
-    if not separator:
-        return Mistake(location, message, _ANY_OTHER, _LOOK_IT_UP)
-    expected, _, remedy = rest.partition(". ")
-    return Mistake(location, found.removeprefix("found "), expected, remedy)
+def _from_validator(location: Location, error: ValueError) -> Mistake:
+    """Validators of the model complain in our words; those of a library say one sentence."""
+    if isinstance(error, WrongValue):
+        return Mistake.of(location, error.complaint)
+    return Mistake(location, str(error), _ANY_OTHER, _LOOK_IT_UP)
 
 
 def shown(value: object) -> str:

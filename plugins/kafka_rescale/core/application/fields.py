@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from kafka_rescale.core.application.mistakes import WrongValue
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.topology.topic_names import SAID, TOPIC_NAME, is_topic_name
 
@@ -18,13 +19,14 @@ PRESETS = frozenset({"@once", "@continuous", "@hourly", "@daily", "@weekly", "@m
 def checked_schedule(value: str | None) -> str | None:
     """Return a cron expression or preset.
 
-    :raises ValueError: it is neither.
+    :raises WrongValue: it is neither.
     """
     if value is None or value in PRESETS or _is_cron(value):
         return value
-    raise ValueError(
-        f"found {value!r}; expected a cron expression such as `0 3 * * sun`, or a preset such as @weekly. "
-        "Correct it."
+    raise WrongValue(
+        found=repr(value),
+        expected="a cron expression such as `0 3 * * sun`, or a preset such as @weekly",
+        remedy="Correct it.",
     )
 
 
@@ -38,7 +40,7 @@ def _is_cron(value: str) -> bool:
 
 def _named(value: str) -> str:
     if not is_topic_name(value):
-        raise ValueError(f"found {value!r}; expected {SAID}. Correct the value.")
+        raise WrongValue(found=repr(value), expected=SAID, remedy="Correct the value.")
     return value
 
 
@@ -61,28 +63,33 @@ class Strict(BaseModel):
 
 
 def checked(value: str, lookup: Callable[[str], object]) -> str:
-    """Return the value if it can be looked up; else the error's text becomes a message about the field."""
+    """Return the value.
+
+    :raises WrongValue: it can't be looked up; the complaint of the lookup becomes that of the field.
+    """
     try:
         lookup(value)
     except InvalidInput as error:
-        raise ValueError(f"found {error.found}; expected {error.expected}. {error.remedy}") from None
+        raise WrongValue.of(error.complaint) from None
     return value
 
 
 def place(value: str) -> str:
     """Return where files are to go: an absolute path, or a URI that Arrow can write to.
 
-    :raises ValueError: it is relative, or has a password in it.
+    :raises WrongValue: it is relative, or has a password in it.
     """
     parts = urlsplit(value)
     if not value.startswith("/") and not parts.scheme:
-        raise ValueError(
-            f"found {value!r}; expected an absolute path or a URI such as s3://bucket/state. "
-            "Executors and Airflow run in directories of their own."
+        raise WrongValue(
+            found=repr(value),
+            expected="an absolute path or a URI such as s3://bucket/state",
+            remedy="Executors and Airflow run in directories of their own.",
         )
     if parts.password is not None:
-        raise ValueError(
-            "found a password in a URI; expected none: it would show in command lines and manifests. "
-            "Give the credentials to the environment of Spark's executors."
+        raise WrongValue(
+            found="a password in a URI",
+            expected="none: it would show in command lines and manifests",
+            remedy="Give the credentials to the environment of Spark's executors.",
         )
     return value.rstrip("/")

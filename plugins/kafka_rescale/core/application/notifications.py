@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, field_validator
 
 from kafka_rescale.core.application.fields import Strict
+from kafka_rescale.core.application.mistakes import WrongValue
 
 
 class Event(StrEnum):
@@ -50,9 +51,11 @@ class Notification(Strict):
     @classmethod
     def _no_secrets(cls, value: dict[str, Any]) -> dict[str, Any]:
         if found := next(_secrets(value), None):
-            raise ValueError(
-                f"found {found}; expected the id of an Airflow connection that holds it: many may read this file. "
-                "Put it into a connection, and name that by the notifier's argument for it, often …_conn_id."
+            raise WrongValue(
+                found=found,
+                expected="the id of an Airflow connection that holds it: many may read this file",
+                remedy="Put it into a connection, and name that by the notifier's argument for it, often "
+                "…_conn_id.",
             )
         return value
 

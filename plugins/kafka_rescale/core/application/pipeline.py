@@ -17,6 +17,7 @@ from kafka_rescale.core.application.fields import (
     checked_schedule,
     place,
 )
+from kafka_rescale.core.application.mistakes import WrongValue
 from kafka_rescale.core.assignment.configs import RACK, AssignmentConfigs
 from kafka_rescale.core.assignment.stream_threads import Decision, client_of
 from kafka_rescale.core.errors import InvalidInput
@@ -121,8 +122,10 @@ class PipelineApplication(Strict):
     def _check_clients(self) -> Self:
         check_clients(self.clients, self.state_dir, self.rack_aware_assignment_tags)
         if self.rack_standby_task_assignor is not None and not self._has_racks:
-            raise ValueError(
-                "found `rack.standby.task.assignor` without racks; expected `rack.id` of every client. Add them."
+            raise WrongValue(
+                found="`rack.standby.task.assignor` without racks",
+                expected="`rack.id` of every client",
+                remedy="Add them.",
             )
         return self
 

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field, ValidationInfo, field_validator
 
 from kafka_rescale.core.application.fields import Name, Strict, checked
+from kafka_rescale.core.application.mistakes import WrongValue
 from kafka_rescale.core.formats.changelog_formats import PROCESSOR, ChangelogFormat, format_of
 from kafka_rescale.core.formats.key_layouts import layout_named
 from kafka_rescale.core.partitioning.partitioners import partitioner_named
@@ -40,9 +41,10 @@ class Store(Strict):
         if kind == PROCESSOR:
             return checked(value, layout_named)
         if value and kind:
-            raise ValueError(
-                f"found {value!r} for a store of type {kind}; expected it with type {PROCESSOR} only. "
-                f"Delete it: where {kind} stores have the partitioning key is known."
+            raise WrongValue(
+                found=f"{value!r} for a store of type {kind}",
+                expected=f"it with type {PROCESSOR} only",
+                remedy=f"Delete it: where {kind} stores have the partitioning key is known.",
             )
         return value
 

@@ -19,6 +19,7 @@ from kafka_rescale.core.application.fields import (
     checked_schedule,
 )
 from kafka_rescale.core.application.lifecycles import Lifecycle
+from kafka_rescale.core.application.mistakes import WrongValue
 from kafka_rescale.core.application.notifications import Event, Notification
 from kafka_rescale.core.application.snapshots import Snapshots
 from kafka_rescale.core.application.stores import Store
@@ -109,9 +110,10 @@ class Application(Strict):
     def _one_topology(self) -> Application:
         if (self.topology is None) == (not self.subtopologies):
             found = "no topology" if self.topology is None else "both `topology:` and `subtopologies:`"
-            raise ValueError(
-                f"found {found}; expected either `topology:`, a file with what Topology#describe() prints, or "
-                "`subtopologies:`. Print it in the program, and save it beside this file."
+            raise WrongValue(
+                found=found,
+                expected="either `topology:`, a file with what Topology#describe() prints, or `subtopologies:`",
+                remedy="Print it in the program, and save it beside this file.",
             )
         return self
 
@@ -127,9 +129,10 @@ class Application(Strict):
     def _somebody_is_told(cls, value: int | None, info: ValidationInfo) -> int | None:
         told: tuple[Notification, ...] | None = info.data.get("notifications")
         if value is not None and told is not None and not _told_of(told, Event.LONG_PAUSE):
-            raise ValueError(
-                "found no notifier of event long_pause; expected one for `pause_alert_seconds:`. Add it to "
-                "`notifications:`, or delete the field."
+            raise WrongValue(
+                found="no notifier of event long_pause",
+                expected="one for `pause_alert_seconds:`",
+                remedy="Add it to `notifications:`, or delete the field.",
             )
         return value
 

@@ -15,6 +15,7 @@ from kafka_rescale.core.application.fields import (
     WholeNumber,
     checked,
 )
+from kafka_rescale.core.application.mistakes import WrongValue
 from kafka_rescale.core.partitioning.partitioners import partitioner_named
 from kafka_rescale.core.topology.topic_names import is_topic_name
 
@@ -54,8 +55,10 @@ class Producers(Strict):
         given = [f"`{name}:`" for name in ("stop", "start", "application") if getattr(self, name)]
         if given not in (["`stop:`", "`start:`"], ["`application:`"]):
             found = f"only {given[0]}" if len(given) == 1 else " and ".join(given) or "none of them"
-            raise ValueError(
-                f"found {found}; expected `stop:` and `start:`, or `application:` alone. Give one way."
+            raise WrongValue(
+                found=found,
+                expected="`stop:` and `start:`, or `application:` alone",
+                remedy="Give one way.",
             )
         return self
 
@@ -97,9 +100,10 @@ class Input(Strict):
         except (KeyError, IndexError, ValueError, AttributeError, TypeError):
             name = ""
         if name is not True and not is_topic_name(str(name)):
-            raise ValueError(
-                f"found {value!r}; expected the name of a topic, with no other placeholders than {{topic}} and "
-                "{partitions}. Correct it."
+            raise WrongValue(
+                found=repr(value),
+                expected="the name of a topic, with no other placeholders than {topic} and {partitions}",
+                remedy="Correct it.",
             )
         return value
 

@@ -105,4 +105,4 @@ def callback_findings(application: Application) -> Iterator[Finding]:
     try:
         ExpansionCallback.of(application)
     except InvalidInput as error:
-        yield Finding(error.what, error.found, error.expected, error.remedy)
+        yield Finding.of(error.complaint)

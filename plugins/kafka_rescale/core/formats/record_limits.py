@@ -79,7 +79,7 @@ class RecordLimits:
         :raises UnsafeState: its size or its timestamp is beyond a limit, or it lacks a key.
         """
         if finding := self.finding(where, timestamp_ms, batch_bytes, until, has_key=has_key):
-            raise UnsafeState(finding.what, found=finding.found, expected=finding.expected, remedy=finding.remedy)
+            raise UnsafeState.of(finding)
 
     def finding(
         self, where: str, timestamp_ms: int, batch_bytes: int, until: str = AFTER_VERIFY, *, has_key: bool = True

@@ -55,7 +55,7 @@ def misplaced_keys(situation: Situation) -> Iterator[Finding]:
         try:
             wrong = placed.wrong(placed.partitioner, placed.partitions)
         except UnsafeState as error:
-            yield Finding(f"topic {placed.topic!r}, {error.what}", error.found, error.expected, error.remedy)
+            yield Finding.of(error.complaint.about(f"topic {placed.topic!r}, {error.what}"))
             continue
         if wrong and not placed.is_history():
             sample, home = wrong[0]

@@ -94,7 +94,7 @@ def _findings(
     try:
         homes = partitioner.partition_batch(keys, target)
     except UnsafeState as error:
-        yield Finding(f"{what}, {error.what}", error.found, error.expected, error.remedy)
+        yield Finding.of(error.complaint.about(f"{what}, {error.what}"))
         return
     moved = [(s, home) for s, home in zip(samples, homes, strict=True) if s.partition != home]
     if partitioner.is_static and moved:

@@ -34,7 +34,7 @@ def explained(
         return reason
     with suppress(Outage):
         if found := _refused(connection, unit, start, end, about_size=is_about_size(reason)):
-            return UnsafeState(found.what, found=found.found, expected=found.expected, remedy=found.remedy)
+            return UnsafeState.of(found)
     return reason
 
 

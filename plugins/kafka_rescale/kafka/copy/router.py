@@ -109,7 +109,7 @@ class Router:
             return self._format.partitioning_keys(keys)
         except UnsafeState as error:
             where = f"topic {self._move.source} partition {partition}, {error.what}"
-            raise UnsafeState(where, found=error.found, expected=error.expected, remedy=error.remedy) from error
+            raise UnsafeState.of(error.complaint.about(where)) from error
 
     def _at_home(
         self, inner: Sequence[bytes], strays: Sequence[int], partition: int, counts: Sequence[int]

@@ -171,7 +171,7 @@ class StreamTask:
                 raise
             self._producer.assert_accepted(place)
         except RefusedRecord as refused:
-            error = RefusedRecord(place, found=refused.found, expected=refused.expected, remedy=refused.remedy)
+            error = RefusedRecord.of(refused.complaint.about(place))
             blame(error, record)
             raise error from None
 

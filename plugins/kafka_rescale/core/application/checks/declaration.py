@@ -55,7 +55,7 @@ def _circles(topology: Topology) -> Iterator[Mistake]:
     try:
         topology.downstream_first()
     except InvalidInput as error:
-        yield Mistake(("topology",), error.found, error.expected, error.remedy)
+        yield Mistake.of(("topology",), error.complaint)
 
 
 def _duplicates(application: Application) -> Iterator[Mistake]:

@@ -56,7 +56,7 @@ def _unusable(place: Location, command: str, instance: Instance | None = None) -
     try:
         words(command if instance is None else filled(command, instance))
     except InvalidInput as error:
-        return Mistake(place, error.found, error.expected, error.remedy)
+        return Mistake.of(place, error.complaint)
     return None
 
 
