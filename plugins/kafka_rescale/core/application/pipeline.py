@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from kafka_rescale.core.application.clients import DeclaredClient, check_clients
-from kafka_rescale.core.application.config_files import KafkaOfJob, of_spark_jobs
+from kafka_rescale.core.application.common import ApplicationFile
 from kafka_rescale.core.application.fields import (
-    ApplicationId,
     Name,
     PartitionCount,
     Strict,
@@ -38,12 +37,11 @@ class DeclaredBackfill(Strict):
     history_seconds: WholeNumber | None = Field(default=None, ge=0)
 
 
-class PipelineApplication(Strict):
+class PipelineApplication(ApplicationFile):
     """One application file of a pipeline.
 
     :param application_id: of the pipeline; its consumer group, the prefix of its transactional ids and of its
         internal topics.
-    :param kafka_conn_ids: Airflow connections of roles that have a principal of their own.
     :param kafka_config_files: JSON files with the Kafka settings of ``copy``, mounted for the drivers
         of Spark jobs that can't be given the connection unseen; instead of the one that the environment names.
     :param pipeline: ``module:name`` of a pipeline, or of a function without arguments that returns one.
@@ -74,12 +72,9 @@ class PipelineApplication(Strict):
     :param backfill: how past intervals are processed once more; without it they can't be.
     """
 
-    application_id: ApplicationId
+    roles_of_jobs: ClassVar[tuple[Role, ...]] = (Role.COPY,)
+
     runtime: Literal["spark"]
-    kafka_conn_id: str = "kafka_default"
-    kafka_conn_ids: dict[Role, str] = Field(default_factory=dict)
-    kafka_config_files: dict[Role, str] = Field(default_factory=dict)
-    spark_conn_id: str = "spark_default"
     pipeline: Annotated[str, Field(pattern=r"^[\w.]+:\w+$")]
     num_stream_threads: WholeNumber = Field(default=1, ge=1, le=1_000, alias="num.stream.threads")
     state_dir: str | None = Field(default=None, alias="state.dir")
@@ -101,22 +96,14 @@ class PipelineApplication(Strict):
     linear_hashing: dict[Name, PartitionCount] = Field(default_factory=dict)
     static_partitioners: dict[Name, Annotated[str, Field(pattern=r"^[\w.]+:\w+$")]] = Field(default_factory=dict)
     growth_settle_ms: WholeNumber = Field(default=420_000, ge=0, alias="partition.growth.settle.ms")
-    spark_conf: dict[str, str] = Field(default_factory=dict)
-    schedule: str | None = None
     backfill: DeclaredBackfill | None = None
-    tags: tuple[str, ...] = ()
 
-    _schedules = field_validator("schedule", "keep_warm_schedule")(checked_schedule)
+    _keep_warm_schedule = field_validator("keep_warm_schedule")(checked_schedule)
 
     @field_validator("state_dir")
     @classmethod
     def _place(cls, value: str | None) -> str | None:
         return value if value is None else place(value)
-
-    @field_validator("kafka_config_files")
-    @classmethod
-    def _check_config_files(cls, files: dict[Role, str]) -> dict[Role, str]:
-        return of_spark_jobs(files, (Role.COPY,))
 
     @model_validator(mode="after")
     def _check_clients(self) -> Self:
@@ -180,12 +167,3 @@ class PipelineApplication(Strict):
         :raises InvalidInput: the file has no such client.
         """
         return self.member(client_of(thread))
-
-    def kafka_conn_id_of(self, role: Role) -> str:
-        """Return the id of the Airflow connection by which a role reaches the brokers."""
-        return self.kafka_conn_ids.get(role, self.kafka_conn_id)
-
-    def kafka_of_job(self, role: Role) -> KafkaOfJob:
-        """Return where a role's Spark jobs have their Kafka settings from."""
-        file = self.kafka_config_files.get(role)
-        return KafkaOfJob(self.kafka_conn_id_of(role), file, role in self.kafka_conn_ids)

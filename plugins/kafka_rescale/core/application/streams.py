@@ -8,23 +8,14 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from kafka_rescale.core.application.autoscaling import Bounds
-from kafka_rescale.core.application.config_files import SPARK_ROLES, KafkaOfJob, of_spark_jobs
-from kafka_rescale.core.application.fields import (
-    ApplicationId,
-    ChainName,
-    Name,
-    PartitionCount,
-    Strict,
-    WholeNumber,
-    checked_schedule,
-)
+from kafka_rescale.core.application.common import ApplicationFile
+from kafka_rescale.core.application.fields import ChainName, Name, PartitionCount, WholeNumber
 from kafka_rescale.core.application.lifecycles import Lifecycle
 from kafka_rescale.core.application.mistakes import WrongValue
 from kafka_rescale.core.application.notifications import Event, Notification
 from kafka_rescale.core.application.snapshots import Snapshots
 from kafka_rescale.core.application.stores import Store
 from kafka_rescale.core.application.topics import Input, InputPolicy, Output, Repartition, SubTopologySpec
-from kafka_rescale.core.roles import Role
 from kafka_rescale.core.topology.topology import Topology
 
 
@@ -39,7 +30,7 @@ class Mode(StrEnum):
     IN_PLACE = "in_place"
 
 
-class Application(Strict):
+class Application(ApplicationFile):
     """One application file.
 
     :param application_id: the ``application.id`` of the first generation; later ones add a suffix. Up to 240
@@ -72,13 +63,8 @@ class Application(Strict):
         them, notifiers of ``long_pause`` are told, also if the cutover hangs. Without it nobody is.
     """
 
-    application_id: ApplicationId
     runtime: Literal["kafka-streams"] = "kafka-streams"
     mode: Mode = Mode.BLUE_GREEN
-    kafka_conn_id: str = "kafka_default"
-    kafka_conn_ids: dict[Role, str] = Field(default_factory=dict)
-    kafka_config_files: dict[Role, str] = Field(default_factory=dict)
-    spark_conn_id: str = "spark_default"
     partitions: PartitionCount
     inputs: tuple[Input, ...] = Field(min_length=1)
     outputs: tuple[Output, ...] = ()
@@ -94,17 +80,14 @@ class Application(Strict):
     max_pause_seconds: WholeNumber = Field(default=300, ge=10)
     max_restore_seconds: WholeNumber = Field(default=3600, ge=10)
     on_partition_expansion: Annotated[str, Field(pattern=r"^[\w.]+:\w+$")] | None = None
-    spark_conf: dict[str, str] = Field(default_factory=dict)
     bridge_cores: WholeNumber = Field(default=1, ge=1)
     chain: ChainName | None = None
     autoscaling_enabled: bool = Field(default=False, alias="partition.autoscaling.enabled")
     autoscaling_timeout_ms: WholeNumber = Field(default=900_000, ge=0, alias="partition.autoscaling.timeout.ms")
     autoscaling_bounds: Bounds = Bounds()
-    schedule: str | None = None
     snapshots: Snapshots | None = None
     notifications: tuple[Notification, ...] = ()
     pause_alert_seconds: WholeNumber | None = Field(default=None, ge=1)
-    tags: tuple[str, ...] = ()
 
     @model_validator(mode="after")
     def _one_topology(self) -> Application:
@@ -116,13 +99,6 @@ class Application(Strict):
                 remedy="Print it in the program, and save it beside this file.",
             )
         return self
-
-    _schedule = field_validator("schedule")(checked_schedule)
-
-    @field_validator("kafka_config_files")
-    @classmethod
-    def _check_config_files(cls, files: dict[Role, str]) -> dict[Role, str]:
-        return of_spark_jobs(files, SPARK_ROLES)
 
     @field_validator("pause_alert_seconds")
     @classmethod
@@ -139,15 +115,6 @@ class Application(Strict):
     def notifications_of(self, event: Event) -> tuple[Notification, ...]:
         """Return what is to be told of an event."""
         return _told_of(self.notifications, event)
-
-    def kafka_conn_id_of(self, role: Role) -> str:
-        """Return the id of the Airflow connection by which a role reaches the brokers."""
-        return self.kafka_conn_ids.get(role, self.kafka_conn_id)
-
-    def kafka_of_job(self, role: Role) -> KafkaOfJob:
-        """Return where a role's Spark jobs have their Kafka settings from."""
-        file = self.kafka_config_files.get(role)
-        return KafkaOfJob(self.kafka_conn_id_of(role), file, role in self.kafka_conn_ids)
 
     def input_named(self, topic: str) -> Input:
         """Return the declaration of an input topic."""
