@@ -1,4 +1,4 @@
-"""What the page shows of one application, put together from what is known of it."""
+"""Everything that the page shows about one application."""
 
 from __future__ import annotations
 
@@ -53,9 +53,11 @@ class ApplicationPage(Value):
     """Everything about one application but its verification report.
 
     :param threshold: acceptable recovery lag of the gates, in offsets per partition.
-    :param lags: per job or gate, in the order of a run; a bridge's once it carries on.
-    :param lags_now: of what was measured last, ``measured_by`` which job or gate, and ``measured_ms`` when.
-    :param is_gated: whether a gate measures the same, so that these partitions can hold it.
+    :param lags: per job or gate, in the order of a run; those of a bridge once it copies.
+    :param lags_now: the newest reading.
+    :param measured_by: the job or gate that took it.
+    :param measured_ms: when it was taken, ms since the epoch.
+    :param is_gated: whether a gate measures the same partitions, so that one of them can keep it closed.
     """
 
     summary: Summary
