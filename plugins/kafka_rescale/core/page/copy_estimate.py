@@ -32,12 +32,12 @@ class JobProgress(Value):
 
     :param task_id: its task in ``run``, ``<dag_id>/<run_id>``.
     :param stage: counting from 1 at the most downstream stage; None for a job of all stages.
-    :param copied: how many offsets of the sources have been copied. None if that is not known yet, or means nothing
-        for the job; the same holds for ``total`` and ``lag``.
+    :param copied: how many offsets of the sources have been copied. None if that is not known yet, or means
+        nothing for the job; the same holds for ``total`` and ``lag``.
     :param total: how many offsets the sources have.
     :param lag: how many offsets are left.
-    :param share: how much of its work is done, from 0 to 1; None if that is not known yet. A job that is done stays
-        at 1, however many records have come into the sources since.
+    :param share: how much of its work is done, from 0 to 1; None if that is not known yet. A job that is done
+        stays at 1, however many records have come into the sources since.
     :param eta_seconds: until it is done at the present pace; None if it is done, if the lag does not shrink, or if
         the pace is not known yet.
     :param has_pace: whether the pace is known.

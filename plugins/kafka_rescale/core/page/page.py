@@ -89,7 +89,7 @@ def application_page(
     plan = journal.plan if journal is not None and journal.in_progress else None
     results = in_order(control.results.values()) if journal is not None else []
     is_promoted = journal is not None and journal.is_promoted
-    # What a bridge will carry on holds no gate, and before the promotion it is none of its business.
+    # A bridge's topics keep no gate closed, and before the promotion the bridge copies nothing.
     read = [r for r in results if r.lags.samples and (is_promoted or r.job != BRIDGE)]
     measured = max(read, key=_measured, default=None)
     report = Report.model_validate(control.report) if control.report else None

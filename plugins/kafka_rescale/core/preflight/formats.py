@@ -1,4 +1,4 @@
-"""Preflight: is what was sampled of a store what its declared type writes?"""
+"""Preflight: are the sampled records of a store those that its declared type writes?"""
 
 from __future__ import annotations
 
