@@ -51,7 +51,7 @@ class Adjustments:
 
 NOTHING_ASKED = Adjustments()
 REMEMBERED = 500
-"""The newest runs whose changes were made. An older run is not cleared any more."""
+"""How many runs with changes are remembered: an older run is not cleared any more."""
 
 
 def still_asked(processing: Processing | None, run: str, asked: Adjustments) -> Adjustments:

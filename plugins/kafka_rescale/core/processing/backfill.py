@@ -112,7 +112,7 @@ def first_needed(begin: int, first_since: int | None, *, is_compacted: bool) -> 
     """Return the offset at which the replay of a partition begins; if it is gone, an offset below the log start.
 
     :param begin: log start.
-    :param first_since: the first of the remaining records whose time is needed; None if all are needed.
+    :param first_since: offset of the first remaining record whose time is needed; None if all are needed.
     """
     if first_since is None or is_compacted:
         return 0

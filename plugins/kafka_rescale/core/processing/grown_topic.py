@@ -47,8 +47,7 @@ class GrownTopic:
         return min(end, self.settled.get(partition, end))
 
     def fence(self, partition: int, records: Iterable[tuple[int, bytes | None]]) -> int:
-        """Return the offset behind the last record whose key belongs to another partition by now; 0 if there is no
-        such record.
+        """Return the offset behind the last record whose key belongs elsewhere by now; 0 without such a record.
 
         :param records: offset and key of the records of a partition that are still to be read.
         """
