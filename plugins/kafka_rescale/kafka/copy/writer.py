@@ -159,7 +159,7 @@ class UnitWriter:
         return size
 
     def _bury(self, messages: Sequence[Message]) -> None:
-        """Write tombstones to the old partition, with the last records' times, so that retention treats both alike."""
+        """Write tombstones with the times of the keys' last records, so that retention treats both alike."""
         topic, partition = self.unit.source
         for message in messages:
             self._producer.produce(topic, None, message.key(), partition, timestamp=message.timestamp()[1])

@@ -95,7 +95,7 @@ class PartitionBuild:
         return moment is not None and moment <= self.work.rule.end_ms
 
     def exact_from_ms(self) -> int | None:
-        """Return the first moment as of which the whole log tells the state exactly; None without such a moment."""
+        """Return the first moment whose state the whole log tells exactly; None if there is no such moment."""
         end = self._end()
         first = next(self._entries(self._origin, end), None)
         coverage = self._coverage(self._origin, end, up_to=END_OF_LOG)
