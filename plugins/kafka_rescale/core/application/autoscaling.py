@@ -1,4 +1,4 @@
-"""The bounds within which autoscaling may begin an expansion with nobody looking."""
+"""The bounds within which autoscaling may begin an expansion without a person."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _WINDOW = re.compile(rf"(?:({_DAY})(?:-({_DAY}))? )?([01]\d|2[0-3]):([0-5]\d)-(?
 
 @dataclass(frozen=True)
 class Window:
-    """A part of some days; ``end`` is exclusive, and on the following day if it isn't behind ``start``.
+    """A part of some days. If the end isn't behind the start, it is on the following day.
 
-    :param days: on which it begins, 0 for Monday.
+    :param days: the days on which it begins, 0 for Monday.
     :param start: minutes since midnight.
-    :param end: the same.
+    :param end: minutes since midnight, exclusive.
     """
 
     days: frozenset[int]
@@ -35,7 +35,7 @@ class Window:
     def parsed(cls, text: str) -> Window:
         """Return the window that ``mon-fri 22:00-05:00`` describes; without days, of every day.
 
-        :raises WrongValue: it describes none.
+        :raises WrongValue: the text describes no window.
         """
         found = _WINDOW.fullmatch(text)
         if found is None:
@@ -63,13 +63,13 @@ class Window:
 
 
 class Bounds(Strict):
-    """What autoscaling may do unattended; without a field, everything in its respect.
+    """What autoscaling may do unattended. A field that is left out sets no bound.
 
-    :param windows: when an expansion may be begun; one that has begun goes on to its end.
+    :param windows: when autoscaling may begin an expansion; an expansion that has begun goes on to its end.
     :param time_zone: of the windows.
-    :param maximum_partitions: it never goes further; a person may.
-    :param maximum_lag: offsets that the running generation may be behind, in each partition of its inputs.
-    :param approval_above: to more partitions than that, the plan and the cutover wait for a person's approval.
+    :param maximum_partitions: autoscaling never goes further; a person may.
+    :param maximum_lag: how many offsets the running generation may be behind, in each partition of its inputs.
+    :param approval_above: for a target above this, the plan and the cutover wait for a person's approval.
     """
 
     windows: tuple[str, ...] = ()
@@ -104,7 +104,7 @@ class Bounds(Strict):
         return self.maximum_partitions is None or target <= self.maximum_partitions
 
     def obstacles(self, lag: int, now_ms: int) -> Iterator[str]:
-        """Yield what an expansion has to wait for.
+        """Yield the reasons why an expansion has to wait.
 
         :param lag: the largest of all input partitions, in offsets.
         :param now_ms: wall clock, in ms since the epoch.

@@ -1,4 +1,4 @@
-"""The clients of a pipeline, as its application file declares them: where each keeps its state, and its tags."""
+"""The clients of a pipeline as its application file declares them, with their state directories and tags."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ ALL_TAGS = CLIENT_TAG + "*"
 
 
 class DeclaredClient(Strict):
-    """One client of a pipeline: what a process with a ``KafkaStreams`` is to Kafka Streams.
+    """One client of a pipeline; it corresponds to a process with a ``KafkaStreams``.
 
     :param client_id: the first part of its threads' names.
     :param state_dir: an absolute path or a URI that Arrow can write to, of this client alone.
     :param client_tags: written as `client.tag.<key>`, for example `client.tag.zone: eu-1`.
     :param rack_id: short for `client.tag.rack`, with `rack.aware.assignment.tags: [rack]` on the application.
-    :param num_stream_threads: in place of the application's.
+    :param num_stream_threads: its number of threads, in place of the application's.
     :param spark_conn_id: Airflow connection to the Spark that it runs on, in place of the application's.
-    :param spark_conf: of its jobs, beside the application's.
+    :param spark_conf: configuration of its jobs, in addition to the application's.
     """
 
     client_id: Name = Field(alias="client.id")
@@ -59,12 +59,12 @@ class DeclaredClient(Strict):
 
     @property
     def tags(self) -> dict[str, str]:
-        """Its tags, that of its rack among them."""
+        """Its tags, including the tag of its rack."""
         return self.client_tags if self.rack_id is None else {**self.client_tags, RACK: self.rack_id}
 
 
 def check_clients(clients: Sequence[DeclaredClient], state_dir: str | None, tags: Iterable[str]) -> None:
-    """Check what the clients of an application have to do with each other.
+    """Check that the clients of an application can be used together.
 
     :param state_dir: of the application.
     :param tags: ``rack.aware.assignment.tags``.

@@ -1,4 +1,4 @@
-"""pydantic's errors in the words of a person who edits an application file."""
+"""pydantic's errors in words for a person who edits an application file."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _wrong_value(location: Location, kind: str, value: object, context: Mapping[
 
 
 def _wrong_name(location: Location, name: Any, expected: str) -> Mistake:
-    """pydantic names a boolean among the fields by 1 or 0, and puts ``[key]`` behind a name that it looks at."""
+    """Return the mistake of a field's name. pydantic writes 1 or 0 for a boolean, and ``[key]`` behind a name."""
     around = location[:-2] if location[-1] == "[key]" else location[:-1]
     found = f"the field {'null' if name is None else shown(name)}"
     if isinstance(name, bool):
@@ -114,7 +114,7 @@ def _wrong_name(location: Location, name: Any, expected: str) -> Mistake:
 
 
 def _quoted(value: object) -> str:
-    """Suggest how the value becomes a text; only to quote it, if YAML may have read it otherwise than written."""
+    """Suggest how to turn a value into a text. If YAML may have parsed it differently, only say "Quote it."."""
     if type(value) is int:
         return f'Quote it: "{value}".'
     return "Quote it." if isinstance(value, bool | float | date) else "Correct the value."
@@ -142,7 +142,7 @@ def _from_validator(location: Location, error: ValueError) -> Mistake:
 
 
 def shown(value: object) -> str:
-    """Return a value as it is told in a message, cut where it is long."""
+    """Return a value for a message; a long value is cut."""
     if value is None:
         return "nothing"
     if isinstance(value, bool):

@@ -12,7 +12,7 @@ from kafka_rescale.core.application.mistakes import WrongValue
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.topology.topic_names import SAID, TOPIC_NAME, is_topic_name
 
-# What Airflow takes for a schedule, asked when a file is read: later it would fail a file's worth of DAGs.
+# Schedules that Airflow accepts. They are checked when a file is read: later they would fail all its DAGs.
 PRESETS = frozenset({"@once", "@continuous", "@hourly", "@daily", "@weekly", "@monthly", "@quarterly", "@yearly"})
 
 
@@ -34,7 +34,7 @@ def _is_cron(value: str) -> bool:
     try:
         from croniter import croniter
     except ImportError:
-        return True  # It comes with Airflow. Drivers of Spark jobs read the file, too, and start nothing by it.
+        return True  # croniter comes with Airflow. Drivers of Spark jobs read the file, but not the schedule.
     return bool(croniter.is_valid(value))
 
 
@@ -46,13 +46,13 @@ def _named(value: str) -> str:
 
 Name = Annotated[str, Field(pattern=TOPIC_NAME), AfterValidator(_named)]
 ApplicationId = Annotated[str, Field(pattern=TOPIC_NAME, max_length=240), AfterValidator(_named)]
-"""Airflow's ids have 250 characters, and the longest that has an application's id in it is ``keep_warm_…``."""
+"""Airflow's ids have at most 250 characters; the longest id with an application's id in it is ``keep_warm_…``."""
 ChainName = Annotated[str, Field(pattern=TOPIC_NAME, max_length=237), AfterValidator(_named)]
 """As above, with ``expand_chain_…``."""
 COMMAND_SECONDS = 120
-"""How long a command of the file may take, if it says nothing else."""
+"""How long a command of the file may take by default."""
 WholeNumber = Annotated[int, Field(strict=True)]
-"""Not what pydantic would make one of: `partitions: true` would be a shrink to one."""
+"""Strict, as pydantic would convert other values: `partitions: true` would shrink a topic to 1."""
 PartitionCount = Annotated[WholeNumber, Field(ge=1, le=100_000)]
 
 

@@ -28,9 +28,9 @@ ExceptionHandler = Annotated[str, Field(pattern=rf"^({'|'.join(Decision)}|[\w.]+
 class DeclaredBackfill(Strict):
     """How past intervals are processed once more, each by a generation of its own.
 
-    :param outputs: where the records of every output go instead, by topic; those topics have to exist.
-    :param history_seconds: how far before an interval records still decide about its results, as the size and
-        grace of windows. Without it the replay begins at the beginning of the log, all of which has to be there.
+    :param outputs: by output topic, the topic that its records go to instead; these topics have to exist.
+    :param history_seconds: how far before an interval records still influence its results, such as the size and
+        grace of windows. Without it the replay begins at the beginning of the log, and needs all of the log.
     """
 
     outputs: dict[Name, Name]
@@ -45,30 +45,31 @@ class PipelineApplication(ApplicationFile):
     :param kafka_config_files: JSON files with the Kafka settings of ``copy``, mounted for the drivers
         of Spark jobs that can't be given the connection unseen; instead of the one that the environment names.
     :param pipeline: ``module:name`` of a pipeline, or of a function without arguments that returns one.
-    :param num_stream_threads: with how many each client is started; each is one ``spark-submit``.
+    :param num_stream_threads: number of threads with which each client starts; each thread is one
+        ``spark-submit``.
     :param state_dir: an absolute path or a URI that Arrow can write to. Executors that don't see the same place
-        restore from the changelogs what they lack. Where there are `clients`, each has its own instead.
-    :param clients: without any there is one, with the application's id.
-    :param num_standby_replicas: copies of each task's state on other clients.
-    :param max_warmup_replicas: tasks that are warmed up at a time to be moved, beside the standbys.
-    :param acceptable_recovery_lag: records that a client may be behind, and still take a task over at once; and
-        offsets that a new processor may be behind when it takes its partitions over.
+        restore missing state from the changelogs. If there are `clients`, each has its own instead.
+    :param clients: the clients; without any, there is one client with the application's id.
+    :param num_standby_replicas: number of copies of each task's state on other clients.
+    :param max_warmup_replicas: number of tasks that are warmed up at a time to be moved, beside the standbys.
+    :param acceptable_recovery_lag: how many records a client may be behind and still take a task over at once;
+        also how many offsets a new processor may be behind when it takes its partitions over.
     :param probing_rebalance_interval_ms: a run is triggered after this time if something warms up.
-    :param rack_aware_assignment_tags: tags in whose values the copies of a task shall differ.
+    :param rack_aware_assignment_tags: tags whose values shall differ between the copies of a task.
     :param rack_standby_task_assignor: `module:Class` whose `assign_standby_task_to_racks(source_tasks,
-        client_rack_ids)` returns the tasks of which each rack may have standbys; all clients need a `rack.id`.
-    :param uncaught_exception_handler: what comes of a thread whose `spark-submit` has failed or was killed:
-        `REPLACE_THREAD`, `SHUTDOWN_CLIENT` or `SHUTDOWN_APPLICATION`; or `module:name` of a function that is given
-        the exception and returns one of them.
-    :param keep_warm_schedule: when standbys and warm-ups read what was written to the changelogs.
+        client_rack_ids)` returns the tasks whose standbys each rack may have; all clients need a `rack.id`.
+    :param uncaught_exception_handler: what happens after a thread's `spark-submit` has failed or was killed:
+        `REPLACE_THREAD`, `SHUTDOWN_CLIENT` or `SHUTDOWN_APPLICATION`; or `module:name` of a function that gets the
+        exception and returns one of these.
+    :param keep_warm_schedule: when standbys and warm-ups read the new records of the changelogs.
     :param linear_hashing: inputs whose producers place keys by linear hashing, and outputs that shall be
         written so, with the partition count that each was created with.
-    :param static_partitioners: inputs whose partitioner is static, with `module:function` of topic, key and count:
-        its twin, which returns the same partition for a key however many there are.
-    :param growth_settle_ms: so long after a source topic has grown, a producer may still not know: its
+    :param static_partitioners: inputs whose partitioner is static, with `module:function` of topic, key and count.
+        The function must place keys as the partitioner does: in the same partition, whatever the count.
+    :param growth_settle_ms: how long after the growth of a source topic a producer may still not know it: its
         `metadata.max.age.ms` and `delivery.timeout.ms` together.
-    :param schedule: cron expression or preset; ``@continuous`` for one run after the other; without one a run is
-        triggered.
+    :param schedule: cron expression or preset; ``@continuous`` starts one run after the other. Without a schedule,
+        runs are only triggered.
     :param backfill: how past intervals are processed once more; without it they can't be.
     """
 
@@ -122,7 +123,7 @@ class PipelineApplication(ApplicationFile):
 
     @property
     def members(self) -> tuple[DeclaredClient, ...]:
-        """The clients, the only one of a file without `clients` among them."""
+        """The clients; a file without `clients` has one."""
         alone = {"client.id": self.application_id, "state.dir": self.state_dir}
         return self.clients or (DeclaredClient.model_validate(alone),)
 
@@ -133,7 +134,7 @@ class PipelineApplication(ApplicationFile):
 
     @property
     def assignment_configs(self) -> AssignmentConfigs:
-        """What decides an assignment."""
+        """The settings that decide an assignment."""
         return AssignmentConfigs(
             acceptable_recovery_lag=self.acceptable_recovery_lag,
             max_warmup_replicas=self.max_warmup_replicas,
@@ -143,7 +144,7 @@ class PipelineApplication(ApplicationFile):
         )
 
     def threads_of(self, client: DeclaredClient) -> int:
-        """Return with how many threads a client is started."""
+        """Return the number of threads with which a client starts."""
         return client.num_stream_threads or self.num_stream_threads
 
     def member(self, client_id: str) -> DeclaredClient:

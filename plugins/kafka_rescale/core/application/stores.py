@@ -16,10 +16,10 @@ from kafka_rescale.core.partitioning.partitioners import partitioner_named
 class Store(Strict):
     """A state store as the topology names it.
 
-    ``changelog: source`` is what ``topology.optimization`` makes of a table that is read from a topic: the topic
-    itself serves as its changelog, and can't be rewritten.
+    With ``topology.optimization``, a table that is read from a topic has ``changelog: source``: the topic itself
+    serves as its changelog, and can't be rewritten.
 
-    :param partitioning_key: where a Processor-API store's keys have the key of the records that it was made from:
+    :param partitioning_key: for a Processor-API store, the part of its keys that is the key of the source records:
         ``whole``, ``drop-last-N``, ``first-N`` (bytes) or ``module:function``.
     """
 

@@ -42,25 +42,29 @@ class Application(ApplicationFile):
     :param partitions: desired parallelism; inputs that grow and internal topics get this count.
     :param topology: text printed by ``Topology#describe()`` (the loader resolves a file name to its text).
     :param acceptable_recovery_lag: offsets per partition within which the gate opens (KIP-441's default).
-    :param max_pause_seconds: from the stop of the running generation to promotion; past it, it is started again.
+    :param max_pause_seconds: limit from the stop of the running generation to the promotion; after it, the running
+        generation is started again.
     :param chain: name of a chain of applications that are expanded by one trigger, downstream first.
-    :param internal_topic_prefix: what ``__internal.override.topic.prefix__`` puts in the place of the
+    :param internal_topic_prefix: the value of ``__internal.override.topic.prefix__``, which takes the place of the
         ``application.id`` in the names of internal topics; generations add their suffix to it.
     :param green_names: the next generation's name of a store or repartition (without suffix), by its present name:
-        generated indexes shift when the program has changed. Where a store and a repartition have one
-        name, ``<name>-changelog`` and ``<name>-repartition`` say which is meant, on both sides.
-    :param unrelated: other applications, by their id, whose internal topics begin as those of this one, and topics
-        that an older version of its program has left: preflight refuses what else the topology does not explain.
-    :param max_restore_seconds: for green to restore its stores behind the warm-up gate.
-    :param bridge_cores: of a standalone Spark cluster, that the bridge of a repartitioned input keeps for weeks.
+        generated indexes shift when the program has changed. If a store and a repartition have the same name,
+        ``<name>-changelog`` and ``<name>-repartition`` say which is meant, on both sides.
+    :param unrelated: ids of other applications whose internal topics begin as those of this one, and topics that
+        an older version of its program has left. Preflight refuses other topics that the topology does not
+        explain.
+    :param max_restore_seconds: how long green may restore its stores behind the warm-up gate.
+    :param bridge_cores: cores of a standalone Spark cluster that the bridge of a repartitioned input keeps for
+        weeks.
     :param autoscaling_enabled: whether ``watch_<application>`` expands it when an input has grown (KIP-878).
     :param autoscaling_timeout_ms: how long it retries without any success, from the first failure on (KIP-878).
-    :param schedule: cron expression or preset of its expansion DAG; without one only a person or another program
-        starts an expansion, and it can't be backfilled.
-    :param snapshots: of every store, one per day; without it there is no such DAG.
-    :param notifications: notifiers of Airflow, and what each of them is told.
-    :param pause_alert_seconds: from the stop of the running generation to the first output of the next one; past
-        them, notifiers of ``long_pause`` are told, also if the cutover hangs. Without it nobody is.
+    :param schedule: cron expression or preset of its expansion DAG. Without a schedule only a person or another
+        program starts an expansion, and it can't be backfilled.
+    :param snapshots: daily snapshots of its stores; without this field there is no snapshot DAG.
+    :param notifications: notifiers of Airflow, and the events that each of them is told.
+    :param pause_alert_seconds: limit from the stop of the running generation to the first output of the next one.
+        After it, notifiers of ``long_pause`` are told, even if the cutover hangs. Without this field no notifier
+        is told.
     """
 
     runtime: Literal["kafka-streams"] = "kafka-streams"
@@ -113,7 +117,7 @@ class Application(ApplicationFile):
         return value
 
     def notifications_of(self, event: Event) -> tuple[Notification, ...]:
-        """Return what is to be told of an event."""
+        """Return the notifications of an event."""
         return _told_of(self.notifications, event)
 
     def input_named(self, topic: str) -> Input:
@@ -130,9 +134,9 @@ class Application(ApplicationFile):
         return declared.get(topic, "murmur2")
 
     def internal_prefix(self, application_id: str) -> str:
-        """Return what the names of a generation's internal topics begin with.
+        """Return the prefix of the names of a generation's internal topics.
 
-        :param application_id: the generation's.
+        :param application_id: of the generation.
         """
         if self.internal_topic_prefix is None:
             return application_id
@@ -147,7 +151,7 @@ class Application(ApplicationFile):
 
     @property
     def following_repartitions(self) -> frozenset[str]:
-        """Repartition topics of which the file says that the program does not set their counts; names as above."""
+        """Repartition topics whose counts the program does not set, as the file says; with their suffix."""
         said = (r for r in self.repartitions if "count" in r.model_fields_set and r.count != "start_command")
         return frozenset(f"{r.name}-repartition" for r in said)
 
