@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from kafka_rescale.core.application.pipeline import PipelineApplication
+from kafka_rescale.core.application.common import ApplicationFile
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.roles import Role
@@ -16,9 +16,7 @@ from kafka_rescale.kafka.client.settings_files import CONFIG_FILE_VARIABLE, CONF
 from kafka_rescale.operations.application.load import load_application
 
 
-def connection_for(
-    application: Application | PipelineApplication, config: Path | None, role: Role
-) -> KafkaConnection:
+def connection_for(application: ApplicationFile, config: Path | None, role: Role) -> KafkaConnection:
     """Return the connection from, in this order, a file, the environment, or the Airflow connection of a role.
 
     :param config: settings by their librdkafka names, as JSON or in properties format.

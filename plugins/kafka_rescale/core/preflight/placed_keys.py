@@ -1,4 +1,4 @@
-"""The sampled keys of a topic, held against where a partitioner would put them."""
+"""The sampled keys of a topic, compared with where a partitioner would put them."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Placed:
 
     :param form: how the keys are written; topics other than changelogs have whole keys.
     :param processed: committed offset per partition, for inputs.
-    :param remembered: counts that an input had before expansions grew it; what lies by them is processed.
-    :param earlier: counts by which records may lie as well: of an input that is repartitioned after it was grown
-        by hand, the one before; of a topic that was grown in place, those of what was left behind.
+    :param remembered: counts that an input had before expansions grew it; records placed by them are processed.
+    :param earlier: further counts that may have placed records. For a ``repartitioned`` input that was grown by
+        hand, the count before; for a topic that was grown in place, the counts of the records left behind.
     """
 
     topic: str
@@ -35,7 +35,7 @@ class Placed:
     remembered: tuple[int, ...] = ()
 
     def wrong(self, partitioner: Partitioner, partitions: int) -> list[tuple[Sample, int]]:
-        """Return the samples that are elsewhere, each with the partition where it belongs."""
+        """Return the samples in a wrong partition, each with the partition where it belongs."""
         keyed = [s for s in self.samples if s.key is not None]
         keys = self.form.partitioning_keys([s.key or b"" for s in keyed])
         homes = partitioner.partition_batch(keys, partitions)
@@ -47,7 +47,7 @@ class Placed:
         ]
 
     def earlier_counts(self) -> tuple[int, ...]:
-        """Return the smaller counts by which every misplaced sample lies: the topic was grown since."""
+        """Return the smaller counts that explain every misplaced sample: the topic was grown since."""
         keyed = [s for s in self.samples if s.key is not None]
         keys = self.form.partitioning_keys([s.key or b"" for s in keyed])
         homes = {self.partitions: self.partitioner.partition_batch(keys, self.partitions)}
@@ -75,7 +75,7 @@ class Placed:
         return None
 
     def is_history(self) -> bool:
-        """Whether what is misplaced was placed before the topic was grown, and has been processed.
+        """Whether every misplaced record was written before the topic was grown, and has been processed.
 
         An input that an expansion has grown looks like this for as long as its retention lasts.
         """

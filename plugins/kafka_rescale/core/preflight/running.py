@@ -1,4 +1,4 @@
-"""Preflight: who runs, who rescales, and how far behind is the running generation?"""
+"""Preflight: does the application run as expected, is another expansion in progress, and how large is the lag?"""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def conflicting_target(situation: Situation) -> Iterator[Finding]:
 
 
 def running_as_expected(situation: Situation) -> Iterator[Finding]:
-    """Yield a contradiction between who is a member of the group and who should be, before anything has begun."""
+    """Yield a group that has members or has none, other than expected before an expansion begins."""
     group, journal = situation.cluster.group, situation.control.journal
     if journal is not None and journal.in_progress:
         return
@@ -44,7 +44,7 @@ def running_as_expected(situation: Situation) -> Iterator[Finding]:
 
 
 def lag_messages(situation: Situation) -> Iterator[str]:
-    """Yield what is worth knowing about the running generation."""
+    """Yield messages about the running generation: whether it runs, and its lag."""
     group = situation.cluster.group
     if not group.is_live and situation.expected is ExpectedState.EITHER:
         yield f"{situation.blue} does not run: its group has no member (state {group.state})."

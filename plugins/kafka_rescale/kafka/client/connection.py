@@ -84,7 +84,7 @@ class KafkaConnection:
             connection = cls(settings)
         except InvalidInput as error:
             what = error.what.replace(_UNNAMED, origin, 1)
-            raise InvalidInput(what, found=error.found, expected=error.expected, remedy=error.remedy) from None
+            raise InvalidInput.of(error.complaint.about(what)) from None
         require_files(connection.config, origin)
         return connection
 

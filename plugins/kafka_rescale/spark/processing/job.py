@@ -28,7 +28,7 @@ def process(job: Job) -> None:
     """Run the tasks that a thread was assigned, up to the ends that their sources have when it begins.
 
     :raises UnsafeState: another run's assignment is in force.
-    :raises RescaleError: what stopped a task; the next attempt goes on from what is committed.
+    :raises RescaleError: a task has failed; the next attempt goes on from the committed offsets.
     """
     request = ProcessRequest.model_validate_json(job.arguments.request)
     job.key = request.key
@@ -57,7 +57,7 @@ def process(job: Job) -> None:
 
 
 def assigned(job: Job) -> tuple[Processing, PipelineProcessors]:
-    """Return who runs what in this run.
+    """Return the assignment of this run: which thread runs which task.
 
     :raises UnsafeState: another run's assignment is in force.
     """
@@ -98,7 +98,7 @@ def _run(job: Job, works: Sequence[TaskWork], request: ProcessRequest, as_of_ms:
 
 
 def _purge(admin: ClusterAdmin, done: Sequence[TaskDone], internal: set[str]) -> None:
-    """Delete what was processed of repartition topics, which nobody else reads, as Kafka Streams does."""
+    """Delete processed records of repartition topics, as Kafka Streams does: no other application reads them."""
     before: PartitionOffsets = {}
     for (topic, partition), offset in ((s, o) for each in done for s, o in each.positions.items()):
         if topic in internal:
