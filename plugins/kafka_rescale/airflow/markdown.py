@@ -1,4 +1,4 @@
-"""Plans and lags as Markdown, for logs and for the people who approve."""
+"""Plans, lags and assignments as Markdown, for logs and for the people who approve."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SHOWN_PARTITIONS = 20
 
 
 def plan_markdown(plan: Plan) -> str:
-    """Return the plan as tables: stages in their order, then inputs."""
+    """Return the plan as a table: the stages in their order, then the inputs."""
     moves = [
         (stage.name, move.kind.value, move.source, move.target, move.source_partitions, move.target_partitions)
         for stage in plan.stages
@@ -36,12 +36,12 @@ def plan_markdown(plan: Plan) -> str:
 
 
 def remarks_markdown(messages: Iterable[str]) -> str:
-    """Return what preflight found worth knowing as a list, for who approves the plan."""
+    """Return preflight's remarks as a list, for the person who approves the plan."""
     return "".join(f"\n* {message}" for message in messages)
 
 
 def assignment_markdown(processing: Processing) -> str:
-    """Return who has which tasks, and what is still to come, as tables."""
+    """Return two tables: the tasks of each client, and the tasks that will still move."""
     assignment = processing.assignment
     states = {c.client_id: f"absent: {c.absent}" if c.absent else str(c.state) for c in processing.clients}
     rows = [(client, states[client], *has) for client, *has in assignment.rows()]
@@ -53,19 +53,19 @@ def assignment_markdown(processing: Processing) -> str:
 
 
 def lag_markdown(event: Mapping[str, Any]) -> str:
-    """Return the gate's numbers as a table of the partitions that are furthest behind."""
+    """Return the gate's lags as a table of the partitions that are furthest behind."""
     lags = event.get("lags", [])
     rows = [(topic, partition, "none yet" if lag is None else lag) for topic, partition, lag in lags]
     more = len(rows) - SHOWN_PARTITIONS
     title = f"{len(rows)} partitions, acceptable lag {event.get('threshold')} offsets each"
-    rest = f"\n\n… and {more} more with no more lag than these" if more > 0 else ""
+    rest = f"\n\n… and {more} more partitions, none of them further behind than these" if more > 0 else ""
     return f"{title}\n\n{table(('topic', 'partition', 'lag'), rows[:SHOWN_PARTITIONS])}{rest}"
 
 
 def copied_markdown(results: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return what jobs have copied, a row per task; nothing if there were none.
+    """Return a table of what the jobs have copied, one row per task; empty if no job has copied anything.
 
-    :param results: what each task has returned.
+    :param results: The return value of each task.
     """
     rows = [
         (

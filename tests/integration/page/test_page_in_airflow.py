@@ -95,7 +95,7 @@ def test_the_trigger_form_has_sections_with_their_fields(page: Page) -> None:
     page.goto(f"/dags/expand_{NAME}")
     page.get_by_role("button", name="Trigger").first.click()
     fields = {
-        "What to do": "Inputs, by the policies of the file",
+        "What to do": "Policies of the inputs, from the file",
         "Approval": "Approve the cutover",
         "Thresholds": "Longest pause",
     }
