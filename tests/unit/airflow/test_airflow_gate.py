@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from kafka_rescale.airflow import lag_gate as gate_module
 from kafka_rescale.airflow.lag_gate import Gate, GateReason, Reading, look
+from kafka_rescale.airflow.markdown import lag_table, lag_verdict
 from kafka_rescale.airflow.sensors.lag_gate import LagGateSensor
 from kafka_rescale.airflow.triggers import lag_gate as trigger_module
 from kafka_rescale.airflow.triggers.lag_gate import LagGateTrigger
@@ -219,7 +220,24 @@ def test_the_sensor_hands_the_numbers_on_for_the_approval() -> None:
     task = FakeTask()
     assert sensor().execute_complete({"ti": task}, event) == event  # type: ignore[typeddict-item]
     assert event["lags"] == [[MOVE.source, 0, 3], [MOVE.source, 1, 0]]
-    assert f"| {MOVE.source} | 0 | 3 |" in task.pushed["table"]
+
+
+@pytest.mark.parametrize(
+    ("lags", "told"),
+    [
+        ([0] * 60, "All 60 partitions are within 10 offsets of the end; the largest lag is 0."),
+        ([0] * 59 + [7], "All 60 partitions are within 10 offsets of the end; the largest lag is 7."),
+        ([11] * 2 + [0] * 998, "2 of 1000 partitions are not within 10 offsets of the end."),
+    ],
+)
+def test_however_many_partitions_there_are_a_verdict_and_five_of_them_are_told(lags: list[int], told: str) -> None:
+    event = Reading(GateReason.OPEN, gate_module.decide(progress(*lags), 10)).event()
+    assert lag_verdict(event) == f"**{told}**"
+    _, _, *rows = lag_table(event).partition("\n\n")[0].splitlines()
+    assert len(rows) == 5
+    worst = max(range(len(lags)), key=lambda partition: lags[partition])
+    assert rows[0] == f"| {lags[worst]} | {MOVE.source}-{worst} |"
+    assert f"other {len(lags) - 5}" in lag_table(event)
 
 
 def test_the_sensor_fails_when_the_gate_will_never_open() -> None:

@@ -30,7 +30,7 @@ from kafka_rescale.core.roles import Role
 from kafka_rescale.core.topology.topology import Topology
 
 PLAN_TABLE = "{{ ti.xcom_pull(task_ids='plan', key='table') }}"
-LAG_TABLE = "{{ ti.xcom_pull(task_ids='gate_all', key='table') }}"
+PLAN_BRIEF = "{{ ti.xcom_pull(task_ids='plan', key='brief') }}"
 MAX_PAUSE = "{{ params.max_pause_seconds or '' }}"
 STAGE_GATE_TIMEOUT = timedelta(hours=1)
 
@@ -148,10 +148,15 @@ class ExpansionTasks:
 
     def _approve_cutover(self, **common: Any) -> OptionalApprovalOperator:
         """Ask before the application is stopped; the param is the same in both modes."""
-        name = self.application.application_id
-        subject, body = f"Cut {name} over now?", f"{LAG_TABLE}\n\n{PLAN_TABLE}"
+        name, seconds = self.application.application_id, self.application.max_pause_seconds
+        subject = f"Cut {name} over now?"
         if self.application.mode is Mode.IN_PLACE:
-            subject, body = f"Stop {name} now, and let its topics grow for good?", PLAN_TABLE
+            subject = f"Stop {name} now, and let its topics grow for good?"
+        limit = f"{{{{ params.max_pause_seconds or {seconds} }}}} s"
+        body = (
+            f"If nothing is promoted within {limit}, the application is started again as it was. "
+            f"After the start, `verify` compares the whole state.\n\n{PLAN_BRIEF}"
+        )
         return OptionalApprovalOperator(
             enabled_by="approve_cutover", subject=subject, body=body, **self._cutover_of(), **common
         )

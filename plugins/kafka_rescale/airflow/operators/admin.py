@@ -10,9 +10,10 @@ from airflow.sdk import Context
 from airflow.sdk.bases.skipmixin import SkipMixin
 from airflow.sdk.exceptions import AirflowSkipException
 
-from kafka_rescale.airflow.markdown import plan_markdown, remarks_markdown
+from kafka_rescale.airflow.markdown import plan_brief, plan_markdown, remarks_markdown
 from kafka_rescale.airflow.operators.base import RescaleOperator
 from kafka_rescale.airflow.runs import (
+    PLAN_BRIEF_KEY,
     PLAN_TABLE_KEY,
     PREFLIGHT_TASK,
     airflow_id,
@@ -95,13 +96,15 @@ class PlanOperator(RescaleOperator, SkipMixin):
         self.only_show = only_show
 
     def execute(self, context: Context) -> dict[str, Any] | None:
-        """Return the plan that was begun, for the stages; push its table for the approval."""
+        """Return the plan that was begun, for the stages; push its table and its brief for the approvals."""
         found = context["ti"].xcom_pull(task_ids=PREFLIGHT_TASK)
         plan = Plan.model_validate(found["plan"]) if found["plan"] else None
         told = found["messages"]
         table = f"{plan_markdown(plan)}\n{remarks_markdown(told)}" if plan else "\n".join(told)
         self.log.info("\n%s", table)
         context["ti"].xcom_push(key=PLAN_TABLE_KEY, value=table)
+        if plan is not None:
+            context["ti"].xcom_push(key=PLAN_BRIEF_KEY, value=f"{plan_brief(plan)}\n{remarks_markdown(told)}")
         if plan is not None and not found["noop"] and str(self.only_show).lower() != "true":
             self._begin(plan, context)
             return plan.model_dump(mode="json")

@@ -10,13 +10,11 @@ from typing import Any
 from airflow.sdk import BaseSensorOperator, Context
 
 from kafka_rescale.airflow.lag_gate import Gate, GateReason
-from kafka_rescale.airflow.markdown import lag_markdown
+from kafka_rescale.airflow.markdown import lag_table, lag_verdict
 from kafka_rescale.airflow.page_link import ApplicationPageLink
 from kafka_rescale.airflow.runs import owner_of
 from kafka_rescale.airflow.triggers.lag_gate import LagGateTrigger
 from kafka_rescale.core.errors import UnsafeState
-
-LAG_TABLE_KEY = "table"
 
 
 class LagGateSensor(BaseSensorOperator):
@@ -85,9 +83,8 @@ class LagGateSensor(BaseSensorOperator):
         self.defer(trigger=trigger, method_name="execute_complete", timeout=timedelta(seconds=self.timeout))
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
-        """Return the lags per partition, and push their table for the approval."""
-        table = lag_markdown(event)
-        self.log.info("%s %s\n%s", event["reason"], event["detail"], table)
+        """Return the lags per partition, for the approval."""
+        self.log.info("%s %s\n%s\n%s", event["reason"], event["detail"], lag_verdict(event), lag_table(event))
         if not GateReason(event["reason"]).passes:
             raise UnsafeState(
                 f"lag gate of {self.application_id}",
@@ -95,5 +92,4 @@ class LagGateSensor(BaseSensorOperator):
                 expected="this run's expansion, warming up",
                 remedy="Trigger the expansion again; it continues where the copies are.",
             )
-        context["ti"].xcom_push(key=LAG_TABLE_KEY, value=table)
         return event
