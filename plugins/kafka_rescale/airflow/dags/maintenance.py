@@ -32,7 +32,7 @@ RETIRE_DOC = """
 Deletes the internal topics and groups of all generations of `{application_id}` before the running one, for good.
 
 Possible when the running one was verified and its expansion finished, and none has begun since but one that was
-rolled back: the copies of that stay for the next attempt. A dry run names what would go.
+rolled back: the copies of that stay for the next attempt. A dry run names what would go; it needs no confirmation.
 """
 
 

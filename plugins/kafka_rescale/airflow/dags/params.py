@@ -1,4 +1,8 @@
-"""The forms shown when a run is triggered."""
+"""The forms shown when a run is triggered.
+
+Airflow opens the fields that have no section, and folds every section. So a field that people set at each run has
+none, and what is seldom touched has one.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ from kafka_rescale.core.preflight.expected_state import ExpectedState
 if TYPE_CHECKING:
     from kafka_rescale.core.application.streams import Application
 
-WHAT, APPROVAL, THRESHOLDS, SAFETY = "What to do", "Approval", "Thresholds", "Safety"
+APPROVAL, THRESHOLDS, SAFETY = "Approval", "Thresholds", "Safety"
 
 
 def expansion_params(application: Application) -> dict[str, Param]:
@@ -29,6 +33,7 @@ def expansion_params(application: Application) -> dict[str, Param]:
     return {
         "target": _target(f"{otherwise}. {_policies(application)}"),
         "dry_run": _dry_run(),
+        "approve_cutover": _approve_cutover(application.schedule is None),
         "approve_plan": Param(
             False,
             type="boolean",
@@ -36,7 +41,6 @@ def expansion_params(application: Application) -> dict[str, Param]:
             section=APPROVAL,
             description_md="Wait for a person to approve the plan before anything is created.",
         ),
-        "approve_cutover": _approve_cutover(application.schedule is None),
         **lag,
         "max_pause_seconds": _max_pause(application),
         **prewarming,
@@ -114,7 +118,6 @@ def _target(otherwise: str) -> Param:
         minimum=1,
         maximum=100_000,
         title="Target partitions",
-        section=WHAT,
         description_md=f"Empty: {otherwise}.",
     )
 
@@ -124,7 +127,6 @@ def _dry_run() -> Param:
         False,
         type="boolean",
         title="Dry run",
-        section=WHAT,
         description_md="Only check and show what would be done; nothing is changed and no lease is taken.",
     )
 
@@ -134,9 +136,8 @@ def _approve_cutover(asked: bool) -> Param:
         asked,
         type="boolean",
         title="Approve the cutover",
-        section=APPROVAL,
-        description_md="Wait for a person to approve the cutover, with the plan, what was copied and the lag of "
-        "every partition at hand; or, in place, the stop of the application.",
+        description_md="Wait for a person to approve the cutover, with the lag of the copies, the "
+        "pause to expect, and the plan at hand; or, in place, the stop of the application.",
     )
 
 
@@ -147,7 +148,6 @@ def snapshot_params() -> dict[str, Param]:
             False,
             type="boolean",
             title="From scratch",
-            section=WHAT,
             description_md="Read the whole changelogs instead of going on from an earlier day, and as far as they "
             "go now instead of as far as the day had been built before.",
         )
@@ -155,16 +155,17 @@ def snapshot_params() -> dict[str, Param]:
 
 
 def retire_params(application: Application) -> dict[str, Param]:
-    """Return the params of a retirement; the name has no default, so nobody starts one by a slip."""
+    """Return the params of a retirement; the name has no default, so nobody deletes anything by a slip."""
+    name = application.application_id
     return {
         "dry_run": _dry_run(),
         "confirm": Param(
-            type="string",
-            const=application.application_id,
+            None,
+            type=["null", "string"],
+            pattern="^" + name.replace(".", r"\.") + "$",
             title="Application to confirm",
-            section=SAFETY,
             description_md="The topics of all generations before the running one are deleted for good. Type "
-            f"`{application.application_id}` to confirm.",
+            f"`{name}` to confirm. Empty: only a dry run is possible.",
         ),
     }
 
@@ -177,7 +178,6 @@ def accept_params() -> dict[str, Param]:
             items={"type": "string"},
             minItems=1,
             title="Findings",
-            section=WHAT,
             description_md="One per line, as the log of `verify` or `callback`, the page, and `status` name them: "
             "`<topic>-<partition>:<first offset>-<last offset>` or `<store>@<digest>`.",
         ),
@@ -185,7 +185,6 @@ def accept_params() -> dict[str, Param]:
             type="string",
             minLength=1,
             title="Reason",
-            section=WHAT,
             description_md="Why they may be accepted. Kept in the report, with your name.",
         ),
     }
@@ -198,7 +197,6 @@ def roll_back_params() -> dict[str, Param]:
             "asked for by a person",
             type="string",
             minLength=1,
-            section=WHAT,
             description_md="Kept in the journal.",
         )
     }
