@@ -38,7 +38,7 @@ def connection_for(
 def connections_of_others(
     application: Application, config: Path | None, configs: Mapping[Role, Path | None]
 ) -> tuple[dict[Role, KafkaConnection], str]:
-    """Return the connections of the roles beside ``plan`` that there are, and a line about the others.
+    """Return the connections of the roles beside ``plan`` that there are, and a line about those that are missing.
 
     Settings from ``--config`` or the environment are somebody's own: nobody has said that they are another role's.
     Airflow's connections are those that the DAGs will use, for each role.
@@ -57,11 +57,12 @@ def connections_of_others(
         except InvalidInput:
             if file is not None:
                 raise
-    missing = [role for role in configs if role not in found]
+    # Where a role has no connection of its own, the principal that plans is the one that works.
+    missing = [role for role in configs if role not in found and role in application.kafka_conn_ids]
     options = " ".join(f"--config-{role} FILE" for role in missing)
     line = (
-        f"permissions of {', '.join(missing)} were not checked; where each role has a principal of its own, "
-        f"name their settings: {options}"
+        f"permissions of {', '.join(missing)} were not checked, which have connections of their own; name their "
+        f"settings: {options}"
     )
     return found, line if missing else ""
 

@@ -31,6 +31,8 @@ from kafka_rescale.core.errors import (
     Refused,
     UnsafeState,
 )
+from kafka_rescale.core.plan.plan import Move, MoveKind, Stage
+from kafka_rescale.operations.preflight.preflight import Preflight
 
 from tests.support.application_files import write_application
 from tests.support.plans import in_place_plan, plan_for
@@ -183,6 +185,26 @@ def test_who_approves_the_plan_sees_what_preflight_found_worth_knowing(monkeypat
     found["messages"] = []
     task.execute({"ti": ti})  # type: ignore[typeddict-item]
     assert pushed["table"].strip() == table
+
+
+@pytest.mark.parametrize("is_paused", [False, True])
+def test_preflight_tells_of_a_bridge_only_if_it_is_paused(
+    is_paused: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A bridge is not paused when its DAG is made: to be told to unpause it was never right."""
+    file = str(write_application(tmp_path))
+    bridge = Move(kind=MoveKind.INPUT, source="a", target="b", store="a", source_partitions=4, target_partitions=8)
+    stage = Stage(index=1, name="stage_1", subtopology=0, bridges=(bridge,))
+    found = Preflight(plan_for("orders-app").model_copy(update={"stages": (stage,)}), False, ("one.",))
+    monkeypatch.setattr("kafka_rescale.operations.preflight.preflight.preflight", lambda *_, **__: found)
+    monkeypatch.setattr(admin.PreflightOperator, "connection", lambda *_: None)
+    for name in ("require_kafka_for_spark", "require_spark_files"):
+        monkeypatch.setattr(admin, name, lambda *_: "")
+    ti = SimpleNamespace(get_dag={"bridge_orders-app": SimpleNamespace(is_paused=is_paused)}.__getitem__)
+    context: Any = {"ti": ti, "dag_run": SimpleNamespace(dag_id="expand_orders-app", run_id="r")}
+    told = admin.PreflightOperator(task_id="preflight", application_file=file).execute(context)["messages"]
+    paused = ["bridge_orders-app is paused: unpause it, or the cutover waits for it in vain."]
+    assert told == ["one.", *(paused if is_paused else [])]
 
 
 def test_a_run_may_limit_the_pause_otherwise_than_the_file(tmp_path: Path) -> None:

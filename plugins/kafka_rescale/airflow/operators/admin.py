@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -75,10 +75,19 @@ class PreflightOperator(RescaleOperator):
         acls = needed_acls(application, topology)
         for warning in overreach(Path(self.application_file), application.application_id, acls):
             self.log.warning("%s", warning)
-        for message in result.messages:
+        messages = [*result.messages, *self._paused_bridge(result.plan, context)]
+        for message in messages:
             self.log.info("%s", message)
         plan = result.plan.model_dump(mode="json") if result.plan else None
-        return {"plan": plan, "noop": result.noop, "messages": [str(m) for m in result.messages]}
+        return {"plan": plan, "noop": result.noop, "messages": messages}
+
+    @staticmethod
+    def _paused_bridge(plan: Plan | None, context: Context) -> Iterator[str]:
+        """Yield that the bridge which the cutover will wait for can't run."""
+        if plan is not None and plan.bridges:
+            dag_id = f"bridge_{plan.application}"
+            if context["ti"].get_dag(dag_id).is_paused:
+                yield f"{dag_id} is paused: unpause it, or the cutover waits for it in vain."
 
 
 class PlanOperator(RescaleOperator, SkipMixin):
