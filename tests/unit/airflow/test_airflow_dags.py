@@ -70,9 +70,9 @@ def test_the_gate_of_all_stages_comes_after_the_pre_warming_which_may_be_skipped
     assert {"prewarm"} <= upstream_of(expand, "cutover")
 
 
-def test_only_a_sub_topology_without_state_starts_no_spark_job(expand: DAG) -> None:
+def test_only_a_sub_topology_without_state_starts_no_spark_job_and_waits_for_none(expand: DAG) -> None:
     idle = {task.task_id for task in expand.tasks if getattr(task, "idle", False)}
-    assert idle == {f"{STAGES[2]}.restore", f"{STAGES[2]}.warm_up"}
+    assert idle == {f"{STAGES[2]}.{task}" for task in ("restore", "warm_up", "lag_gate")}
 
 
 def test_verify_waits_for_the_cutover_and_for_catch_up(expand: DAG) -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from dataclasses import asdict, replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from airflow.sdk.exceptions import TaskDeferred
 from kafka_rescale.airflow import lag_gate as gate_module
 from kafka_rescale.airflow.lag_gate import Gate, GateReason, Reading, look
 from kafka_rescale.airflow.markdown import lag_table, lag_verdict
+from kafka_rescale.airflow.sensors import lag_gate as sensor_module
 from kafka_rescale.airflow.sensors.lag_gate import LagGateSensor
 from kafka_rescale.airflow.triggers import lag_gate as trigger_module
 from kafka_rescale.airflow.triggers.lag_gate import LagGateTrigger
@@ -160,7 +163,7 @@ def fire(monkeypatch: pytest.MonkeyPatch, answers: list[Reading | Exception]) ->
 
     async def connection(_: object) -> None: ...
 
-    monkeypatch.setattr(trigger_module, "look", next_reading)
+    monkeypatch.setattr(gate_module, "look", next_reading)
     monkeypatch.setattr(trigger_module.KafkaRescaleHook, "aconnection", connection)
     trigger = LagGateTrigger(kafka_config_id="k", gate=asdict(GATE), consecutive=3, poll_seconds=0)
 
@@ -211,8 +214,8 @@ class FakeTask:
         self.pushed[key] = value
 
 
-def sensor() -> LagGateSensor:
-    return LagGateSensor(task_id="gate", application_id="x", kafka_config_id="k", acceptable_lag=10)
+def sensor(**arguments: Any) -> LagGateSensor:
+    return LagGateSensor(task_id="gate", application_id="x", kafka_config_id="k", acceptable_lag=10, **arguments)
 
 
 def test_the_sensor_hands_the_numbers_on_for_the_approval() -> None:
@@ -246,13 +249,67 @@ def test_the_sensor_fails_when_the_gate_will_never_open() -> None:
         sensor().execute_complete({"ti": FakeTask()}, event)  # type: ignore[typeddict-item]
 
 
-def test_the_sensor_defers_at_once_with_a_timeout_of_its_own() -> None:
-    from types import SimpleNamespace
+RUN: Any = {"dag_run": SimpleNamespace(dag_id="expand_x", run_id="run-1"), "ti": FakeTask()}
+JOB_NOT_READY = Reading(GateReason.JOB_NOT_READY)
+OUTAGE = Outage("broker", found="silence", expected="an answer", remedy="wait")
 
-    from airflow.sdk.exceptions import TaskDeferred
 
-    run = SimpleNamespace(dag_id="expand_x", run_id="run-1")
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> list[Reading | Exception]:
+    """The answers that a worker's looks are to find; those that were found are taken away."""
+    answers: list[Reading | Exception] = []
+
+    def look(*_: object) -> Reading:
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(gate_module, "look", look)
+    monkeypatch.setattr(sensor_module.KafkaRescaleHook, "connection", lambda _: None)
+    monkeypatch.setattr(sensor_module, "SETTLING_SECONDS", 0)
+    return answers
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [[OPEN] * 3, [Reading(GateReason.WARMED)], [Reading(GateReason.PAST)]],
+    ids=["open and stays so", "warmed", "past"],
+)
+def test_a_gate_that_is_open_is_passed_without_the_triggerer(looks: list[Any], answers: list[Reading]) -> None:
+    looks += answers
+    found = sensor().execute(RUN)
+    assert found is not None
+    assert (found["reason"], looks) == (answers[0].reason.value, [])
+
+
+def test_a_gate_of_a_stage_is_passed_after_one_look(looks: list[Any]) -> None:
+    looks += [OPEN]
+    assert sensor(consecutive=1).execute(RUN) is not None
+
+
+def test_a_stage_with_nothing_to_copy_is_passed_without_a_look(looks: list[Any]) -> None:
+    looks += [AssertionError("it has looked")]
+    assert sensor(idle=True).execute(RUN) is None
+
+
+def test_a_run_that_lost_its_expansion_fails_without_the_triggerer(looks: list[Any]) -> None:
+    looks += [Reading(GateReason.LEASE_LOST, detail="the expansion was rolled back")]
+    with pytest.raises(UnsafeState, match="rolled back"):
+        sensor().execute(RUN)
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [[HOLDING], [JOB_NOT_READY], [OPEN, OPEN, HOLDING], [OUTAGE]],
+    ids=["holds", "no job", "closes", "outage"],
+)
+def test_the_sensor_defers_a_gate_that_is_not_open_with_a_timeout_of_its_own(
+    looks: list[Any], answers: list[Reading | Exception]
+) -> None:
+    looks += answers
     with pytest.raises(TaskDeferred) as deferred:
-        sensor().execute({"dag_run": run})  # type: ignore[typeddict-item]
+        sensor().execute(RUN)
+    assert looks == []
     assert deferred.value.timeout is not None
     assert deferred.value.trigger.serialize()[1]["gate"]["owner"] == OWNER

@@ -132,12 +132,23 @@ class ExpansionTasks:
     def _is_idle(self, task: Task) -> bool:
         """Return whether there is nothing to copy or to move, so that no driver is started."""
         if task.stage is not None:
-            return not self.topology.downstream_first()[task.stage - 1].stores
+            return self._has_no_stores(task.stage)
         return task.step.task == "move" and not (self.topology.stores or self.topology.repartitions)
 
+    def _has_no_stores(self, stage: int) -> bool:
+        return not self.topology.downstream_first()[stage - 1].stores
+
     def _lag_gate(self, **common: Any) -> LagGateSensor:
-        warmed_by = f"warm_up/{common['stage']}"
-        return LagGateSensor(warmed_by=warmed_by, timeout=STAGE_GATE_TIMEOUT, **self._gate(), **common)
+        stage = common["stage"]
+        return LagGateSensor(
+            warmed_by=f"warm_up/{stage}",
+            # Nothing copies behind warm_up: a second reading could only be worse than the first.
+            consecutive=1,
+            idle=self._has_no_stores(stage),
+            timeout=STAGE_GATE_TIMEOUT,
+            **self._gate(),
+            **common,
+        )
 
     def _prewarm(self, **common: Any) -> PrewarmOperator:
         deleted = "{{ params.local_state_deleted }}"
