@@ -111,6 +111,9 @@ def test_a_run_after_success_is_a_no_op_that_says_so(world: World, expanded: str
 
 def test_retire_deletes_the_old_generation_and_nothing_else(world: World, expanded: str) -> None:
     stack, airflow = world
+    looked = airflow.client.trigger(RETIRE, {"dry_run": True})
+    assert airflow.client.wait_for_run(RETIRE, looked, timeout=RUN_SECONDS) == "success"
+    assert "flights-planes-changelog" in ClusterAdmin(KafkaConnection(stack.client)).list_topics()
     run_id = airflow.client.trigger(RETIRE, {"confirm": "flights"})
     assert airflow.client.wait_for_run(RETIRE, run_id, timeout=RUN_SECONDS) == "success"
     topics = ClusterAdmin(KafkaConnection(stack.client)).list_topics()

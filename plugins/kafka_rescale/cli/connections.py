@@ -59,11 +59,12 @@ def connections_of_others(
         except InvalidInput:
             if file is not None:
                 raise
-    missing = [role for role in configs if role not in found]
+    # Where a role has no connection of its own, the principal that plans is the one that works.
+    missing = [role for role in configs if role not in found and role in application.kafka_conn_ids]
     options = " ".join(f"--config-{role} FILE" for role in missing)
     line = (
-        f"permissions of {', '.join(missing)} were not checked. If these roles have principals of their own, "
-        f"name their settings: {options}"
+        f"permissions of {', '.join(missing)} were not checked, because these roles have connections of their own; name "
+        f"their settings: {options}"
     )
     return found, line if missing else ""
 

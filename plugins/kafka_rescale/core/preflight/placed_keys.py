@@ -30,6 +30,7 @@ class Placed:
     samples: Sequence[Sample]
     form: ChangelogFormat = FORMATS["key-value"]
     is_changelog: bool = False
+    is_input: bool = False
     processed: Mapping[tuple[str, int], int] = field(default_factory=dict)
     earlier: tuple[int, ...] = ()
     remembered: tuple[int, ...] = ()
@@ -45,6 +46,14 @@ class Placed:
             for s, home, *old in zip(keyed, homes, *before, strict=True)
             if s.partition not in {home, *old}
         ]
+
+    def chosen(self) -> list[Sample]:
+        """Return the samples of an input for which its producer has chosen another partition than the key's.
+
+        Most samples are where the partitioner puts them, so it is not the partitioner that is declared wrongly.
+        """
+        elsewhere = [s for s, _ in self.wrong(self.partitioner, self.partitions)] if self.is_input else []
+        return elsewhere if 2 * len(elsewhere) < len(self.samples) else []
 
     def earlier_counts(self) -> tuple[int, ...]:
         """Return the smaller counts that explain every misplaced sample: the topic was grown since."""
