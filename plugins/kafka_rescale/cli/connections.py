@@ -63,8 +63,8 @@ def connections_of_others(
     missing = [role for role in configs if role not in found and role in application.kafka_conn_ids]
     options = " ".join(f"--config-{role} FILE" for role in missing)
     line = (
-        f"permissions of {', '.join(missing)} were not checked, because these roles have connections of their own; name "
-        f"their settings: {options}"
+        f"permissions of {', '.join(missing)} were not checked: these roles have connections of their own; "
+        f"name their settings: {options}"
     )
     return found, line if missing else ""
 

@@ -58,7 +58,7 @@ def test_of_roles_without_a_connection_it_says_that_they_were_not_checked(
     assert main(["plan", str(write_application(tmp_path, kafka_conn_ids=own)), *options]) == PASSED
     assert {role: of.principal for role, of in checked.items()} == {Role.ADMIN: "User:admin"}
     assert (
-        "permissions of copy, verify were not checked, because these roles have connections of their own; name "
+        "permissions of copy, verify were not checked: these roles have connections of their own; name "
         "their settings: --config-copy FILE --config-verify FILE"
     ) in capsys.readouterr().out
 

@@ -12,7 +12,7 @@ from kafka_rescale.core.formats.record_shapes import fits
 from kafka_rescale.core.formats.samples import Sample, at, shown
 from kafka_rescale.core.partitioning.partitioners import Partitioner, known_partitioners, partitioner_named
 from kafka_rescale.core.plan.foreign_key_joins import key_topic_of, partitioner_of_topic
-from kafka_rescale.core.preflight.placed_keys import Placed
+from kafka_rescale.core.preflight.placed_keys import Placed, unplaceable
 from kafka_rescale.core.preflight.situation import Situation, counted
 
 
@@ -55,7 +55,7 @@ def misplaced_keys(situation: Situation) -> Iterator[Finding]:
         try:
             wrong = placed.wrong(placed.partitioner, placed.partitions)
         except UnsafeState as error:
-            yield Finding.of(error.complaint.about(f"topic {placed.topic!r}, {error.what}"))
+            yield unplaceable(f"topic {placed.topic!r}", error)
             continue
         if wrong and not placed.is_history():
             sample, home = wrong[0]
