@@ -126,7 +126,7 @@ def test_verify_shows_no_secret_whatever_it_logs_in_by(
     given = len(world.issuer.given)
     with watching(world.secrets, ui_port) as watch:
         done = submit_verify(world.settings[mechanism], world.expanded.application, tmp_path, conf)
-    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.returncode == 0, f"{done.stdout}{done.stderr}"[-6000:]
     assert "PASSED" in done.stdout
 
     assert any("SparkSubmit" in program for program in watch.programs)

@@ -16,6 +16,7 @@ from kafka_rescale.core.application.fields import (
     PartitionCount,
     Strict,
     WholeNumber,
+    checked_patterns,
     checked_schedule,
 )
 from kafka_rescale.core.application.lifecycles import Lifecycle
@@ -49,6 +50,8 @@ class Application(Strict):
         of Spark jobs that can't be given the connection unseen; instead of the one that the environment names.
     :param partitions: desired parallelism; inputs that grow and internal topics get this count.
     :param topology: text printed by ``Topology#describe()`` (the loader resolves a file name to its text).
+    :param source_patterns: the topics that a source's pattern matches today, by the pattern as `describe()` prints
+        it: the expansion is about these. Preflight and the cutover refuse others that match by then.
     :param acceptable_recovery_lag: offsets per partition within which the gate opens (KIP-441's default).
     :param max_pause_seconds: from the stop of the running generation to promotion; past it, it is started again.
     :param chain: name of a chain of applications that are expanded by one trigger, downstream first.
@@ -82,6 +85,7 @@ class Application(Strict):
     inputs: tuple[Input, ...] = Field(min_length=1)
     outputs: tuple[Output, ...] = ()
     topology: str | None = None
+    source_patterns: dict[str, tuple[Name, ...]] = Field(default_factory=dict)
     subtopologies: tuple[SubTopologySpec, ...] = ()
     stores: tuple[Store, ...] = ()
     repartitions: tuple[Repartition, ...] = ()
@@ -116,6 +120,7 @@ class Application(Strict):
         return self
 
     _schedule = field_validator("schedule")(checked_schedule)
+    _source_patterns = field_validator("source_patterns")(checked_patterns)
 
     @field_validator("kafka_config_files")
     @classmethod
