@@ -33,7 +33,9 @@ def connection_for(application: ApplicationFile, config: Path | None, role: Role
     variable = f"AIRFLOW_CONN_{conn_id.upper()}"
     if os.environ.get(variable, "").lstrip().startswith("{"):
         return KafkaConnection.read(_from_variable(variable), f"environment variable {variable}")
-    return KafkaConnection.read(_from_airflow(conn_id, variable), f"Airflow connection {conn_id!r}")
+    from kafka_rescale.airflow.hooks.rescale import kafka_connection
+
+    return kafka_connection(_from_airflow(conn_id, variable), conn_id)
 
 
 def connections_of_others(
