@@ -23,6 +23,8 @@ FILE = ROOT / "applications" / "flights.yaml"
 FLIGHTS = 9_000
 TWO_INSTANCES = Path(__file__).with_name("two_instances.sh")
 BROKERS_DEFAULT = {"group.initial.rebalance.delay.ms": "3000"}
+PROMPT = {"FLIGHTS_OPTIONS": "--commit-interval-ms 500"}
+"""At least once, output leaves the cache with a commit: by default every 30 s, for which a test waits thrice."""
 World = tuple[FlightsStack, Expansion]
 
 
@@ -40,7 +42,7 @@ def live_application(
     """The flights application at work, and an expansion of it to 8 partitions.
 
     :param rate: flights per second that go on arriving, at first; fewer and fewer then, so that some are left.
-    :param settings: further ``FLIGHTS_…`` variables of ``run.sh``.
+    :param settings: further ``FLIGHTS_…`` variables of ``run.sh``; by default it commits often.
     :param two_instances: run it as two processes with local state of their own, on a broker which waits for both.
     :param changes: of the application file.
     :param cluster: brokers that run already; by default one is started.
@@ -57,7 +59,7 @@ def live_application(
             rate=rate,
             limit=FLIGHTS,
             lasting=True,
-            settings=settings or {},
+            settings=PROMPT if settings is None else settings,
             program=program,
         )
         with environment_of(stack):

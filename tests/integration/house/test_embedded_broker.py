@@ -37,7 +37,11 @@ def create_topic(client: dict[str, str], name: str) -> None:
     admin.create_topics([NewTopic(name, 1, 1)])[name].result()
 
 
-@pytest.mark.parametrize("restart", RESTARTS, ids=["restart", "kill"])
+# In `make test`, test_copy_outage.py stops a broker in order and goes on copying.
+@pytest.mark.parametrize(
+    "restart",
+    [pytest.param(RESTARTS[0], id="restart", marks=pytest.mark.slow), pytest.param(RESTARTS[1], id="kill")],
+)
 def test_acknowledged_records_survive(
     own_broker: EmbeddedBroker, restart: Callable[[EmbeddedBroker], object]
 ) -> None:
@@ -59,6 +63,8 @@ def test_acknowledged_records_survive(
     assert message.value() == b"value"
 
 
+# In `make test`, the tests of test_held_compaction.py see the properties that they give their broker.
+@pytest.mark.slow
 def test_properties_replace_the_defaults(tmp_path: Path) -> None:
     with EmbeddedBroker(tmp_path, properties={"auto.create.topics.enable": "true"}) as broker:
         producer = Producer(broker.client_config())
@@ -76,6 +82,8 @@ def test_a_broker_that_cannot_start_says_why(tmp_path: Path) -> None:
         EmbeddedBroker(tmp_path, properties={"log.retention.ms": "soon"}).start()
 
 
+# In `make test`, test_kafka_connection.py logs in at such a broker, and is refused.
+@pytest.mark.slow
 def test_clients_must_log_in_if_there_are_users(tmp_path: Path) -> None:
     with EmbeddedBroker(tmp_path, sasl_users={"alice": "right", "bob": "also right"}) as broker:
         for user in ("alice", "bob"):
