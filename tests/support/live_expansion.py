@@ -10,6 +10,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
+from kafka_rescale.core.control.journal import Journal
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
 
 from testbed.broker import EmbeddedBroker
@@ -86,6 +87,12 @@ def lifecycle_of(program: Path) -> dict[str, str]:
     """Return the lifecycle of the application file, by commands of a program."""
     commands = {"start": "start", "start_gated": "start-gated", "stop": "stop", "status": "status"}
     return {"type": "shell", **{name: f"{program} {word} {{application_id}}" for name, word in commands.items()}}
+
+
+def journal_of(expansion: Expansion) -> Journal:
+    journal = expansion.state().journal
+    assert journal is not None
+    return journal
 
 
 def operation_process(expansion: Expansion, operation: str, file: Path = FILE) -> subprocess.Popen[bytes]:

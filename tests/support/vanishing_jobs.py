@@ -16,7 +16,7 @@ from testbed.expansion import Expansion
 from testbed.flights_stack import FlightsStack
 from testbed.processes import wait_until
 from tests.support.kills import kill_session, processes_with, sessions_of
-from tests.support.live_expansion import FILE, operation_process
+from tests.support.live_expansion import FILE, journal_of, operation_process
 
 Process = Popen[bytes]
 
@@ -41,14 +41,6 @@ def hide(job: Process) -> None:
 
 
 HARMS = (kill, fail, hide)
-QUICK = (fail, hide)
-"""One that gives word and one that gives none; for the pause, a killed job is like a hidden one."""
-
-
-def journal_of(expansion: Expansion) -> Journal:
-    journal = expansion.state().journal
-    assert journal is not None
-    return journal
 
 
 def await_word(expansion: Expansion, job: str, state: str = "ready") -> None:

@@ -11,15 +11,16 @@ from testbed.broker import EmbeddedBroker
 from testbed.expansion import ROOT, Expansion
 from testbed.processes import wait_until
 from tests.support.kills import kill_session
-from tests.support.live_expansion import live_application
+from tests.support.live_expansion import journal_of, live_application
 from tests.support.ordered import NAME, Ordered
 from tests.support.ordered_in_place import OrderedInPlace
-from tests.support.vanishing_jobs import HARMS, await_word, catch_up_vanishes, hide, journal_of, kill, vanishes
+from tests.support.vanishing_jobs import HARMS, await_word, catch_up_vanishes, hide, kill, vanishes
 
 pytestmark = pytest.mark.integration
 
 
-# In `make test`, test_expansion_crash.py has a `catch_up` that fails and one that hangs.
+# In `make test`, test_expansion_crash.py has a `catch_up` that hangs and gives as little word as a killed one;
+# U/test_jobs_beside.py has one that says that it has failed.
 @pytest.mark.slow
 def test_catch_up(tmp_path: Path) -> None:
     with live_application(tmp_path, rate=8) as (stack, expansion):
