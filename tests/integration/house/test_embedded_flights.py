@@ -105,6 +105,8 @@ def corrupt(client: Client, topic: str, key: str) -> None:
     assert producer.flush(30) == 0
 
 
+# In `make test`, U/test_replay_pace.py has its pace; every live application is fed by one that is told to hurry.
+@pytest.mark.slow
 def test_a_replay_that_is_stopped_goes_on_where_it_was(sent: Dataset, client: Client, tmp_path: Path) -> None:
     # Given a topic that already holds records of another replay, only what is added counts here.
     before = end_of_topic(client)

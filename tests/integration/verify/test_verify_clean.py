@@ -67,7 +67,7 @@ def test_a_copy_to_twice_as_many_partitions_passes(
     assert len({p.blue_hash for p in report.partitions if p.blue_live}) > 1
 
 
-@pytest.mark.parametrize(("before", "after"), [(4, 6), (4, 2), (1, 5)])
+@pytest.mark.parametrize(("before", "after"), [(4, 6), (4, 2), pytest.param(1, 5, marks=pytest.mark.slow)])
 def test_any_other_count_passes(spark: SparkSession, client: Client, unique: str, before: int, after: int) -> None:
     records = history("session", SINCE)
     blue = write_log(client, f"{unique}-blue", before, placed(records, "session", before))
