@@ -7,12 +7,14 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from kafka_rescale.core.control.journal import Phase
+from kafka_rescale.core.errors import Outage, RescaleError
 from kafka_rescale.core.expansion.lag import GateDecision, decide, expected_sources
 
 if TYPE_CHECKING:
     from kafka_rescale.core.control.progress import PartitionProgress
     from kafka_rescale.core.control.state import ControlState
     from kafka_rescale.kafka.client.connection import KafkaConnection
+    from kafka_rescale.kafka.control.lag_gate_record import GateRecord
 
 
 class GateReason(StrEnum):
@@ -88,6 +90,31 @@ class Reading:
         holding = self.decision.holding
         more = f" and {len(holding) - 5} more" if len(holding) > 5 else ""
         return " ".join((self.reason.value, self.detail, ", ".join(map(str, holding[:5])) + more)).strip()
+
+
+@dataclass
+class Readings:
+    """The readings of one gate by one process; each is kept in the control topic, for the page."""
+
+    gate: Gate
+    _record: GateRecord | None = None
+
+    def take(self, connection: KafkaConnection) -> Reading:
+        """Look once, and keep what was measured; blocks, so triggers call it in a thread."""
+        from kafka_rescale.kafka.control.lag_gate_record import GateRecord
+
+        reading, gate = look(connection, self.gate), self.gate
+        if reading.progress:
+            if self._record is None:
+                self._record = GateRecord(connection, gate.application, gate.job, gate.owner)
+            self._record.add(reading.progress, gate.threshold, reading.reason.value)
+        return reading
+
+
+def not_answered(error: RescaleError) -> Reading:
+    """Return the reading that an error stands for: an outage is waited out, anything else ends the wait."""
+    reason = GateReason.HOLDING if isinstance(error, Outage) else GateReason.REFUSED
+    return Reading(reason, detail=str(error))
 
 
 def look(connection: KafkaConnection, gate: Gate) -> Reading:

@@ -65,13 +65,15 @@ def report_pause_so_far(application: str, seconds: float) -> None:
     stats_of_triggers.gauge(name, seconds, tags={"application-id": application})
 
 
-def report_lag(application: str, gate: str, decision: GateDecision) -> None:
-    """Report what a lag gate has measured. Triggers call this.
+def report_lag(application: str, gate: str, decision: GateDecision, *, by_task: bool = False) -> None:
+    """Report what a lag gate has measured.
 
     :param gate: Name of the gate, ``lag_gate/<stage>`` or ``gate_all``.
+    :param by_task: Whether a task has measured it; otherwise a trigger has.
     """
+    to = stats if by_task else stats_of_triggers
     tags = {"application-id": application, "gate": gate}
     group = f"kafka-rescale.{application}.{gate.replace('/', '.')}"
-    stats_of_triggers.gauge(f"{group}.partitions-behind", len(decision.holding), tags=tags)
+    to.gauge(f"{group}.partitions-behind", len(decision.holding), tags=tags)
     if known := [each.lag for each in decision.lags if each.lag is not None]:
-        stats_of_triggers.gauge(f"{group}.largest-lag", max(known), tags=tags)
+        to.gauge(f"{group}.largest-lag", max(known), tags=tags)

@@ -20,7 +20,10 @@ FINISHED_STATES = frozenset({"success", "failed"})
 PREFLIGHT_TASK = "preflight"
 PLAN_TASK = "plan"
 PREWARM_TASK = "prewarm"
+GATE_TASK = "gate_all"
+REHEARSE_TASK = "rehearse"
 PLAN_TABLE_KEY = "table"
+PLAN_BRIEF_KEY = "brief"
 ID_VARIABLE = "kafka_rescale_airflow_id"
 
 

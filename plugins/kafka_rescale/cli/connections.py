@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from kafka_rescale.core.application.pipeline import PipelineApplication
+from kafka_rescale.core.application.common import ApplicationFile
 from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.roles import Role
@@ -16,9 +16,7 @@ from kafka_rescale.kafka.client.settings_files import CONFIG_FILE_VARIABLE, CONF
 from kafka_rescale.operations.application.load import load_application
 
 
-def connection_for(
-    application: Application | PipelineApplication, config: Path | None, role: Role
-) -> KafkaConnection:
+def connection_for(application: ApplicationFile, config: Path | None, role: Role) -> KafkaConnection:
     """Return the connection of a role.
 
     Its settings come from the first of these that exists: the file, the environment, the role's Airflow
@@ -35,7 +33,9 @@ def connection_for(
     variable = f"AIRFLOW_CONN_{conn_id.upper()}"
     if os.environ.get(variable, "").lstrip().startswith("{"):
         return KafkaConnection.read(_from_variable(variable), f"environment variable {variable}")
-    return KafkaConnection.read(_from_airflow(conn_id, variable), f"Airflow connection {conn_id!r}")
+    from kafka_rescale.airflow.hooks.rescale import kafka_connection
+
+    return kafka_connection(_from_airflow(conn_id, variable), conn_id)
 
 
 def connections_of_others(
@@ -61,10 +61,11 @@ def connections_of_others(
         except InvalidInput:
             if file is not None:
                 raise
-    missing = [role for role in configs if role not in found]
+    # Where a role has no connection of its own, the principal that plans is the one that works.
+    missing = [role for role in configs if role not in found and role in application.kafka_conn_ids]
     options = " ".join(f"--config-{role} FILE" for role in missing)
     line = (
-        f"permissions of {', '.join(missing)} were not checked. If these roles have principals of their own, "
+        f"permissions of {', '.join(missing)} were not checked: these roles have connections of their own; "
         f"name their settings: {options}"
     )
     return found, line if missing else ""

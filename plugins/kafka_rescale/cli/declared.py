@@ -12,9 +12,8 @@ from kafka_rescale.cli.output import Document
 from kafka_rescale.core.acls.acls import Acl
 from kafka_rescale.core.acls.needed import needed_acls, retirement_acls
 from kafka_rescale.core.acls.pipeline import pipeline_acls
-from kafka_rescale.core.application.pipeline import PipelineApplication
+from kafka_rescale.core.application.common import ApplicationFile
 from kafka_rescale.core.application.runtimes import SPARK
-from kafka_rescale.core.application.streams import Application
 from kafka_rescale.core.assignment.rack_standbys import rack_standby_task_assignor
 from kafka_rescale.core.errors import Finding
 from kafka_rescale.core.pipeline.named import pipeline_named
@@ -70,7 +69,7 @@ def described_pipeline(file: Path) -> Document:
     return topology_view(application, pipeline_named(application.pipeline))
 
 
-def _needed(file: Path) -> tuple[Application | PipelineApplication, tuple[Acl, ...], tuple[Acl, ...]]:
+def _needed(file: Path) -> tuple[ApplicationFile, tuple[Acl, ...], tuple[Acl, ...]]:
     """Return the application, the permissions of its roles, and the permissions that only ``retire`` needs."""
     if runtime_of(file) == SPARK:
         pipeline = load_pipeline_application(file)

@@ -30,7 +30,7 @@ from kafka_rescale.core.roles import Role
 from kafka_rescale.core.topology.topology import Topology
 
 PLAN_TABLE = "{{ ti.xcom_pull(task_ids='plan', key='table') }}"
-LAG_TABLE = "{{ ti.xcom_pull(task_ids='gate_all', key='table') }}"
+PLAN_BRIEF = "{{ ti.xcom_pull(task_ids='plan', key='brief') }}"
 MAX_PAUSE = "{{ params.max_pause_seconds or '' }}"
 STAGE_GATE_TIMEOUT = timedelta(hours=1)
 
@@ -133,12 +133,23 @@ class ExpansionTasks:
     def _is_idle(self, task: Task) -> bool:
         """Return whether there is nothing to copy or to move. Then no Spark driver is started."""
         if task.stage is not None:
-            return not self.topology.downstream_first()[task.stage - 1].stores
+            return self._has_no_stores(task.stage)
         return task.step.task == "move" and not (self.topology.stores or self.topology.repartitions)
 
+    def _has_no_stores(self, stage: int) -> bool:
+        return not self.topology.downstream_first()[stage - 1].stores
+
     def _lag_gate(self, **common: Any) -> LagGateSensor:
-        warmed_by = f"warm_up/{common['stage']}"
-        return LagGateSensor(warmed_by=warmed_by, timeout=STAGE_GATE_TIMEOUT, **self._gate(), **common)
+        stage = common["stage"]
+        return LagGateSensor(
+            warmed_by=f"warm_up/{stage}",
+            # Nothing copies behind warm_up: a second reading could only be worse than the first.
+            consecutive=1,
+            idle=self._has_no_stores(stage),
+            timeout=STAGE_GATE_TIMEOUT,
+            **self._gate(),
+            **common,
+        )
 
     def _prewarm(self, **common: Any) -> PrewarmOperator:
         deleted = "{{ params.local_state_deleted }}"
@@ -149,10 +160,15 @@ class ExpansionTasks:
 
     def _approve_cutover(self, **common: Any) -> OptionalApprovalOperator:
         """Make the approval before the application is stopped. Its param has the same name in both modes."""
-        name = self.application.application_id
-        subject, body = f"Cut {name} over now?", f"{LAG_TABLE}\n\n{PLAN_TABLE}"
+        name, seconds = self.application.application_id, self.application.max_pause_seconds
+        subject = f"Cut {name} over now?"
         if self.application.mode is Mode.IN_PLACE:
-            subject, body = f"Stop {name} now, and let its topics grow for good?", PLAN_TABLE
+            subject = f"Stop {name} now, and let its topics grow for good?"
+        limit = f"{{{{ params.max_pause_seconds or {seconds} }}}} s"
+        body = (
+            f"If nothing is promoted within {limit}, the application is started again as it was. "
+            f"After the start, `verify` compares the whole state.\n\n{PLAN_BRIEF}"
+        )
         return OptionalApprovalOperator(
             enabled_by="approve_cutover", subject=subject, body=body, **self._cutover_of(), **common
         )

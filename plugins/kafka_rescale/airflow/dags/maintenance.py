@@ -35,7 +35,7 @@ Deletes the internal topics and groups of all generations of `{application_id}` 
 
 This is possible when the running generation was verified and its expansion has finished. No later expansion may be
 in progress. If a later expansion was rolled back, its copies stay for the next attempt. A dry run lists what would
-be deleted.
+be deleted; it needs no confirmation.
 """
 
 

@@ -1,4 +1,8 @@
-"""The trigger forms of the DAGs of an application."""
+"""The trigger forms of the DAGs of an application.
+
+Airflow shows the fields without a section, and folds every section. So a field that people set at each run has no
+section, and a field that is seldom touched has one.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ from kafka_rescale.core.preflight.expected_state import ExpectedState
 if TYPE_CHECKING:
     from kafka_rescale.core.application.streams import Application
 
-WHAT, APPROVAL, THRESHOLDS, SAFETY = "What to do", "Approval", "Thresholds", "Safety"
+APPROVAL, THRESHOLDS, SAFETY = "Approval", "Thresholds", "Safety"
 
 
 def expansion_params(application: Application) -> dict[str, Param]:
@@ -30,6 +34,7 @@ def expansion_params(application: Application) -> dict[str, Param]:
     return {
         "target": _target(f"{otherwise}. {_policies(application)}"),
         "dry_run": _dry_run(),
+        "approve_cutover": _approve_cutover(application.schedule is None),
         "approve_plan": Param(
             False,
             type="boolean",
@@ -37,7 +42,6 @@ def expansion_params(application: Application) -> dict[str, Param]:
             section=APPROVAL,
             description_md="Wait for a person to approve the plan before anything is created.",
         ),
-        "approve_cutover": _approve_cutover(application.schedule is None),
         **lag,
         "max_pause_seconds": _max_pause(application),
         **prewarming,
@@ -117,7 +121,6 @@ def _target(otherwise: str) -> Param:
         minimum=1,
         maximum=100_000,
         title="Target partitions",
-        section=WHAT,
         description_md=f"Empty: {otherwise}.",
     )
 
@@ -127,7 +130,6 @@ def _dry_run() -> Param:
         False,
         type="boolean",
         title="Dry run",
-        section=WHAT,
         description_md="Only check, and show what would be done. The run changes nothing and takes no lease.",
     )
 
@@ -137,9 +139,8 @@ def _approve_cutover(asked: bool) -> Param:
         asked,
         type="boolean",
         title="Approve the cutover",
-        section=APPROVAL,
-        description_md="Wait for a person to approve the cutover. The question shows the plan, the copied records "
-        "and the lag of every partition. In place: wait for a person to approve the stop of the application.",
+        description_md="Wait for a person to approve the cutover. The question shows the lag of the copies, the "
+        "pause to expect, and the plan. In place: wait for a person to approve the stop of the application.",
     )
 
 
@@ -150,7 +151,6 @@ def snapshot_params() -> dict[str, Param]:
             False,
             type="boolean",
             title="From scratch",
-            section=WHAT,
             description_md="Read the whole changelogs, instead of building on the snapshot of an earlier day. "
             "Read them up to their present end, instead of up to the point at which this day was built before.",
         )
@@ -159,15 +159,16 @@ def snapshot_params() -> dict[str, Param]:
 
 def retire_params(application: Application) -> dict[str, Param]:
     """Return the params of a retirement. The name has no default, so that nobody starts one by mistake."""
+    name = application.application_id
     return {
         "dry_run": _dry_run(),
         "confirm": Param(
-            type="string",
-            const=application.application_id,
+            None,
+            type=["null", "string"],
+            pattern="^" + name.replace(".", r"\.") + "$",
             title="Application to confirm",
-            section=SAFETY,
             description_md="The run deletes the topics of all generations before the running one, for good. Type "
-            f"`{application.application_id}` to confirm.",
+            f"`{name}` to confirm. Empty: only a dry run is possible.",
         ),
     }
 
@@ -180,7 +181,6 @@ def accept_params() -> dict[str, Param]:
             items={"type": "string"},
             minItems=1,
             title="Findings",
-            section=WHAT,
             description_md="One finding per line. Copy the names from the log of `verify` or `callback`, from the "
             "page or from `status`: `<topic>-<partition>:<first offset>-<last offset>` or `<store>@<digest>`.",
         ),
@@ -188,7 +188,6 @@ def accept_params() -> dict[str, Param]:
             type="string",
             minLength=1,
             title="Reason",
-            section=WHAT,
             description_md="Why these findings may be accepted. The report keeps it, with your name.",
         ),
     }
@@ -201,7 +200,6 @@ def roll_back_params() -> dict[str, Param]:
             "asked for by a person",
             type="string",
             minLength=1,
-            section=WHAT,
             description_md="Why the expansion is rolled back. The journal keeps it.",
         )
     }

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from airflow.configuration import conf
 from airflow.providers.apache.kafka.hooks.base import KafkaBaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.sdk.log import mask_secret
@@ -14,6 +15,9 @@ from kafka_rescale.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from kafka_rescale.kafka.client.connection import KafkaConnection
+
+ALLOWLIST = ("apache_kafka", "callback_allowlist")
+"""Of Airflow's Kafka provider: which functions a connection may name."""
 
 SECRET_WORDS = ("password", "secret", "token", "sasl.jaas.config", "key.pem", "oauthbearer.config")
 
@@ -52,8 +56,8 @@ def kafka_connection(extra: Mapping[str, Any], conn_id: str) -> KafkaConnection:
 
     :param extra: The extra of an Airflow connection.
     :param conn_id: The id of that connection, for the messages.
-    :raises InvalidInput: There is no ``bootstrap.servers``, there is a callback, which a Spark job could not
-        receive, or a file can't be read.
+    :raises InvalidInput: There is no ``bootstrap.servers``, there is a callback that is not allowed, or a file
+        can't be read.
     """
     from kafka_rescale.kafka.client.connection import KafkaConnection
 
@@ -61,7 +65,27 @@ def kafka_connection(extra: Mapping[str, Any], conn_id: str) -> KafkaConnection:
     for key, value in extra.items():
         if any(word in key for word in SECRET_WORDS):
             mask_secret(str(value))
-    return KafkaConnection.read(extra, f"Airflow connection {conn_id!r}")
+    what = f"Airflow connection {conn_id!r}"
+    refuse_unlisted(extra, what)
+    return KafkaConnection.read(extra, what)
+
+
+def refuse_unlisted(extra: Mapping[str, Any], what: str) -> None:
+    """Refuse a function that Airflow's own Kafka hook would not call: who may edit connections may not run code.
+
+    :param what: the connection, for the message.
+    :raises InvalidInput: the connection names a function that Airflow's configuration does not list.
+    """
+    callback = extra.get("oauth_cb")
+    allowed = [name.strip() for name in conf.get(*ALLOWLIST, fallback="").split(",") if name.strip()]
+    if callback is None or callback in allowed:
+        return
+    raise InvalidInput(
+        f"{what}, oauth_cb",
+        found=f"{callback!r}",
+        expected=f"a function in [{ALLOWLIST[0]}] {ALLOWLIST[1]}, which has {', '.join(allowed) or 'nothing'}",
+        remedy="Add it there in Airflow's configuration, for workers, triggerer and API server, if you trust it.",
+    )
 
 
 def missing(conn_id: str) -> InvalidInput:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +10,10 @@ from airflow.sdk import Context
 from airflow.sdk.bases.skipmixin import SkipMixin
 from airflow.sdk.exceptions import AirflowSkipException
 
-from kafka_rescale.airflow.markdown import plan_markdown, remarks_markdown
+from kafka_rescale.airflow.markdown import plan_brief, plan_markdown, remarks_markdown
 from kafka_rescale.airflow.operators.base import RescaleOperator
 from kafka_rescale.airflow.runs import (
+    PLAN_BRIEF_KEY,
     PLAN_TABLE_KEY,
     PREFLIGHT_TASK,
     airflow_id,
@@ -58,7 +59,8 @@ class PreflightOperator(RescaleOperator):
         connections = {role: self.connection(application, role) for role in Role}
         of_jobs = {role: connections[role] for role in SPARK_ROLES}
         require_kafka_for_spark(application, of_jobs, [application.spark_conn_id])
-        if hint := require_spark_files():
+        handler = connections[Role.VERIFY].java().get("sasl.login.callback.handler.class")
+        if hint := require_spark_files(handler):
             self.log.warning("%s", hint)
         result = preflight(
             application,
@@ -74,10 +76,19 @@ class PreflightOperator(RescaleOperator):
         acls = needed_acls(application, topology)
         for warning in overreach(Path(self.application_file), application.application_id, acls):
             self.log.warning("%s", warning)
-        for message in result.messages:
+        messages = [*result.messages, *self._paused_bridge(result.plan, context)]
+        for message in messages:
             self.log.info("%s", message)
         plan = result.plan.model_dump(mode="json") if result.plan else None
-        return {"plan": plan, "noop": result.noop, "messages": [str(m) for m in result.messages]}
+        return {"plan": plan, "noop": result.noop, "messages": messages}
+
+    @staticmethod
+    def _paused_bridge(plan: Plan | None, context: Context) -> Iterator[str]:
+        """Yield that the bridge which the cutover will wait for can't run."""
+        if plan is not None and plan.bridges:
+            dag_id = f"bridge_{plan.application}"
+            if context["ti"].get_dag(dag_id).is_paused:
+                yield f"{dag_id} is paused: unpause it, or the cutover waits for it in vain."
 
 
 class PlanOperator(RescaleOperator, SkipMixin):
@@ -95,13 +106,15 @@ class PlanOperator(RescaleOperator, SkipMixin):
         self.only_show = only_show
 
     def execute(self, context: Context) -> dict[str, Any] | None:
-        """Begin the plan and return it for the stages. Push its table for the approval."""
+        """Begin the plan and return it for the stages. Push its table and its brief for the approvals."""
         found = context["ti"].xcom_pull(task_ids=PREFLIGHT_TASK)
         plan = Plan.model_validate(found["plan"]) if found["plan"] else None
         told = found["messages"]
         table = f"{plan_markdown(plan)}\n{remarks_markdown(told)}" if plan else "\n".join(told)
         self.log.info("\n%s", table)
         context["ti"].xcom_push(key=PLAN_TABLE_KEY, value=table)
+        if plan is not None:
+            context["ti"].xcom_push(key=PLAN_BRIEF_KEY, value=f"{plan_brief(plan)}\n{remarks_markdown(told)}")
         if plan is not None and not found["noop"] and str(self.only_show).lower() != "true":
             self._begin(plan, context)
             return plan.model_dump(mode="json")

@@ -10,14 +10,14 @@ from airflow.sdk import Context
 
 from kafka_rescale.airflow.hooks.rescale import KafkaRescaleHook
 from kafka_rescale.airflow.lag_gate import phase_of
-from kafka_rescale.airflow.markdown import copied_markdown
+from kafka_rescale.airflow.markdown import copied_markdown, lag_table, lag_verdict, rehearsed_markdown
 from kafka_rescale.airflow.page_link import ApplicationPageLink
 from kafka_rescale.airflow.retries import APPROVAL_RETRY_POLICY
-from kafka_rescale.airflow.runs import PREWARM_TASK
+from kafka_rescale.airflow.runs import GATE_TASK, PREWARM_TASK, REHEARSE_TASK
 from kafka_rescale.core.control.journal import AFTER_PROMOTION, BLUE_STOPPED, Phase
 from kafka_rescale.core.expansion.prewarming import outlook
 
-COPYING = frozenset({"restore", "warm_up", "rehearse"})
+COPYING = frozenset({"restore", "warm_up"})
 
 
 class OptionalApprovalOperator(ApprovalOperator):
@@ -27,7 +27,8 @@ class OptionalApprovalOperator(ApprovalOperator):
     A rejection fails the task, and so does no answer in time. Then the run fails and is rolled back. If a
     rejection only skipped the next tasks, the run would end as a success.
 
-    The question also says what was copied so far and what the pause will contain, and it links to the page.
+    The text begins with what decides: how near the copies are, and what the pause will be. The partitions that are
+    furthest behind, what was copied, and the way to the page follow, all narrow enough for Airflow's column.
 
     :param enabled_by: name of the DAG's boolean param that switches the approval on
     :param cutover_of: base name of the application; once its cutover has begun, the operator doesn't ask
@@ -63,8 +64,8 @@ class OptionalApprovalOperator(ApprovalOperator):
             # This run must end the pause of an earlier run. No generation would run while it waited for a person.
             self.log.info("Not asked: the cutover has already begun, phase %s.", phase)
             return None
-        found = self._copied(context), self._outlook(context), self._page(context)
-        self.body = "\n\n".join(filter(None, (self.body, *found)))
+        found = (*self._evidence(context), self._copied(context), self.body, self._page(context))
+        self.body = "\n\n".join(filter(None, found))
         return super().execute(context)
 
     def _begun(self) -> Phase | None:
@@ -78,10 +79,15 @@ class OptionalApprovalOperator(ApprovalOperator):
         results = {job: context["ti"].xcom_pull(task_ids=job) for job in jobs}
         return copied_markdown({job: result for job, result in results.items() if result})
 
-    def _outlook(self, context: Context) -> str:
-        if PREWARM_TASK not in self.get_flat_relative_ids(upstream=True):
-            return ""
-        return outlook(context["ti"].xcom_pull(task_ids=PREWARM_TASK))
+    def _evidence(self, context: Context) -> tuple[str, ...]:
+        """Return the verdict, the pause to come, and the furthest partitions; nothing before there are copies."""
+        before, pull = self.get_flat_relative_ids(upstream=True), context["ti"].xcom_pull
+        if REHEARSE_TASK in before:
+            return (rehearsed_markdown(pull(task_ids=REHEARSE_TASK) or {}),)
+        if GATE_TASK not in before:
+            return ()
+        gate = pull(task_ids=GATE_TASK) or {}
+        return lag_verdict(gate), outlook(pull(task_ids=PREWARM_TASK)), lag_table(gate)
 
     def _page(self, context: Context) -> str:
         link = ApplicationPageLink()

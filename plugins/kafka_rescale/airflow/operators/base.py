@@ -13,7 +13,7 @@ from kafka_rescale.airflow.runs import owner_of
 from kafka_rescale.core.roles import Role
 
 if TYPE_CHECKING:
-    from kafka_rescale.core.application.pipeline import PipelineApplication
+    from kafka_rescale.core.application.common import ApplicationFile
     from kafka_rescale.core.application.streams import Application
     from kafka_rescale.kafka.client.connection import KafkaConnection
 
@@ -40,9 +40,7 @@ class RescaleOperator(BaseOperator):
 
         return load_application(self.application_file)
 
-    def connection(
-        self, application: Application | PipelineApplication, role: Role | None = None
-    ) -> KafkaConnection:
+    def connection(self, application: ApplicationFile, role: Role | None = None) -> KafkaConnection:
         """Return the application's Kafka connection for a role. The default is the role of this task."""
         return KafkaRescaleHook(kafka_config_id=application.kafka_conn_id_of(role or self.role)).connection()
 

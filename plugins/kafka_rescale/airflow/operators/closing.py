@@ -103,4 +103,13 @@ class RetireOperator(RescaleOperator):
         """Return the deleted topics of each generation; in a dry run, the topics that would be deleted."""
         from kafka_rescale.operations.expansion.retire import retire
 
-        return self.run_owned(retire, context, dry_run=context["params"]["dry_run"])
+        params = context["params"]
+        name = self.application().application_id
+        if not params["dry_run"] and params["confirm"] != name:
+            raise Refused(
+                f"retirement of {name}",
+                found="no confirmation",
+                expected=f"`{name}` in the field *Application to confirm*, or a dry run",
+                remedy="Trigger it with the dry run on to see what would be deleted. Nothing has been deleted.",
+            )
+        return self.run_owned(retire, context, dry_run=params["dry_run"])

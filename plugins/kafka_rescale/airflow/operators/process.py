@@ -136,14 +136,8 @@ class ProcessOperator(RescaleSparkSubmitOperator):
 
         application, backfill = generation_of(self._declared, context)
         thread = self._stands_for or self.thread
-        return ProcessRequest(
-            pipeline=application.pipeline,
-            state_dir=application.member_of(thread).state_dir,
-            thread=thread,
-            level=self.level,
-            began_as=self.thread if thread != self.thread else "",
-            backfill=backfill,
-        )
+        began_as = self.thread if thread != self.thread else ""
+        return ProcessRequest.of(application, thread, self.level, began_as=began_as, backfill=backfill)
 
     def _arguments(self, context: Context) -> list[str]:
         return [*super()._arguments(context), "--request", as_argument(self._request(context))]

@@ -15,13 +15,12 @@ from kafka_rescale.core.application.config_files import KafkaOfJob, identity_of,
 from kafka_rescale.core.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from kafka_rescale.core.application.pipeline import PipelineApplication
-    from kafka_rescale.core.application.streams import Application
+    from kafka_rescale.core.application.common import ApplicationFile
     from kafka_rescale.core.roles import Role
     from kafka_rescale.kafka.client.connection import KafkaConnection
 
 
-def kafka_arguments(application: Application | PipelineApplication, role: Role) -> dict[str, Any]:
+def kafka_arguments(application: ApplicationFile, role: Role) -> dict[str, Any]:
     """Return a role's Kafka settings, as arguments of the operators that submit Spark jobs."""
     of_job = application.kafka_of_job(role)
     return {
@@ -64,7 +63,7 @@ def kafka_environment(
 
 
 def require_kafka_for_spark(
-    application: Application | PipelineApplication,
+    application: ApplicationFile,
     connections: Mapping[Role, KafkaConnection],
     spark_conn_ids: Iterable[str],
 ) -> None:
