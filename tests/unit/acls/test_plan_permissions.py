@@ -86,7 +86,7 @@ def test_with_a_connection_of_every_role_all_are_checked(
 def test_it_says_that_commands_of_the_workers_were_not_looked_at(
     tmp_path: Path, checked: Checked, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = "lifecycle: its commands were not checked here. The preflight task checks them on its own machine."
+    said = "lifecycle: its commands were not looked at here. The preflight task checks them on its own machine."
     options = ["--config", config(tmp_path, "plan"), "--json"]
     for lifecycle, told in [({"type": "manual"}, False), (CHAIN["lifecycle"], True)]:
         assert main(["plan", str(write_application(tmp_path, lifecycle=lifecycle)), *options]) == PASSED
