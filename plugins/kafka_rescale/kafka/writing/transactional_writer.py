@@ -1,4 +1,4 @@
-"""Small transactions on one partition by one transactional id; only the newest holder of the id gets through."""
+"""Small transactions on one partition by one transactional id; only the newest holder of the id can write."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ FIRST_SECONDS = 3.0
 """How long a producer has to find its coordinator before a new one looks for it."""
 
 SILENCE_SECONDS = 4.0
-"""How long a request waits for a broker that is frozen; then the coordinator is looked for anew."""
+"""How long a request waits for a frozen broker, before the coordinator is looked for anew."""
 
 TRANSACTION_TIMEOUT_MS = 10_000
-"""A writer that dies within a transaction holds up every reader for that long."""
+"""A writer that dies within a transaction delays every reader for that long."""
 
 MESSAGE_MAX_BYTES = 10 * 1024 * 1024
 
@@ -33,7 +33,7 @@ MESSAGE_MAX_BYTES = 10 * 1024 * 1024
 class TransactionalWriter:
     """A producer that has fenced every earlier holder of its transactional id.
 
-    :param transactional_id: only the process that took it last may write.
+    :param transactional_id: only the latest process that took it may write.
     :raises ClusterOutage: the transaction coordinator doesn't answer.
     """
 
