@@ -67,7 +67,7 @@ class GroupCommit:
                 self._what,
                 found=f"{self._found}",
                 expected=f"{self._offsets}",
-                remedy="Somebody else commits to this group: stop it, then run again.",
+                remedy="Another process commits to this group: stop it, then run again.",
             )
         names = sorted({error.name() for error in self._waiting.values()})
         places = ", ".join(sorted(self._waiting.keys() - {self._what}))

@@ -119,5 +119,5 @@ def _raise_if_refused(refused: Mapping[str, type[KafkaError]], what: str) -> Non
                 f"{what} for {at}",
                 found=error.__name__,
                 expected="a group without members, whose offsets can be set",
-                remedy="Stop whoever is a member of this group, then run again.",
+                remedy="Stop every member of this group, then run again.",
             )

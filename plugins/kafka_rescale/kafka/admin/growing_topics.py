@@ -119,7 +119,7 @@ def _growth_of(name: str, target: int) -> str:
 
 
 class _Growth:
-    """What has become of one growth of several topics."""
+    """The state of one growth of several topics."""
 
     def __init__(self, targets: Mapping[str, int], counts: Mapping[str, int]) -> None:
         self._targets = targets
@@ -131,7 +131,7 @@ class _Growth:
 
     @property
     def to_ask(self) -> dict[str, int]:
-        """What is short of its target and neither accepted nor refused."""
+        """The topics that are short of their targets, and neither accepted nor refused."""
         names = self._short - self._accepted - self._refused.keys()
         return {name: self._targets[name] for name in names}
 
@@ -141,11 +141,11 @@ class _Growth:
         return bool(self._short - self._refused.keys())
 
     def look(self, counts: Mapping[str, int]) -> None:
-        """Take note of what the brokers show."""
+        """Note the counts that brokers show."""
         self._short = {name for name in self._short if counts[name] < self._targets[name]}
 
     def take(self, answers: Mapping[str, Any]) -> None:
-        """Take note of the answers to a request."""
+        """Note the answers to a request."""
         for name, answer in answers.items():
             if not isinstance(answer, KafkaError):
                 self._accepted.add(name)
@@ -156,7 +156,7 @@ class _Growth:
                 self._refused[name] = answer
 
     def not_in_time(self) -> RescaleError:
-        """Return the error for what is left when the time is over."""
+        """Return the error about the topics that are left when the time is over."""
         left = sorted(self._short)
         reasons = ", ".join(sorted({self._last[name].name() for name in left if name in self._last}))
         return ClusterOutage(

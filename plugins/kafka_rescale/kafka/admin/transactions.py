@@ -52,7 +52,7 @@ class OpenTransaction:
         """What ends it."""
         if self.hangs:
             return (
-                f"Nobody will end it: `kafka-transactions.sh abort --topic {self.topic} --partition "
+                f"It will not end by itself: `kafka-transactions.sh abort --topic {self.topic} --partition "
                 f"{self.partition} --start-offset {self.offset}`."
             )
         return "Stop its producer; the coordinator aborts it after the producer's transaction.timeout.ms."

@@ -82,8 +82,8 @@ def _begun(known: Journal | None, plan: Plan, owner: str, now_ms: int) -> Journa
         return Journal(plan=plan, owner=owner, changed_at_ms=now_ms)
     same_plan = known.plan.fingerprint == plan.fingerprint
     if known.phase is Phase.ROLLED_BACK:
-        # Counted on even if the plan is another one, because its generation may have the same topics; and nothing
-        # that an earlier attempt captured is kept. Local state on disk is not undone by a rollback.
+        # Attempts are counted on even for another plan, because its generation may have the same topics. Offsets
+        # that an earlier attempt captured are dropped. A rollback does not undo local state on disk.
         was_warm = known.was_warm if known.was_warm == plan.green else ""
         attempt = known.attempt + 1
         return Journal(plan=plan, attempt=attempt, owner=owner, changed_at_ms=now_ms, was_warm=was_warm)
@@ -100,9 +100,10 @@ def _begun(known: Journal | None, plan: Plan, owner: str, now_ms: int) -> Journa
 
 
 def _assert_next(known: Generations | None, plan: Plan) -> None:
-    """Refuse to build what runs by now: its topics would be emptied for a copy of what the old one has left.
+    """Refuse to build a generation that runs by now: its topics would be emptied for copies from the old one.
 
-    Preflight planned from what ran then; the task that begins may have been queued since, or cleared days later.
+    Preflight planned from the generation that ran then. The task that begins may have been queued since, or
+    cleared days later.
     """
     if known is not None and plan.generation <= known.generation:
         raise Refused(

@@ -179,7 +179,9 @@ def _restart_blue(rescale: Rescale, journal: Journal, told: Callable[[], str]) -
         _stop_for_good(rescale, instance)
     insist(lambda: start(rescale.lifecycle, instance, told), told)
     if not journal.blue_ran:
-        log.warning("%s did not run before this cutover either; nobody waits for it", journal.plan.blue)
+        log.warning(
+            "%s did not run before this cutover either; the rollback does not wait for it", journal.plan.blue
+        )
         return
     insist(
         lambda: wait_until(

@@ -42,7 +42,7 @@ def assert_still(admin: ClusterAdmin, journal: Journal, acceptances: Acceptances
             f"application {journal.plan.blue}",
             found=f"other topics by the names {', '.join(lost)}, or none",
             expected="its changelogs as they were when it was proven gone",
-            remedy="Somebody has deleted them, or an instance of it is alive beside the promoted one and has made "
+            remedy="They were deleted, or an instance of it is alive beside the promoted one and has made "
             "them anew: stop it, and compare its output.",
         )
     known = acceptances.of(journal.plan.fingerprint)
