@@ -1,4 +1,4 @@
-"""What can be said of an application file of either runtime without a cluster."""
+"""What the commands can say about an application file of either runtime without a cluster."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from kafka_rescale.operations.preflight.overreach import overreach
 
 
 def validated(file: Path) -> Document:
-    """Return what a valid file describes; a pipeline is imported for that.
+    """Return what a valid file describes. This imports the pipeline that the file names.
 
-    :raises InvalidInput: the file, or the pipeline or handler that it names, can't be used.
+    :raises InvalidInput: The file can't be used, or the pipeline or handler that it names.
     """
     if runtime_of(file) == SPARK:
         declared = load_pipeline_application(file)
@@ -51,7 +51,7 @@ def validated(file: Path) -> Document:
 
 
 def permissions(file: Path, principals: Mapping[Role, str], servers: str) -> Document:
-    """Return the permissions that the roles of a file need, and the commands that give them.
+    """Return the permissions that the roles of a file need, and the commands that grant them.
 
     :raises InvalidInput: the file, or the pipeline that it names, can't be used.
     """
@@ -70,7 +70,7 @@ def described_pipeline(file: Path) -> Document:
 
 
 def _needed(file: Path) -> tuple[ApplicationFile, tuple[Acl, ...], tuple[Acl, ...]]:
-    """Return an application, what its roles need, and what only ``retire`` needs."""
+    """Return the application, the permissions of its roles, and the permissions that only ``retire`` needs."""
     if runtime_of(file) == SPARK:
         pipeline = load_pipeline_application(file)
         return pipeline, pipeline_acls(pipeline, pipeline_named(pipeline.pipeline).topology), ()
@@ -80,7 +80,7 @@ def _needed(file: Path) -> tuple[ApplicationFile, tuple[Acl, ...], tuple[Acl, ..
 
 
 def _warning(document: Document, findings: Iterable[Finding]) -> Document:
-    """Put warnings behind everything else, where they are seen."""
+    """Return the document with the warnings at its end, where a reader sees them."""
     warnings = list(map(str, findings))
     closing = "\n".join([document.closing, *(f"warning: {each}" for each in warnings)])
     return replace(document, data={**document.data, "warnings": warnings}, closing=closing)

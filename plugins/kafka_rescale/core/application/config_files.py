@@ -13,9 +13,9 @@ from kafka_rescale.core.application.mistakes import WrongValue
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.roles import Role
 
-IDENTITY = ("bootstrap.servers", "sasl.username", "sasl.oauthbearer.client.id")
+IDENTITY = ("bootstrap.servers", "sasl.username", "sasl.oauthbearer.client.id", "oauth_cb")
 """The settings that identify cluster and principal; they are no secrets."""
-SECRETS = ("sasl.password", "sasl.oauthbearer.client.secret")
+SECRETS = ("sasl.password", "sasl.oauthbearer.client.secret", "sasl.oauthbearer.config")
 
 SPARK_ROLES = (Role.COPY, Role.VERIFY)
 """The roles that run Spark jobs."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -36,6 +37,23 @@ def _is_cron(value: str) -> bool:
     except ImportError:
         return True  # croniter comes with Airflow. Drivers of Spark jobs read the file, but not the schedule.
     return bool(croniter.is_valid(value))
+
+
+def checked_patterns(value: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """Return topics by pattern.
+
+    :raises WrongValue: a pattern is no regular expression here, though it may be one in Java.
+    """
+    for pattern in value:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise WrongValue(
+                found=f"{pattern!r}: {error}",
+                expected="a regular expression that Java and Python read alike",
+                remedy="Name the topics in the program instead.",
+            ) from None
+    return value
 
 
 def _named(value: str) -> str:

@@ -54,6 +54,8 @@ class PipelineApplication(ApplicationFile):
     :param max_warmup_replicas: number of tasks that are warmed up at a time to be moved, beside the standbys.
     :param acceptable_recovery_lag: how many records a client may be behind and still take a task over at once;
         also how many offsets a new processor may be behind when it takes its partitions over.
+    :param statestore_cache_max_bytes: of each client's record cache, over all its threads; with 0, the default,
+        there is none, and every update is written.
     :param probing_rebalance_interval_ms: a run is triggered after this time if something warms up.
     :param rack_aware_assignment_tags: tags whose values shall differ between the copies of a task.
     :param rack_standby_task_assignor: `module:Class` whose `assign_standby_task_to_racks(source_tasks,
@@ -80,6 +82,7 @@ class PipelineApplication(ApplicationFile):
     num_stream_threads: WholeNumber = Field(default=1, ge=1, le=1_000, alias="num.stream.threads")
     state_dir: str | None = Field(default=None, alias="state.dir")
     clients: tuple[DeclaredClient, ...] = ()
+    statestore_cache_max_bytes: WholeNumber = Field(default=0, ge=0, alias="statestore.cache.max.bytes")
     num_standby_replicas: WholeNumber = Field(default=0, ge=0, alias="num.standby.replicas")
     max_warmup_replicas: WholeNumber = Field(default=2, ge=1, alias="max.warmup.replicas")
     acceptable_recovery_lag: WholeNumber = Field(default=10_000, ge=0, alias="acceptable.recovery.lag")

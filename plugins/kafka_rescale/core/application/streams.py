@@ -9,7 +9,13 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from kafka_rescale.core.application.autoscaling import Bounds
 from kafka_rescale.core.application.common import ApplicationFile
-from kafka_rescale.core.application.fields import ChainName, Name, PartitionCount, WholeNumber
+from kafka_rescale.core.application.fields import (
+    ChainName,
+    Name,
+    PartitionCount,
+    WholeNumber,
+    checked_patterns,
+)
 from kafka_rescale.core.application.lifecycles import Lifecycle
 from kafka_rescale.core.application.mistakes import WrongValue
 from kafka_rescale.core.application.notifications import Event, Notification
@@ -41,6 +47,8 @@ class Application(ApplicationFile):
         of Spark jobs that can't be given the connection unseen; instead of the one that the environment names.
     :param partitions: desired parallelism; inputs that grow and internal topics get this count.
     :param topology: text printed by ``Topology#describe()`` (the loader resolves a file name to its text).
+    :param source_patterns: the topics that a source's pattern matches today, by the pattern as `describe()` prints
+        it: the expansion is about these. Preflight and the cutover refuse others that match by then.
     :param acceptable_recovery_lag: offsets per partition within which the gate opens (KIP-441's default).
     :param max_pause_seconds: limit from the stop of the running generation to the promotion; after it, the running
         generation is started again.
@@ -73,6 +81,7 @@ class Application(ApplicationFile):
     inputs: tuple[Input, ...] = Field(min_length=1)
     outputs: tuple[Output, ...] = ()
     topology: str | None = None
+    source_patterns: dict[str, tuple[Name, ...]] = Field(default_factory=dict)
     subtopologies: tuple[SubTopologySpec, ...] = ()
     stores: tuple[Store, ...] = ()
     repartitions: tuple[Repartition, ...] = ()
@@ -103,6 +112,8 @@ class Application(ApplicationFile):
                 remedy="Print it in the program, and save it beside this file.",
             )
         return self
+
+    _source_patterns = field_validator("source_patterns")(checked_patterns)
 
     @field_validator("pause_alert_seconds")
     @classmethod

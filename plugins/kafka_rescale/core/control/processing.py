@@ -63,6 +63,15 @@ class ClientRecord(Value):
         """The tasks that its threads run, sorted."""
         return tuple(sorted(TaskId.parse(task) for thread in self.threads for task in thread.tasks))
 
+    def cache_bytes_of_thread(self, total: int) -> int:
+        """Return how much of the record cache each of its threads has now, in bytes.
+
+        It is divided anew when threads come and go (KIP-663, ``KafkaStreams#resizeThreadCache``).
+
+        :param total: ``statestore.cache.max.bytes``.
+        """
+        return total // max(1, len(self.running))
+
     def with_client(
         self, client: StreamsClient, tasks: Mapping[str, Collection[TaskId]] | None = None
     ) -> ClientRecord:

@@ -120,18 +120,23 @@ def change(first: Assigned, now: Assigned) -> str:
 
 
 def outlook(prewarmed: Mapping[str, float] | None) -> str:
-    """Return one sentence on the pause to come, for the person who approves it.
+    """Return what the pause to come will be, for the person who approves it.
+
+    A stop and a start within the pause take what they took at the pre-warming; how fast the input is drained, and
+    how much is left to copy by then, is not known before.
 
     :param prewarmed: seconds per part of the pre-warming; None if there was none.
     """
     if prewarmed and "restore" in prewarmed:
+        known = sum(prewarmed.get(part, 0.0) for part in ("start", "stop"))
         return (
-            f"Pre-warmed: green restored its stores for {prewarmed['restore']:.1f} s ahead of the pause, "
-            f"which they are no part of.{_again(prewarmed)}"
+            f"**Expected pause: about {known:.0f} s** to stop and to start, as at the pre-warming, and the time "
+            "of draining and of the last delta. Pre-warmed: green restored its stores for "
+            f"{prewarmed['restore']:.1f} s ahead of the pause, which they are no part of.{_again(prewarmed)}"
         )
     return (
-        "Not pre-warmed: green restores all of its stores within the pause, which grows with the state; the log "
-        "of `prewarm` says why."
+        "**Expected pause: not known.** Not pre-warmed: green restores all of its stores within the pause, which "
+        "grows with the state; the log of `prewarm` says why."
     )
 
 

@@ -94,11 +94,13 @@ class RecordLimits:
                 f"Set {self.size_config}={batch_bytes} or more on {self.topic} {until}",
             )
         if not self.oldest_ms <= timestamp_ms <= self.newest_ms:
-            side = BEFORE if timestamp_ms < self.oldest_ms else AFTER
+            too_old = timestamp_ms < self.oldest_ms
+            side = BEFORE if too_old else AFTER
+            bound = f"{self.oldest_ms} or later" if too_old else f"{self.newest_ms} or earlier"
             return Finding(
                 where,
                 f"timestamp {timestamp_ms}, which brokers refuse when the record is written again",
-                f"one within {side} of {self.topic}, {self.oldest_ms} to {self.newest_ms}",
+                f"one within {side} of {self.topic}, {bound}",
                 f"Set {side}, and {EITHER} where the brokers know it, to {UNLIMITED} on {self.topic} {until}",
             )
         if self.has_to_be_keyed and not has_key:

@@ -15,7 +15,7 @@ import numpy as np
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.partitioning.linear_hashing import LinearHashing, doubled
 from kafka_rescale.core.partitioning.murmur2 import murmur2, murmur2_batch
-from kafka_rescale.core.partitioning.user_function import Declared, Static
+from kafka_rescale.core.partitioning.user_function import NOT_THERE, Declared, NotThereYet, Static
 
 
 class Partitioner(Protocol):
@@ -75,6 +75,25 @@ class Crc32(Modulo):
     def partition_batch(self, keys: Sequence[bytes], n: int) -> list[int]:
         """Return the partitions of many keys, in their order."""
         return [zlib.crc32(key) % n for key in keys]
+
+
+def earlier_homes(partitioner: Partitioner, keys: Sequence[bytes], earlier: int) -> list[int]:
+    """Return the partitions of keys by a count that a topic had before it grew.
+
+    A static partitioner has put some of the keys into partitions that are younger than this count: ``NOT_THERE``.
+
+    :raises UnsafeState: a user's function fails, or gives an answer that no count makes a partition.
+    """
+    if not partitioner.is_static:
+        return partitioner.partition_batch(keys, earlier)
+    return [_earlier_home(partitioner, key, earlier) for key in keys]
+
+
+def _earlier_home(partitioner: Partitioner, key: bytes, earlier: int) -> int:
+    try:
+        return partitioner.partition(key, earlier)
+    except NotThereYet:
+        return NOT_THERE
 
 
 PARTITIONERS: dict[str, Partitioner] = {p.name: p for p in (Murmur2(), Crc32())}

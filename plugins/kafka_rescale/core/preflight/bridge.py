@@ -58,7 +58,7 @@ def bridge_messages(situation: Situation) -> Iterator[str]:
     """Yield the DAG that has to be unpaused for the bridges: the cutover waits for its job."""
     if names := situation.successors():
         dag = f"bridge_{situation.application.application_id}"
-        yield f"{dag} carries records on to {', '.join(names.values())}: unpause it, the cutover waits for it."
+        yield f"{dag} carries records on to {', '.join(names.values())}: the cutover waits until it is up."
 
 
 def unfinished_bridge(situation: Situation) -> Iterator[Finding]:

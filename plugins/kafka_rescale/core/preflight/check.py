@@ -35,7 +35,13 @@ from kafka_rescale.core.preflight.in_place import (
 from kafka_rescale.core.preflight.keys import history_messages, misplaced_keys, null_key_messages, null_keys
 from kafka_rescale.core.preflight.one_partition import unchecked_declarations, windowed_keys
 from kafka_rescale.core.preflight.partitioners import future_placement, one_partitioner
-from kafka_rescale.core.preflight.running import conflicting_target, lag_messages, running_as_expected
+from kafka_rescale.core.preflight.patterns import topics_of_patterns
+from kafka_rescale.core.preflight.running import (
+    conflicting_target,
+    lag_messages,
+    running_as_expected,
+    unheld_inputs,
+)
 from kafka_rescale.core.preflight.situation import Situation
 from kafka_rescale.core.preflight.targets import (
     absent_times,
@@ -75,6 +81,7 @@ def check(situation: Situation) -> list[Finding]:
         *running_as_expected(situation),
         *implausible(situation.deployment, situation.blue, situation.green),
         *streams_protocol_in_place(situation),
+        *topics_of_patterns(situation),
     ]
     findings += callback_findings(situation.application)
     if situation.control.journal is not None and situation.control.journal.in_progress:
@@ -135,6 +142,7 @@ def messages(situation: Situation) -> list[str]:
         *maybe_enforced(situation),
         *bridge_messages(situation),
         *lag_messages(situation),
+        *unheld_inputs(situation),
         *retention_warnings(situation),
         *compression_messages(situation),
         *history_messages(situation),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from kafka_rescale.core.application.topics import Input, InputPolicy
 from kafka_rescale.core.errors import Finding
-from kafka_rescale.core.partitioning.partitioners import partitioner_named
+from kafka_rescale.core.partitioning.partitioners import earlier_homes, partitioner_named
 from kafka_rescale.core.plan.planning import target_counts
 from kafka_rescale.core.preflight.situation import Situation
 
@@ -63,5 +63,5 @@ def _moves_among_old(situation: Situation, declared: Input, earlier: int) -> boo
     if partitioner.is_modulo:
         # An empty sample must not let every count through. A user's function may not be able to place these keys.
         keys += [number.to_bytes(4, "big") for number in range(1_000)]
-    before, now = (partitioner.partition_batch(keys, n) for n in (earlier, count))
+    before, now = (earlier_homes(partitioner, keys, n) for n in (earlier, count))
     return any(old != new < earlier for old, new in zip(before, now, strict=True))

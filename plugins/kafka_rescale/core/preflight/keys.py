@@ -12,7 +12,7 @@ from kafka_rescale.core.formats.record_shapes import fits
 from kafka_rescale.core.formats.samples import Sample, at, shown
 from kafka_rescale.core.partitioning.partitioners import Partitioner, known_partitioners, partitioner_named
 from kafka_rescale.core.plan.foreign_key_joins import key_topic_of, partitioner_of_topic
-from kafka_rescale.core.preflight.placed_keys import Placed
+from kafka_rescale.core.preflight.placed_keys import Placed, unplaceable
 from kafka_rescale.core.preflight.situation import Situation, counted
 
 
@@ -55,7 +55,7 @@ def misplaced_keys(situation: Situation) -> Iterator[Finding]:
         try:
             wrong = placed.wrong(placed.partitioner, placed.partitions)
         except UnsafeState as error:
-            yield Finding.of(error.complaint.about(f"topic {placed.topic!r}, {error.what}"))
+            yield unplaceable(f"topic {placed.topic!r}", error)
             continue
         if wrong and not placed.is_history():
             sample, home = wrong[0]
@@ -85,7 +85,8 @@ def _placed_topics(situation: Situation) -> Iterator[Placed]:
             known = situation.grown.get(declared.topic)
             carried = () if known is None or declared.policy is not InputPolicy.REPARTITIONED else (known,)
             before = situation.grown_inputs.get(placed.topic, ())
-            yield replace(placed, processed=situation.cluster.committed, earlier=carried, remembered=before)
+            done = situation.cluster.committed
+            yield replace(placed, is_input=True, processed=done, earlier=carried, remembered=before)
     for topic in sorted(situation.topology.repartitions):
         name = partitioner_of_topic(application, situation.topology, topic)
         partitioner = partitioner_named(name, key_topic_of(situation.topology, topic))
@@ -118,6 +119,19 @@ def _remedy(placed: Placed) -> str:
         )
     if types := _types_in_place(placed):
         return f"They are where the keys of {' or '.join(types)} stores would be: declare the store's real type."
+    return _without_rule(placed)
+
+
+def _without_rule(placed: Placed) -> str:
+    """Return what to do about keys that no partitioner, no growth and no other store type explains."""
+    if chosen := placed.chosen():
+        return (
+            f"The other {len(placed.samples) - len(chosen)} are where {placed.partitioner.name} puts them: a "
+            "producer chooses the partition of some records itself, as with a marker for each partition. What the "
+            "application keeps of such a key is where the record was sent, and `verify` would name every one that "
+            "is sent later. Let the producer leave the partition to the key, or send these records to a topic of "
+            "their own."
+        )
     if (twice := placed.in_two_partitions()) is not None:
         return (
             f"Key {shown(twice[0].key)} is in partitions {twice[0].partition} and {twice[1].partition}: a "

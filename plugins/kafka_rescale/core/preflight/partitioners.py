@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from kafka_rescale.core.errors import Finding, UnsafeState
 from kafka_rescale.core.formats.changelog_formats import format_of
 from kafka_rescale.core.formats.samples import shown
-from kafka_rescale.core.partitioning.partitioners import Partitioner, partitioner_named
+from kafka_rescale.core.partitioning.partitioners import Partitioner, earlier_homes, partitioner_named
 from kafka_rescale.core.plan.external_topics import InputPlan
 from kafka_rescale.core.plan.plan import Move, MoveKind
 from kafka_rescale.core.preflight.counts import counts_after
+from kafka_rescale.core.preflight.placed_keys import unplaceable
 from kafka_rescale.core.preflight.situation import Situation
 from kafka_rescale.core.topology.topology import SubTopology
 
@@ -57,7 +58,8 @@ def _by_topic(situation: Situation, subtopology: SubTopology, name: str) -> Iter
     for other in others:
         for n in (situation.counts[first], counts_after(situation)[first]):
             try:
-                here, there = (partitioner_named(name, t).partition_batch(keys, n) for t in (first, other))
+                # An input that was grown by hand counts with its old partitions here, and has keys in new ones.
+                here, there = (earlier_homes(partitioner_named(name, t), keys, n) for t in (first, other))
             except UnsafeState as error:
                 yield Finding(f"sub-topology {subtopology.id}, {error.what}", error.found, error.expected, _REMEDY)
                 return
@@ -94,7 +96,7 @@ def _findings(
     try:
         homes = partitioner.partition_batch(keys, target)
     except UnsafeState as error:
-        yield Finding.of(error.complaint.about(f"{what}, {error.what}"))
+        yield unplaceable(what, error)
         return
     moved = [(s, home) for s, home in zip(samples, homes, strict=True) if s.partition != home]
     if partitioner.is_static and moved:

@@ -6,11 +6,22 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from kafka_rescale.core.errors import UnsafeState
+from kafka_rescale.core.errors import Finding, UnsafeState
 from kafka_rescale.core.formats.changelog_formats import FORMATS, ChangelogFormat
 from kafka_rescale.core.formats.samples import Sample
-from kafka_rescale.core.partitioning.partitioners import Partitioner
+from kafka_rescale.core.partitioning.partitioners import Partitioner, earlier_homes
+from kafka_rescale.core.partitioning.user_function import NotThereYet
 from kafka_rescale.core.preflight.earlier_counts import earlier_counts
+
+
+class MayHaveGrown(Finding):
+    """A key of a partition that its topic did not have when it was counted: it may have grown since."""
+
+
+def unplaceable(where: str, error: UnsafeState) -> Finding:
+    """Return the finding that a partitioner can't place a sampled key."""
+    kind = MayHaveGrown if isinstance(error, NotThereYet) else Finding
+    return kind.of(error.complaint.about(f"{where}, {error.what}"))
 
 
 @dataclass(frozen=True)
@@ -30,6 +41,7 @@ class Placed:
     samples: Sequence[Sample]
     form: ChangelogFormat = FORMATS["key-value"]
     is_changelog: bool = False
+    is_input: bool = False
     processed: Mapping[tuple[str, int], int] = field(default_factory=dict)
     earlier: tuple[int, ...] = ()
     remembered: tuple[int, ...] = ()
@@ -39,12 +51,20 @@ class Placed:
         keyed = [s for s in self.samples if s.key is not None]
         keys = self.form.partitioning_keys([s.key or b"" for s in keyed])
         homes = partitioner.partition_batch(keys, partitions)
-        before = [partitioner.partition_batch(keys, count) for count in self.earlier]
+        before = [earlier_homes(partitioner, keys, count) for count in self.earlier]
         return [
             (s, home)
             for s, home, *old in zip(keyed, homes, *before, strict=True)
             if s.partition not in {home, *old}
         ]
+
+    def chosen(self) -> list[Sample]:
+        """Return the samples of an input for which its producer has chosen another partition than the key's.
+
+        Most samples are where the partitioner puts them, so it is not the partitioner that is declared wrongly.
+        """
+        elsewhere = [s for s, _ in self.wrong(self.partitioner, self.partitions)] if self.is_input else []
+        return elsewhere if 2 * len(elsewhere) < len(self.samples) else []
 
     def earlier_counts(self) -> tuple[int, ...]:
         """Return the smaller counts that explain every misplaced sample: the topic was grown since."""

@@ -20,6 +20,7 @@ class ProcessRequest(Value):
     :param began_as: the thread that it replaces in this run, if any: the two share one result.
     :param level: counting from 1; level 1 are the sub-topologies that no other one feeds.
     :param backfill: a past interval, processed by a generation of its own.
+    :param cache_bytes: of the record cache of all threads of the thread's client together.
     """
 
     pipeline: str
@@ -28,6 +29,32 @@ class ProcessRequest(Value):
     level: int
     began_as: str = ""
     backfill: Backfill | None = None
+    cache_bytes: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        application: PipelineApplication,
+        thread: str,
+        level: int,
+        *,
+        began_as: str = "",
+        backfill: Backfill | None = None,
+    ) -> Self:
+        """Return what a declared client's thread is asked to do.
+
+        :raises InvalidInput: the file has no such client.
+        """
+        return cls(
+            pipeline=application.pipeline,
+            state_dir=application.member_of(thread).state_dir,
+            thread=thread,
+            level=level,
+            began_as=began_as,
+            backfill=backfill,
+            # The results of a backfill are told from those before its interval record by record.
+            cache_bytes=0 if backfill is not None else application.statestore_cache_max_bytes,
+        )
 
     @property
     def key(self) -> str:

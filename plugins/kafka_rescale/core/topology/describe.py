@@ -9,7 +9,7 @@ cut is refused: dangling arrows, nodes without their own arrows, and ids show it
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -29,6 +29,7 @@ _NAME = re.compile(r"^[\w.-]+$")
 _ARROWS = {"Source": ("-->",), "Processor": ("-->", "<--"), "Sink": ("<--",)}
 """The lines that every version prints below a node; without an arrow they say ``none``."""
 _UNNUMBERED = -1
+_NO_PATTERNS: Mapping[str, Sequence[str]] = {}
 _PASTE_AGAIN = "Paste the text that Topology#describe() prints, whole and unchanged."
 
 
@@ -65,16 +66,17 @@ class _Section:
     arrows: list[tuple[_Statement, list[str]]] = field(default_factory=list)
 
 
-def parse_describe(text: str) -> Topology:
+def parse_describe(text: str, patterns: Mapping[str, Sequence[str]] = _NO_PATTERNS) -> Topology:
     """Return the topology that ``Topology#describe()`` of Kafka Streams printed, of any version that has it.
 
     Sub-topologies of named topologies are numbered through; their stores and repartition topics get the name as a
     prefix, as their topics have it on the cluster.
 
     :param text: the output, possibly with log prefixes, foreign lines and wrapped lines.
+    :param patterns: the topics that a pattern of a source stands for; any other pattern is refused.
     :raises InvalidInput: a line is wrong; the error has its number.
     """
-    sections = _sections(text)
+    sections = _sections(text, patterns)
     if not sections:
         raise InvalidInput(
             "topology",
@@ -94,7 +96,7 @@ def parse_describe(text: str) -> Topology:
     )
 
 
-def _sections(text: str) -> list[_Section]:
+def _sections(text: str, patterns: Mapping[str, Sequence[str]]) -> list[_Section]:
     sections: list[_Section] = []
     topology_name = ""
     for statement in _statements(text):
@@ -105,7 +107,7 @@ def _sections(text: str) -> list[_Section]:
             number = _UNNUMBERED if begin["id"] == "?" else int(begin["id"])
             sections.append(_Section(statement, number, topology_name, is_global))
         elif sections:
-            _add(sections[-1], statement)
+            _add(sections[-1], statement, patterns)
         elif _NODE.match(statement.text):
             raise statement.wrong("a node before any sub-topology", "a line `Sub-topology: 0` above it")
     return sections
@@ -145,7 +147,7 @@ def _is_open(statement: str) -> bool:
     return is_node and ("(" not in statement or statement.count("(") > statement.count(")"))
 
 
-def _add(section: _Section, statement: _Statement) -> None:
+def _add(section: _Section, statement: _Statement, patterns: Mapping[str, Sequence[str]]) -> None:
     if statement.text.startswith(("-->", "<--")):
         _add_arrow(section, statement)
         return
@@ -156,7 +158,7 @@ def _add(section: _Section, statement: _Statement) -> None:
         )
     section.nodes[node["name"]] = _Node(statement, list(_ARROWS[node["kind"]]))
     if node["label"] == "topics":
-        section.sources |= dict.fromkeys(_topics(statement, node["value"]))
+        section.sources |= dict.fromkeys(_topics(statement, node["value"], patterns))
     elif node["label"] == "stores":
         # Global stores have no changelog, so no topic was ever named after them.
         names = _parts if section.is_global else partial(_names, statement)
@@ -175,12 +177,15 @@ def _add_arrow(section: _Section, statement: _Statement) -> None:
         node.missing.remove(arrow)
 
 
-def _topics(statement: _Statement, value: str) -> list[str]:
+def _topics(statement: _Statement, value: str, patterns: Mapping[str, Sequence[str]]) -> list[str]:
+    if value in patterns:
+        return list(patterns[value])
     if not value.startswith("["):
         raise statement.wrong(
             f"a source that reads the pattern {value}",
-            "sources that read named topics",
-            "What matches can change during an expansion: name the topics in the program.",
+            "sources that read named topics, or a pattern whose topics of today `source_patterns:` lists",
+            "What matches can change during an expansion: name the topics in the program, or agree to those of "
+            f"today: `source_patterns: {{'{value}': [TOPIC, …]}}`. Preflight compares them with the cluster.",
         )
     return _names(statement, value.strip("[]"))
 

@@ -98,7 +98,7 @@ def _joined(topology: Topology, derived: Mapping[str, int], enforced: Mapping[st
 def _copartitioned_count(
     topology: Topology, subtopology: SubTopology, counts: Mapping[str, int], enforced: Mapping[str, int]
 ) -> int:
-    """Return the common count: external topics decide, else an enforced one; else the largest."""
+    """Return the common count: that of the external topics, else an enforced one, else the largest."""
     external = [t for t in subtopology.sources if t not in topology.repartitions]
     set_by_program = [t for t in subtopology.sources if t in enforced]
     return max(counts[t] for t in external or set_by_program or topology.own_sources(subtopology))

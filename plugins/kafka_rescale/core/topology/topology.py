@@ -115,6 +115,17 @@ class Topology:
         """Return the first topic that a store's sub-topology reads: its partitions are the store's tasks."""
         return next(self.own_sources(s)[0] for s in self.subtopologies if store in {*s.stores, *s.source_tables})
 
+    def upstream_of(self, topic: str) -> tuple[str, ...]:
+        """Return every topic whose records the application carries on to a topic, through whatever is between."""
+        upstream: dict[str, None] = {}
+        pending = [topic]
+        while pending:
+            written = pending.pop()
+            read = [t for s in self.subtopologies if written in s.sinks for t in s.sources if t not in upstream]
+            upstream.update(dict.fromkeys(read))
+            pending += read
+        return tuple(upstream)
+
     def downstream_first(self) -> tuple[SubTopology, ...]:
         """Return the sub-topologies, the most downstream first; equals keep the higher id first.
 

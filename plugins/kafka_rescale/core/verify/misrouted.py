@@ -15,7 +15,7 @@ from itertools import islice
 from kafka_rescale.core.application.topics import InputPolicy
 from kafka_rescale.core.control.acceptances import OffsetRange
 from kafka_rescale.core.errors import UnsafeState
-from kafka_rescale.core.partitioning.partitioners import partitioner_named
+from kafka_rescale.core.partitioning.partitioners import earlier_homes, partitioner_named
 from kafka_rescale.core.plan.external_topics import InputPlan
 from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.core.values import Value
@@ -100,14 +100,19 @@ def grown_by_key(plan: Plan) -> tuple[InputPlan, ...]:
     return tuple(i for i in plan.inputs if i.policy is InputPolicy.PAUSED and i.grows)
 
 
-def misrouted(grown: InputPlan, places: Iterable[Place], known: Sequence[OffsetRange] = ()) -> InputReport:
+def misrouted(
+    grown: InputPlan, places: Iterable[Place], known: Sequence[OffsetRange] = (), *, present: int = 0
+) -> InputReport:
     """Look at the records of a grown input, from the fence on.
 
     Records without a key belong nowhere; Kafka Streams drops them before any state.
 
     :param known: misrouted records of this input that were accepted after this expansion.
+    :param present: partitions that the input has now, if it may have grown further; a static partitioner puts new
+        keys into them.
     """
     partitioner = partitioner_named(grown.partitioner, grown.declared)
+    partitions = max(grown.target, present) if partitioner.is_static else grown.target
     records = accepted = chosen = 0
     first: list[Misrouted] = []
     spans: dict[int, tuple[int, int, int]] = {}
@@ -115,14 +120,15 @@ def misrouted(grown: InputPlan, places: Iterable[Place], known: Sequence[OffsetR
     while batch := list(islice(remaining, _BATCH)):
         records += len(batch)
         keyed = [(place, place.key) for place in batch if place.key is not None]
-        homes = partitioner.partition_batch([key for _, key in keyed], grown.target)
+        homes = partitioner.partition_batch([key for _, key in keyed], partitions)
         for found, key in _elsewhere(keyed, homes):
             if any(each.covers(found.partition, found.offset) for each in known):
                 accepted += 1
                 continue
             begin, _, count = spans.get(found.partition, (found.offset, 0, 0))
             spans[found.partition] = begin, found.offset, count + 1
-            chosen += found.partition != partitioner.partition(key, grown.earlier or grown.current)
+            (earlier,) = earlier_homes(partitioner, [key], grown.earlier or grown.current)
+            chosen += found.partition != earlier
             if len(first) < SHOWN:
                 first.append(found)
     return InputReport(

@@ -15,6 +15,9 @@ from kafka_rescale.kafka.admin.topic_reader import TopicReader, too_few_brokers
 from kafka_rescale.kafka.client.failures import to_error
 from kafka_rescale.kafka.client.waiting import poll_until
 
+BROKERS_KNOW_SECONDS = 10.0
+"""After this time every broker knows of new partitions (KIP-878)."""
+
 
 class GrowingTopics(TopicReader):
     """The part of ``ClusterAdmin`` that adds partitions."""
@@ -25,6 +28,19 @@ class GrowingTopics(TopicReader):
         :raises RescaleError: as ``grow_topics`` does.
         """
         return name in self.grow_topics({name: target})
+
+    def await_growth(self, counted: Mapping[str, int], otherwise: RescaleError) -> None:
+        """Return once one of some topics has more partitions than were counted: another client has grown it.
+
+        :param counted: partitions by topic.
+        :param otherwise: is raised if all counts stay until every broker would know of a growth.
+        :raises RescaleError: ``otherwise``, or the brokers don't answer.
+        """
+
+        def has_grown() -> bool:
+            return any(topic.partitions > counted[name] for name, topic in self.describe_topics(counted).items())
+
+        poll_until(has_grown, seconds=BROKERS_KNOW_SECONDS, otherwise=lambda: otherwise)
 
     def validate_growth(self, targets: Mapping[str, int]) -> None:
         """Let brokers check the growth of topics without changing them. One request, as a limit is on the sum.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from kafka_rescale.core.errors import UnsafeState
 from kafka_rescale.core.formats.changelog_formats import FORMATS, ChangelogFormat, format_of
 from kafka_rescale.core.formats.subscription_wrapper import rewritten
-from kafka_rescale.core.partitioning.partitioners import partitioner_named
+from kafka_rescale.core.partitioning.partitioners import earlier_homes, partitioner_named
 from kafka_rescale.core.plan.plan import Move, MoveKind
 
 Headers = list[tuple[str, bytes | None]]
@@ -120,7 +120,7 @@ class Router:
             i
             for count in counts
             if count
-            for i, home in zip(strays, self._partitioner.partition_batch(keys, count), strict=True)
+            for i, home in zip(strays, earlier_homes(self._partitioner, keys, count), strict=True)
             if home == partition
         }
 

@@ -114,7 +114,7 @@ def topology_of(application: Application) -> Topology:
     :raises InvalidInput: the text is not what ``Topology#describe()`` prints.
     """
     if application.topology is not None:
-        topology = parse_describe(application.topology)
+        topology = parse_describe(application.topology, application.source_patterns)
     else:
         topology = Topology(
             tuple(

@@ -67,11 +67,19 @@ def _resolve_topology(fields: dict[str, Any], path: Path, mistakes: list[Mistake
             mistakes.append(Mistake.of(("topology",), error.complaint))
             return
     try:
-        parse_describe(fields["topology"])
+        parse_describe(fields["topology"], _lists_in(fields.get("source_patterns")))
     except InvalidInput as error:
         # `topology, line 6`: the line of the text, which is often another file's.
         where = ", ".join([where, *error.what.split(", ")[1:]])
         mistakes.append(Mistake(("topology",), f"in {where}: {error.found}", error.expected, error.remedy))
+
+
+def _lists_in(patterns: object) -> dict[str, list[str]]:
+    """Return what a file says of patterns, as far as it has the right shape: the model tells what has not."""
+    given = patterns.items() if isinstance(patterns, dict) else ()
+    return {
+        str(pattern): [str(topic) for topic in topics] for pattern, topics in given if isinstance(topics, list)
+    }
 
 
 def _resolve_schemas(fields: dict[str, Any], path: Path, mistakes: list[Mistake]) -> None:

@@ -36,6 +36,7 @@ from kafka_rescale.operations.cutover.growing import assert_may_grow
 from kafka_rescale.operations.cutover.input_positions import await_positions
 from kafka_rescale.operations.cutover.jobs_beside import JobsBeside
 from kafka_rescale.operations.cutover.persistence import insist, start, state_of_pause
+from kafka_rescale.operations.cutover.pinned_topics import assert_as_pinned, warn_of_unpinned
 from kafka_rescale.operations.cutover.promotion import assert_promotable
 from kafka_rescale.operations.cutover.start_green import start_green
 from kafka_rescale.operations.expansion import producers
@@ -176,6 +177,7 @@ class Cutover:
             timings = self._timings = Timings({**journal.timings, **self._timings})
             journal = mode_of(journal.plan).before_start(self._rescale, journal, timings)
             journal = start_green(self._rescale, journal, timings)
+            warn_of_unpinned(self._rescale)
         return dict(journal.timings)
 
     def _prepare(self, journal: Journal) -> Journal:
@@ -183,6 +185,7 @@ class Cutover:
         mode_of(journal.plan).prepare(self._rescale, journal.plan, self._beside(journal))
         await_positions(self._rescale, journal.plan)
         assert_may_grow(self._rescale.admin, journal.plan)
+        assert_as_pinned(self._rescale)
         # Verify compares green's records below the offsets captured at promotion. Newer records that green writes
         # must not let compaction remove them before. Released when verify has passed.
         hold_compaction(self._rescale, journal)
@@ -222,6 +225,7 @@ class Cutover:
                 await_signs(jobs, self._signs or signs_of(jobs, needed), self._seconds_left(journal))
             begins, known = mode.offsets_at_promotion(self._rescale, journal, lambda: self._seconds_left(journal))
             assert_promotable(self._rescale, journal)
+            assert_as_pinned(self._rescale)
             return self._advance(
                 Phase.PROMOTED,
                 records=lambda s: {Concern.GENERATIONS: promoted_generations(journal, s.generations, begins)},

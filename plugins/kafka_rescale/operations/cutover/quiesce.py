@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
 
+from kafka_rescale.core.application.generation_names import blue_names
 from kafka_rescale.core.application.topics import InputPolicy
 from kafka_rescale.core.control.journal import Captured, PartitionOffsets
 from kafka_rescale.core.errors import UnsafeState
@@ -12,6 +14,7 @@ from kafka_rescale.core.plan.plan import Plan
 from kafka_rescale.kafka.admin.transactions import wait_until_complete
 from kafka_rescale.kafka.client.waiting import wait_until, within
 from kafka_rescale.kafka.reading.remaining import with_records
+from kafka_rescale.operations.application.load import topology_of
 from kafka_rescale.operations.cutover.input_positions import never_read, unread_partitions
 from kafka_rescale.operations.expansion.rescale import Rescale, blue
 
@@ -19,16 +22,23 @@ log = logging.getLogger(__name__)
 
 
 def drain(rescale: Rescale, plan: Plan, seconds: float) -> None:
-    """Wait until blue has processed every record of the paused inputs.
+    """Wait until blue has processed every record of the paused inputs that grow.
 
     After the growth an old partition belongs to another set of keys, so no record may be left in it. Transaction
     markers at the end of the log are no records; this does not wait for them. It does wait for open transactions,
-    as they hide the records behind them.
+    as they hide the records behind them. An input that blue writes itself is filled from the topics ahead of it.
+    As long as blue runs, all of them have to be empty at the same time: what blue reads from them before it stops
+    still comes to the input.
 
     :raises Outage: a transaction stays open; it is named.
     """
-    topics = [i.topic for i in plan.inputs if i.policy is InputPolicy.PAUSED and i.target != i.current]
-
+    grown = [i.topic for i in plan.inputs if i.policy is InputPolicy.PAUSED and i.target != i.current]
+    if not grown:
+        return
+    ahead = _ahead_of_own_inputs(rescale, plan, grown)
+    if ahead and not rescale.lifecycle.is_running(blue(plan)):
+        ahead = []
+    topics = list(dict.fromkeys([*grown, *ahead]))
     left = within(seconds)
 
     def drained() -> bool:
@@ -44,14 +54,22 @@ def drain(rescale: Rescale, plan: Plan, seconds: float) -> None:
         }
         return next(with_records(rescale.connection, ranges), None) is None
 
-    if topics:
-        wait_until(
-            drained,
-            seconds=seconds,
-            what=f"inputs {', '.join(topics)} to be processed to their ends by {plan.blue}",
-            remedy="Producers may still be writing, or the application is too far behind to drain in a pause; if "
-            "it is stopped, start it until it has processed them.",
-        )
+    wait_until(
+        drained,
+        seconds=seconds,
+        what=f"inputs {', '.join(topics)} to be processed to their ends by {plan.blue}",
+        remedy="Producers may still be writing, or the application is too far behind to drain in a pause; if "
+        "it is stopped, start it until it has processed them.",
+    )
+
+
+def _ahead_of_own_inputs(rescale: Rescale, plan: Plan, grown: Collection[str]) -> list[str]:
+    """Return the topics from which blue fills the inputs that it writes itself: other inputs and repartitions."""
+    topology = topology_of(rescale.application)
+    names = blue_names(rescale.application, plan.blue)
+    full = {i.declared: i.topic for i in plan.inputs} | {t: names.repartition(t) for t in topology.repartitions}
+    ahead = [t for i in plan.inputs if i.topic in grown for t in topology.upstream_of(i.declared)]
+    return [full[topic] for topic in ahead if topic in full]
 
 
 def prove_gone(rescale: Rescale, plan: Plan, seconds: float) -> Captured:

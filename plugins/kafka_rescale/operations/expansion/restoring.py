@@ -35,6 +35,7 @@ class Restoring:
     :param ends: their ends (exclusive).
     :param is_stable: whether the group was stable at the last look.
     :param first: assignment of each member when the group was stable for the first time.
+    :param first_at: monotonic clock at that moment.
     :param counted: the instances' counts when everything was restored; None before.
     :param restored_at: monotonic clock at that moment.
     """
@@ -45,6 +46,7 @@ class Restoring:
     ends: PartitionOffsets
     is_stable: bool = False
     first: Assigned = field(default_factory=dict)
+    first_at: float = 0.0
     counted: dict[str, int] | None = None
     restored_at: float = 0.0
 
@@ -58,7 +60,7 @@ class Restoring:
         self.is_stable = group.state == "Stable"
         if self.is_stable:
             if not self.first:
-                self.first = group.assigned
+                self.first, self.first_at = group.assigned, time.monotonic()
                 log.info("behind the gate: %s members restore", len(self.first))
             elif told := change(self.first, group.assigned):
                 raise Changed(told)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from importlib.metadata import version
 from pathlib import Path
+from zipfile import ZipFile, is_zipfile
 
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.installation import CONNECTOR, SPARK_JOBS, own_file
@@ -36,9 +37,10 @@ def connector() -> tuple[str | None, str | None]:
     return None, f"org.apache.spark:spark-sql-kafka-0-10_{SCALA}:{version('pyspark')}"
 
 
-def require_spark_files() -> str:
+def require_spark_files(java_class: str | None = None) -> str:
     """Check the files that every submission needs; return a hint for a person, if there is one.
 
+    :param java_class: that gives tokens to Spark's Kafka source, if the connection has such a class.
     :raises InvalidInput: a job's file or a named jar isn't there.
     """
     job = job_file("restore")
@@ -51,10 +53,21 @@ def require_spark_files() -> str:
         )
     jars, packages = connector()
     if jars:
-        return ""
+        return _lacking(java_class, jars.split(",")) if java_class else ""
     return (
         f"Spark will fetch {packages} from Maven Central for every job, and none can run where that is out of "
         f"reach: name a directory with its jars in {JARS} (`make setup` makes one: jvm/target/connector)."
+    )
+
+
+def _lacking(java_class: str, jars: list[str]) -> str:
+    entry = f"{java_class.replace('.', '/')}.class"
+    # What Spark fetches from elsewhere can't be looked into from here.
+    if any(not is_zipfile(jar) or entry in ZipFile(jar).namelist() for jar in jars):
+        return ""
+    return (
+        f"`verify` logs in by the Java class {java_class}, which no jar of Spark's Kafka connector has: put its "
+        f"jar beside them, in the directory that {JARS} names, unless `spark_conf` or Spark's own jars/ has it."
     )
 
 

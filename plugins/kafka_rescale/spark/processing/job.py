@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from kafka_rescale.core.assignment.stream_threads import client_of
 from kafka_rescale.core.control.journal import PartitionOffsets
 from kafka_rescale.core.control.processing import Processing
 from kafka_rescale.core.control.processors import PipelineProcessors
@@ -37,7 +38,16 @@ def process(job: Job) -> None:
     job.put("running")
     began, as_of_ms, application = time.monotonic(), now_ms(), job.arguments.application
     admin = ClusterAdmin(job.connection)
-    works = works_of(admin, pipeline, application, tasks, request.state_dir, processors, request.backfill)
+    works = works_of(
+        admin,
+        pipeline,
+        application,
+        tasks,
+        request.state_dir,
+        processors,
+        request.backfill,
+        cache_bytes=_cache_bytes(processing, request) // max(1, len(tasks)),
+    )
     done = _run(job, works, request, as_of_ms) if works else []
     internal = {internal_topic(application, topic) for topic in pipeline.topology.repartitions}
     _purge(admin, done, internal)
@@ -68,6 +78,12 @@ def assigned(job: Job) -> tuple[Processing, PipelineProcessors]:
             remedy="Something has changed since the assignment: clear the run's `assign` task.",
         )
     return found, state.processors
+
+
+def _cache_bytes(processing: Processing, request: ProcessRequest) -> int:
+    """Return the thread's part of its client's record cache, in bytes; its tasks have equal parts of that."""
+    client = processing.the_client(client_of(request.thread))
+    return client.cache_bytes_of_thread(request.cache_bytes)
 
 
 def _run(job: Job, works: Sequence[TaskWork], request: ProcessRequest, as_of_ms: int) -> list[TaskDone]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from kafka_rescale.core.errors import Outage
-from kafka_rescale.core.pipeline.failure import culprit
+from kafka_rescale.core.pipeline.failure import came_of_cache, culprit
 from kafka_rescale.core.pipeline.named import pipeline_named
 from kafka_rescale.core.pipeline.task import SubTopology
 from kafka_rescale.kafka.client.bounded_call import StuckCall
@@ -61,7 +61,7 @@ def run_task(
                 # rest of a refused transaction may disturb the client's next one.
                 careful, producer = True, TaskProducer(connection, work.transactional_id, logged)
         except Exception as error:
-            if isinstance(error, RefusedRecord) and not careful:
+            if not careful and (isinstance(error, RefusedRecord) or came_of_cache(error)):
                 careful = True
             elif failure is None and culprit(error) is not None:
                 # Process again, up to that record: a run that goes on behind it must not skip earlier records.

@@ -20,6 +20,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.formats.record_limits import RecordLimits
 from kafka_rescale.core.pipeline.failure import blame
+from kafka_rescale.core.pipeline.stores.record_cache import RecordCache
 from kafka_rescale.core.pipeline.task import Record, StoreView, SubTopology, TaskProcessor
 from kafka_rescale.core.processing.expiry import Expiry
 from kafka_rescale.core.processing.task_state import TaskMark
@@ -123,7 +124,10 @@ class StreamTask:
         views: dict[str, StoreView] = {name: store.store for name, store in self._stores.items()}
         # A store without a changelog does not outlive the run.
         views |= {s.name: TaskStore(lambda *_: None) for s in self._subtopology.stores if not s.is_logged}
-        processor = self._subtopology.processor(views, self._work.task.partition)
+        # Without a cache each update is written beside the record that makes it: so a refused one is found.
+        is_cached = self._work.cache_bytes and not self._careful
+        cache = RecordCache(self._work.cache_bytes, self._work.names) if is_cached else None
+        processor = self._subtopology.processor(views, self._work.task.partition, cache)
         processor.restore(self._begun.mark.checkpoint)
         return processor
 
@@ -146,13 +150,13 @@ class StreamTask:
             self._records += len(fit)
             if wrong is not None:
                 left = positions_before(asked[len(fit) :], source.positions(), self._work)
-                self._commit(left, processor.checkpoint())
+                self._flush_and_commit(processor, left)
                 raise wrong
             if pending >= limits.records or time.monotonic() - began >= limits.seconds:
-                self._commit(source.positions(), processor.checkpoint())
+                self._flush_and_commit(processor, source.positions())
                 pending, began = 0, time.monotonic()
         if pending or source.positions() != self._positions:
-            self._commit(source.positions(), processor.checkpoint())
+            self._flush_and_commit(processor, source.positions())
         self._dropped, self._stream_time = processor.dropped_records(), processor.stream_time()
 
     @contextmanager
@@ -186,6 +190,14 @@ class StreamTask:
             self._commit(begun.positions, begun.mark.checkpoint, begun.mark.processors)
             self._moved += len(moved)
         self._commit(begun.positions, begun.mark.checkpoint)
+
+    def _flush_and_commit(self, processor: TaskProcessor, positions: Mapping[TopicPartition, int]) -> None:
+        """Write what the record cache has kept back, and commit."""
+        with self._producer.transaction():
+            emitted = processor.flush()
+            write(self._producer, emitted, self._work)
+        self._emitted += len(emitted)
+        self._commit(positions, processor.checkpoint())
 
     def _commit(
         self, positions: Mapping[TopicPartition, int], checkpoint: str, processors: int | None = None

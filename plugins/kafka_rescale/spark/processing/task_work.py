@@ -55,6 +55,7 @@ class TaskWork:
     :param begins: offsets at which a task without committed offsets begins; other sources begin at their log
         start.
     :param backfill: the interval whose records are processed; None processes all records.
+    :param cache_bytes: of the record cache; 0 is none.
     """
 
     application_id: str
@@ -72,6 +73,7 @@ class TaskWork:
     linear: Mapping[str, int] = field(default_factory=dict)
     begins: Mapping[TopicPartition, int] = field(default_factory=dict)
     backfill: Backfill | None = None
+    cache_bytes: int = 0
 
     @property
     def transactional_id(self) -> str:

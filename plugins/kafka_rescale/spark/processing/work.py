@@ -29,12 +29,14 @@ def works_of(
     state_dir: str,
     processors: PipelineProcessors,
     backfill: Backfill | None = None,
+    cache_bytes: int = 0,
 ) -> list[TaskWork]:
     """Return the work of some tasks. All records that their upstream tasks have written lie below the ends.
 
     :param application_id: of the generation.
     :param processors: as of the run's assignment; later partitions are left to the next run.
     :param backfill: the interval that the generation processes.
+    :param cache_bytes: of each task's record cache.
     :raises Outage: a transaction on a repartition topic stays open.
     """
     parts = {part.id: part for part in pipeline.sub_topologies()}
@@ -75,6 +77,7 @@ def works_of(
             },
             begins={(topic, p): begins[topic][p] for topic, p in sources if topic in begins},
             backfill=backfill,
+            cache_bytes=cache_bytes,
         )
         for task in tasks
         for part in [parts[task.subtopology]]

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from kafka_rescale.core.application.checks.in_place import in_place
 from kafka_rescale.core.application.checks.lifecycle import lifecycle_commands, producer_commands
 from kafka_rescale.core.application.checks.own_inputs import own_inputs
+from kafka_rescale.core.application.checks.patterns import source_patterns
 from kafka_rescale.core.application.checks.snapshots import snapshots_declared
 from kafka_rescale.core.application.checks.topics import (
     copartitioned_policies,
@@ -32,6 +33,7 @@ def check_declaration(application: Application, topology: Topology) -> list[Mist
         *_circles(topology),
         *_duplicates(application),
         *_stores(application, topology),
+        *source_patterns(application, topology),
         *inputs_declared(application, topology),
         *outputs_declared(application, topology),
         *unread_repartitions(application, topology),

@@ -41,11 +41,5 @@ def own_inputs(application: Application, topology: Topology) -> Iterator[Mistake
 
 def _not_held(application: Application, topology: Topology, declared: Input) -> list[str]:
     """Return the inputs upstream of an input, however far, that are not held for the pause."""
-    upstream: dict[str, None] = {}
-    pending = [declared.topic]
-    while pending:
-        topic = pending.pop()
-        read = [t for s in topology.subtopologies if topic in s.sinks for t in s.sources if t not in upstream]
-        upstream.update(dict.fromkeys(read))
-        pending += read
+    upstream = topology.upstream_of(declared.topic)
     return [i.topic for i in application.inputs if i.topic in upstream and i.policy is not InputPolicy.PAUSED]
