@@ -1,4 +1,4 @@
-"""Plans and lags as Markdown, for logs and for the people who approve."""
+"""Plans, lags and assignments as Markdown, for logs and for the people who approve."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FURTHEST = 5
 
 
 def plan_markdown(plan: Plan) -> str:
-    """Return the plan as tables: stages in their order, then inputs."""
+    """Return the plan as a table: the stages in their order, then the inputs."""
     moves = [
         (stage.name, move.kind.value, move.source, move.target, move.source_partitions, move.target_partitions)
         for stage in plan.stages
@@ -37,12 +37,12 @@ def plan_markdown(plan: Plan) -> str:
 
 
 def remarks_markdown(messages: Iterable[str]) -> str:
-    """Return what preflight found worth knowing as a list, for who approves the plan."""
+    """Return preflight's remarks as a list, for the person who approves the plan."""
     return "".join(f"\n* {message}" for message in messages)
 
 
 def assignment_markdown(processing: Processing) -> str:
-    """Return who has which tasks, and what is still to come, as tables."""
+    """Return two tables: the tasks of each client, and the tasks that will still move."""
     assignment = processing.assignment
     states = {c.client_id: f"absent: {c.absent}" if c.absent else str(c.state) for c in processing.clients}
     rows = [(client, states[client], *has) for client, *has in assignment.rows()]
@@ -91,7 +91,7 @@ def lag_table(event: Mapping[str, Any]) -> str:
 def copied_markdown(results: Mapping[str, Mapping[str, Any]]) -> str:
     """Return what jobs have copied, in a sentence; nothing if there were no such jobs.
 
-    :param results: what each task has returned.
+    :param results: The return value of each task.
     """
     found = [result for result in results.values() if result.get("seconds") is not None]
     if not found:

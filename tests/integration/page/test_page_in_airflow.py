@@ -94,7 +94,7 @@ def test_the_link_of_a_task_opens_its_application(page: Page) -> None:
 def test_what_everyone_sets_is_open_in_the_trigger_form_and_the_rest_is_folded(page: Page) -> None:
     page.goto(f"/dags/expand_{NAME}")
     page.get_by_role("button", name="Trigger").first.click()
-    for shown in ("Inputs, by the policies of the file", "Dry run", "Approve the cutover"):
+    for shown in ("Policies of the inputs, from the file", "Dry run", "Approve the cutover"):
         page.get_by_text(shown).first.wait_for()
     fields = {"Approval": "Approve the plan", "Thresholds": "Longest pause", "Safety": "Application must be"}
     for folded in fields.values():

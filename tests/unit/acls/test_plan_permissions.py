@@ -58,8 +58,8 @@ def test_of_roles_without_a_connection_it_says_that_they_were_not_checked(
     assert main(["plan", str(write_application(tmp_path, kafka_conn_ids=own)), *options]) == PASSED
     assert {role: of.principal for role, of in checked.items()} == {Role.ADMIN: "User:admin"}
     assert (
-        "permissions of copy, verify were not checked, which have connections of their own; name their settings: "
-        "--config-copy FILE --config-verify FILE"
+        "permissions of copy, verify were not checked: these roles have connections of their own; name "
+        "their settings: --config-copy FILE --config-verify FILE"
     ) in capsys.readouterr().out
 
 
@@ -86,7 +86,7 @@ def test_with_a_connection_of_every_role_all_are_checked(
 def test_it_says_that_commands_of_the_workers_were_not_looked_at(
     tmp_path: Path, checked: Checked, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = "lifecycle: nothing of it was looked up or asked; preflight does so on the machine that runs it."
+    said = "lifecycle: its commands were not checked here. The preflight task checks them on its own machine."
     options = ["--config", config(tmp_path, "plan"), "--json"]
     for lifecycle, told in [({"type": "manual"}, False), (CHAIN["lifecycle"], True)]:
         assert main(["plan", str(write_application(tmp_path, lifecycle=lifecycle)), *options]) == PASSED

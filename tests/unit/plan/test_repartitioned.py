@@ -59,7 +59,7 @@ def plan(current: int, target: int, renamed: dict[str, str] | None = None, **cha
 
 def mistakes(**changes: Any) -> list[str]:
     application = Application.model_validate({**ORDERED, **changes})
-    return [m.found for m in check_declaration(application, topology_of(application))]
+    return [m.complaint.found for m in check_declaration(application, topology_of(application))]
 
 
 class TestPlan:
@@ -133,7 +133,7 @@ class TestDeclaration:
             {**ORDERED, "inputs": [{"topic": "orders", "policy": "repartitioned", **said}]}
         )
         [mistake] = check_declaration(application, topology_of(application))
-        assert str(mistake.finding("inputs[0].isolation_level")) == (
+        assert str(mistake.complaint) == (
             "inputs[0].isolation_level: found read_uncommitted for orders, which comes through a bridge; expected "
             "read_committed: what a killed bridge has taken back would be processed, and then once more. Run the "
             "program with processing.guarantee=exactly_once_v2 or main.consumer.isolation.level=read_committed, "

@@ -1,4 +1,4 @@
-"""A person's consent, where the run asks for it."""
+"""The approval of a person, if the run asks for it."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ COPYING = frozenset({"restore", "warm_up"})
 
 class OptionalApprovalOperator(ApprovalOperator):
     """
-    Ask a person to approve if the run's param says so; succeed at once otherwise.
+    Ask a person to approve, if the run's param says so. Otherwise succeed at once.
 
-    A rejection, or no answer in time, fails the task, so that the run fails and is rolled back: rejecting an
-    approval that merely skipped would leave the run a success.
+    A rejection fails the task, and so does no answer in time. Then the run fails and is rolled back. If a
+    rejection only skipped the next tasks, the run would end as a success.
 
     The text begins with what decides: how near the copies are, and what the pause will be. The partitions that are
     furthest behind, what was copied, and the way to the page follow, all narrow enough for Airflow's column.
 
-    :param enabled_by: name of the DAG's boolean param that asks for the approval
-    :param cutover_of: base name of the application: once its cutover has begun, nothing is asked
-    :param kafka_config_id: id of the Airflow connection, for ``cutover_of``
+    :param enabled_by: name of the DAG's boolean param that switches the approval on
+    :param cutover_of: base name of the application; once its cutover has begun, the operator doesn't ask
+    :param kafka_config_id: id of the Airflow connection that ``cutover_of`` is read with
     :param response_timeout: how long to wait for the answer
     """
 
@@ -56,13 +56,13 @@ class OptionalApprovalOperator(ApprovalOperator):
         self.kafka_config_id = kafka_config_id
 
     def execute(self, context: Context) -> Any:
-        """Return without asking unless the param is on, and what it is about is still to come."""
+        """Ask, but only if the param is on and the cutover has not begun yet."""
         if not context["params"][self.enabled_by]:
             self.log.info("Not asked: param %s is off.", self.enabled_by)
             return None
         if (phase := self._begun()) is not None:
-            # A run that continues such an expansion ends the pause: nobody runs while a person is waited for.
-            self.log.info("Not asked: the cutover has begun before, phase %s.", phase)
+            # This run must end the pause of an earlier run. No generation would run while it waited for a person.
+            self.log.info("Not asked: the cutover has already begun, phase %s.", phase)
             return None
         found = (*self._evidence(context), self._copied(context), self.body, self._page(context))
         self.body = "\n\n".join(filter(None, found))
@@ -91,4 +91,4 @@ class OptionalApprovalOperator(ApprovalOperator):
 
     def _page(self, context: Context) -> str:
         link = ApplicationPageLink()
-        return f"[{link.name}: everything as it is now]({link.get_link(self, ti_key=context['ti'])})"
+        return f"[{link.name}: its present state]({link.get_link(self, ti_key=context['ti'])})"

@@ -1,4 +1,4 @@
-"""The gate between warming up and going on."""
+"""The gate that a run passes when the copies are close enough behind."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ SETTLING_SECONDS = 1.0
 
 class LagGateSensor(BaseSensorOperator):
     """
-    Wait until every partition's copy is within the acceptable recovery lag.
+    Wait until the copy of every partition is within the acceptable recovery lag.
 
-    A gate that is open is passed at once. Any other is waited for outside of a worker slot.
+    A gate that is open is passed at once. Any other gate waits in the triggerer.
 
-    Nothing copies between the end of a stage's ``warm_up`` and ``catch_up``, so a stage's own lag can only grow
-    there. Its gate therefore also accepts what ``warm_up`` itself measured at its end; the gate over all stages,
-    beside a running ``catch_up``, does not.
+    Between the end of a stage's ``warm_up`` and the beginning of ``catch_up``, no job copies, so the lag of the
+    stage can only grow. Therefore the gate of a stage also accepts the lag that ``warm_up`` measured at its end.
+    The gate over all stages does not accept it, because ``catch_up`` runs beside that gate.
 
     :param application_id: base name of the application
     :param kafka_config_id: id of the Airflow connection
     :param acceptable_lag: offsets per partition, inclusive (templated)
     :param stage: index of the stage, or None for all stages at the same time
-    :param warmed_by: job of this run whose last measured lags open the gate as well
+    :param warmed_by: job of this run; the lags that it measured last open the gate too
     :param ready_job: job of this run that must be in state ``ready``
     :param consecutive: how many readings in a row must pass
     :param poll_seconds: pause between two readings in the triggerer

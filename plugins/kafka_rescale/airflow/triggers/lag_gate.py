@@ -1,4 +1,4 @@
-"""Watches lags from the triggerer, many gates at a time."""
+"""Watch the lags of many gates at a time, in the triggerer."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class LagGateTrigger(BaseTrigger):
     """
     Fire when every partition has been within the threshold in several readings in a row.
 
-    The blocking reads run in threads: ``sync_to_async`` would put all gates of a triggerer behind each other. An
-    outage starts the count again; the wait is limited by the timeout of the deferral.
+    The blocking reads run in threads, because ``sync_to_async`` would make the gates of a triggerer wait for each
+    other. An outage sets the count of readings back to zero. The timeout of the deferral limits the wait.
 
     :param kafka_config_id: id of the Airflow connection; the trigger's stored arguments hold no secrets
     :param gate: fields of :class:`~kafka_rescale.airflow.lag_gate.Gate`
     :param consecutive: how many readings in a row must pass
-    :param poll_seconds: pause between two readings
+    :param poll_seconds: seconds between two readings
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Preflight: who runs, who rescales, and how far behind is the running generation?"""
+"""Preflight: does the application run as expected, is another expansion in progress, and how large is the lag?"""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def conflicting_target(situation: Situation) -> Iterator[Finding]:
 
 
 def running_as_expected(situation: Situation) -> Iterator[Finding]:
-    """Yield a contradiction between who is a member of the group and who should be, before anything has begun."""
+    """Yield a group that has members or has none, other than expected before an expansion begins."""
     group, journal = situation.cluster.group, situation.control.journal
     if journal is not None and journal.in_progress:
         return
@@ -45,7 +45,7 @@ def running_as_expected(situation: Situation) -> Iterator[Finding]:
 
 
 def lag_messages(situation: Situation) -> Iterator[str]:
-    """Yield what is worth knowing about the running generation."""
+    """Yield messages about the running generation: whether it runs, and its lag."""
     group = situation.cluster.group
     # That its deployment says so is told elsewhere.
     is_told = situation.deployment.blue_runs is False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from confluent_kafka import KafkaError
@@ -14,6 +15,9 @@ from kafka_rescale.kafka.admin.topic_reader import TopicReader, too_few_brokers
 from kafka_rescale.kafka.client.failures import to_error
 from kafka_rescale.kafka.client.waiting import poll_until
 
+BROKERS_KNOW_SECONDS = 10.0
+"""After this time every broker knows of new partitions (KIP-878)."""
+
 
 class GrowingTopics(TopicReader):
     """The part of ``ClusterAdmin`` that adds partitions."""
@@ -24,6 +28,19 @@ class GrowingTopics(TopicReader):
         :raises RescaleError: as ``grow_topics`` does.
         """
         return name in self.grow_topics({name: target})
+
+    def await_growth(self, counted: Mapping[str, int], otherwise: RescaleError) -> None:
+        """Return once one of some topics has more partitions than were counted: another client has grown it.
+
+        :param counted: partitions by topic.
+        :param otherwise: is raised if all counts stay until every broker would know of a growth.
+        :raises RescaleError: ``otherwise``, or the brokers don't answer.
+        """
+
+        def has_grown() -> bool:
+            return any(topic.partitions > counted[name] for name, topic in self.describe_topics(counted).items())
+
+        poll_until(has_grown, seconds=BROKERS_KNOW_SECONDS, otherwise=lambda: otherwise)
 
     def validate_growth(self, targets: Mapping[str, int]) -> None:
         """Let the brokers check the growth of topics, and change nothing; one request, as a limit is on the sum.
@@ -169,9 +186,7 @@ class _Growth:
         """Raise for the first topic that the brokers refuse to grow."""
         for name, answer in sorted(self._refused.items()):
             error = to_error(answer, f"topic {name!r}")
-            raise type(error)(
-                error.what, found=f"{error.found}{self._grown()}", expected=error.expected, remedy=error.remedy
-            )
+            raise type(error).of(replace(error.complaint, found=f"{error.found}{self._grown()}"))
 
     def _grown(self) -> str:
         grown = sorted(self._begun - self._short)

@@ -22,11 +22,13 @@ def look_for_misrouted(
     :raises Outage: nothing is heard of the brokers.
     """
     admin, plan = ClusterAdmin(connection), journal.plan
+    since = {grown.topic: _since_the_fence(admin, grown.topic, journal) for grown in grown_by_key(plan)}
     return tuple(
         misrouted(
             grown,
-            _places(connection, grown.topic, _since_the_fence(admin, grown.topic, journal)),
+            _places(connection, grown.topic, since[grown.topic]),
             acceptances.ranges(plan.fingerprint, grown.topic),
+            present=len(since[grown.topic]),
         )
         for grown in grown_by_key(plan)
     )
@@ -43,7 +45,8 @@ def look_at_range(connection: KafkaConnection, journal: Journal, finding: Offset
             since = _since_the_fence(ClusterAdmin(connection), topic, journal)
             begin, end = since.get(partition, (0, 0))
             begin, end = max(first, begin), min(last + 1, end)
-            return misrouted(grown, _places(connection, topic, {partition: (begin, end)} if begin < end else {}))
+            places = _places(connection, topic, {partition: (begin, end)} if begin < end else {})
+            return misrouted(grown, places, present=len(since))
     return None
 
 

@@ -24,10 +24,11 @@ log = logging.getLogger(__name__)
 def drain(rescale: Rescale, plan: Plan, seconds: float) -> None:
     """Wait until blue has processed every record of the paused inputs that grow.
 
-    After the growth an old partition belongs to another set of keys, so nothing may be left in it. Transaction
-    markers at the end of the log are no records and are not waited for; open transactions are, as they hide what
-    lies behind them. An input that blue writes itself is filled from the topics ahead of it: as long as blue runs,
-    they have to be empty at the same time, for what it reads from them before it has stopped comes to the input.
+    After the growth an old partition belongs to another set of keys, so no record may be left in it. Transaction
+    markers at the end of the log are no records; this does not wait for them. It does wait for open transactions,
+    as they hide the records behind them. An input that blue writes itself is filled from the topics ahead of it.
+    As long as blue runs, all of them have to be empty at the same time: what blue reads from them before it stops
+    still comes to the input.
 
     :raises Outage: a transaction stays open; it is named.
     """
@@ -41,8 +42,8 @@ def drain(rescale: Rescale, plan: Plan, seconds: float) -> None:
     left = within(seconds)
 
     def drained() -> bool:
-        # In this order: what the application has written to one of the topics itself, before it committed these
-        # positions, lies before the ends that are asked for when its transactions are complete.
+        # In this order: the application may write to one of the topics itself. What it wrote before it committed
+        # these positions lies below ends that are read later, once its transactions are complete.
         committed = rescale.admin.committed(plan.blue)
         wait_until_complete(rescale.admin, topics, seconds=max(0.0, left()))
         ends = rescale.admin.end_offsets(topics)
@@ -74,12 +75,12 @@ def _ahead_of_own_inputs(rescale: Rescale, plan: Plan, grown: Collection[str]) -
 def prove_gone(rescale: Rescale, plan: Plan, seconds: float) -> Captured:
     """Prove that blue has stopped for good and return what it left.
 
-    The proof: the deployment says stopped; the group has no members (dead ones are removed: of the classic
-    protocol they linger for their session timeout after a clean close, of the streams protocol if they were
-    killed); no transaction is open on its topics; and offsets and ends do not move between two readings with an
-    empty group after each.
+    The proof has four parts. The deployment says that blue is stopped. Its group has no members; dead members are
+    removed first, as they linger for their session timeout (of the classic protocol after a clean close, of the
+    streams protocol if they were killed). No transaction is open on its topics. Offsets and ends do not move
+    between two readings, and the group is still empty after each.
 
-    :raises UnsafeState: something of blue is still alive.
+    :raises UnsafeState: an instance of blue is still alive.
     :raises Outage: a transaction stays open; it is named.
     """
     if rescale.lifecycle.is_running(blue(plan)):
@@ -154,7 +155,7 @@ def _fence(rescale: Rescale, read: InputPlan, committed: PartitionOffsets) -> di
 
 
 def _tell_expired(rescale: Rescale, plan: Plan, fence: PartitionOffsets) -> None:
-    """Log what was deleted unread: no cutover brings it back, and nobody else will miss it."""
+    """Log how many records were deleted unread: no cutover brings them back, and no later check finds the loss."""
     committed = rescale.admin.committed(plan.blue)
     for topic, offsets in fence.items():
         for partition, offset in offsets.items():

@@ -15,6 +15,7 @@ from kafka_rescale.core.preflight.counts import changes_anything
 from kafka_rescale.core.preflight.deployment import NOT_ASKED, Deployment
 from kafka_rescale.core.preflight.described import Described, Target
 from kafka_rescale.core.preflight.expected_state import ExpectedState
+from kafka_rescale.core.preflight.placed_keys import MayHaveGrown
 from kafka_rescale.core.preflight.situation import Situation
 from kafka_rescale.core.roles import Role
 from kafka_rescale.core.topology.topology import Topology
@@ -74,16 +75,17 @@ def preflight(
     connections = {Role.PLAN: connection, **(others or {})}
     for each in connections.values():
         each.check()
+    if (verifies := connections.get(Role.VERIFY)) is not None:
+        verifies.java()
     control = permitted_state(application, topology, connections)
     refuse_if_held(application.application_id, control.lease, owner, now_ms, owner_is_finished)
     wanted = Target(application, topology, target, control)
     asked = partial(deployment_of, upstream=held) if runs_commands else _not_asked
     compression = connections.get(Role.COPY, connection).compression
-    situation, unread = look_around(
-        wanted, connection, asked, compression=compression, expected=expected, now_ms=now_ms
+    look = partial(
+        look_around, wanted, connection, asked, compression=compression, expected=expected, now_ms=now_ms
     )
-    if findings := checks.check(situation):
-        raise PreflightRefused(findings)
+    situation, unread = _checked(look, connection)
     lacking = lacking_to_retire(application, topology, connections, control)
     messages = (*checks.messages(situation), *unread, *lacking)
     if checks.is_continued(situation):
@@ -95,6 +97,28 @@ def preflight(
             None, True, (f"{application.application_id} is already at {target} partitions", *messages)
         )
     return Preflight(situation.plan, False, messages)
+
+
+def _checked(
+    look: Callable[[], tuple[Situation, tuple[str, ...]]], connection: KafkaConnection
+) -> tuple[Situation, tuple[str, ...]]:
+    """Look around and check; do both again if a static partitioner needs partitions that have come meanwhile.
+
+    :param look: gathers what the checks look at.
+    :returns: what ``look`` has returned last.
+    :raises PreflightRefused: with every finding.
+    """
+    while True:
+        seen = look()
+        situation, _ = seen
+        findings = checks.check(situation)
+        if not findings:
+            return seen
+        refusal = PreflightRefused(findings)
+        if not any(isinstance(each, MayHaveGrown) for each in findings):
+            raise refusal
+        counted = {name: topic.partitions for name, topic in situation.cluster.topics.items()}
+        ClusterAdmin(connection).await_growth(counted, refusal)
 
 
 def look_around(

@@ -10,6 +10,7 @@ from kafka_rescale.core.cluster import TopicPartition
 from kafka_rescale.core.control.keys import Concern
 from kafka_rescale.core.control.processors import PipelineProcessors
 from kafka_rescale.core.control.state import ControlState
+from kafka_rescale.core.partitioning.user_function import NotThereYet
 from kafka_rescale.core.pipeline.builder import Pipeline
 from kafka_rescale.core.pipeline.named import pipeline_named
 from kafka_rescale.core.processing.backfill import Backfill
@@ -112,7 +113,13 @@ def remember(
     said = positions_of(before.results.values())
     begins = {} if backfill is not None else admin.begin_offsets(now.names[topic] for topic in found.topics)
     require_offsets(with_begun(found, now.names, committed, said), now.names, committed, begins, said)
-    _check_samples(connection, admin, now, found)
+    try:
+        _check_samples(connection, admin, now, found)
+    except NotThereYet as outside:
+        # The input may have grown once more since it was counted; if not, the answer stands.
+        counted = {now.names[topic]: known.partitions for topic, known in found.topics.items()}
+        admin.await_growth(counted, outside)
+        return remember(application, pipeline, connection, control, backfill)
     created = now.ensure(found)
 
     def noted(state: ControlState) -> Mapping[str, PipelineProcessors]:
