@@ -24,12 +24,10 @@ from testbed.flights_stack import FlightsStack
 from testbed.jars import ensure_gate_jar, ensure_jars
 from testbed.processes import wait_until
 from tests.support.kills import kill_session
-from tests.support.live_expansion import live_application, operation_process
+from tests.support.live_expansion import PROMPT, live_application, operation_process
 
 pytestmark = pytest.mark.integration
 GREEN = "flights-g2"
-# Output would leave the cache every 30 s only, and the cutover waits for the first.
-PROMPT = {"FLIGHTS_OPTIONS": "--commit-interval-ms 1000"}
 Restored = Counter[str]
 
 
@@ -78,7 +76,7 @@ def records_between(
 
 @pytest.mark.parametrize("guarantee", ["exactly_once_v2", pytest.param("at_least_once", marks=pytest.mark.slow)])
 def test_what_was_restored_behind_the_gate_is_not_restored_again(guarantee: str, tmp_path: Path) -> None:
-    with live_application(tmp_path, rate=20, guarantee=guarantee, settings=PROMPT) as (stack, expansion):
+    with live_application(tmp_path, rate=20, guarantee=guarantee) as (stack, expansion):
         pre_warm_and_cut_over(stack, expansion)
 
 
@@ -139,7 +137,7 @@ def pre_warm_and_cut_over(stack: FlightsStack, expansion: Expansion) -> None:
 def test_what_a_killed_pre_warming_left_is_stopped_and_a_gate_that_leaks_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with live_application(tmp_path, rate=20, settings=PROMPT) as (stack, expansion):
+    with live_application(tmp_path, rate=20) as (stack, expansion):
         plan, admin = expansion.begin(), ClusterAdmin(expansion.connection)
         expansion.warm(plan)
 

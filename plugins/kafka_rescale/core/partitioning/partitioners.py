@@ -41,7 +41,7 @@ class Partitioner(Protocol):
 
 
 class Modulo:
-    """What the partitioners that take a hash modulo ``n`` have in common."""
+    """The base of partitioners that take a hash modulo ``n``."""
 
     is_modulo = True
     is_static = False
@@ -97,14 +97,14 @@ def _earlier_home(partitioner: Partitioner, key: bytes, earlier: int) -> int:
 
 
 PARTITIONERS: dict[str, Partitioner] = {p.name: p for p in (Murmur2(), Crc32())}
-"""Those that need nothing but their name."""
+"""The partitioners that need only their name."""
 
 
 def known_partitioners(partitions: int) -> Iterator[Partitioner]:
-    """Yield every partitioner that a topic of this many partitions could have, but for a user's own function.
+    """Yield every partitioner that a topic of this many partitions could have, except a user's own function.
 
-    Initial counts that are powers of two apart address alike; where the count is such a multiple itself, linear
-    hashing places as murmur2 does.
+    Initial counts that differ by a power of two place keys alike. If the count is such a multiple itself, linear
+    hashing places keys as murmur2 does.
     """
     yield from PARTITIONERS.values()
     seen = {partitions}
@@ -115,11 +115,11 @@ def known_partitioners(partitions: int) -> Iterator[Partitioner]:
 
 
 def partitioner_named(name: str, topic: str = "") -> Partitioner:
-    """Return what an application file declares.
+    """Return the partitioner that an application file declares.
 
     :param name: ``murmur2``, ``crc32``, ``linear-hashing:<initial count>``, ``module:function`` (with topic, key
         and count) or ``static:module:function`` (KIP-878).
-    :param topic: handed to a user's function: an input's name, or a repartition topic's without application id.
+    :param topic: passed to a user's function: an input's name, or a repartition topic's without application id.
     :raises InvalidInput: there is no such partitioner, or the function can't be imported.
     """
     kind, _, rest = name.partition(":")

@@ -10,7 +10,7 @@ from kafka_rescale.core.callables import named
 from kafka_rescale.core.errors import InvalidInput, UnsafeState
 
 ASKED_TWICE = 4
-"""Keys per batch that are asked for again, to find a function whose answer changes."""
+"""Keys per batch for which the function is called again, to find a function whose answer changes."""
 
 Function = Callable[[str, bytes, int], Any]
 
@@ -27,11 +27,11 @@ class NotThereYet(UnsafeState):
 
 
 class Declared:
-    """A function that Kafka's producers, or Kafka Streams, have a twin of.
+    """A function whose twin Kafka's producers or Kafka Streams use.
 
     :param name: as the application file writes it.
     :param function: ``(topic, key, n) -> partition``.
-    :param topic: what it is called with.
+    :param topic: the topic name that it is called with.
     """
 
     is_modulo = False

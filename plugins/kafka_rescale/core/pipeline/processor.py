@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from kafka_rescale.core.pipeline.stores.record_cache import RecordCache
 from kafka_rescale.core.pipeline.task import Emitted, Headers, StoreView
 
 Forward = Callable[[Any, Any, int, Headers], None]
@@ -30,10 +31,12 @@ class TaskContext:
     :param former: names by which checkpoints had marks that are named otherwise by now.
     :param lowest: by store, a key before which it has none: nobody has to pass again what was deleted there.
     :param stream_time: the highest timestamp of all records of the task.
+    :param cache: where the stores of tables keep updates back; ``None`` writes each at once.
     """
 
     views: Mapping[str, StoreView]
     partition: int
+    cache: RecordCache | None = None
     emitted: list[Emitted] = field(default_factory=list)
     marks: dict[str, Mark] = field(default_factory=dict)
     former: dict[str, str] = field(default_factory=dict)

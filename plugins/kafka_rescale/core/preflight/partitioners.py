@@ -24,7 +24,7 @@ _REMEDY = (
 def one_partitioner(situation: Situation) -> Iterator[Finding]:
     """Yield stateful sub-topologies whose sources and stores are not placed by one partitioner.
 
-    ``Topology#describe()`` does not say which of them are joined, so all of them are taken to be.
+    ``Topology#describe()`` does not say which of them are joined, so this takes all of them as joined.
     """
     for subtopology in situation.stateful_subtopologies():
         declared = _declared(situation, subtopology)
@@ -40,7 +40,7 @@ def one_partitioner(situation: Situation) -> Iterator[Finding]:
 
 
 def _declared(situation: Situation, subtopology: SubTopology) -> dict[str, list[str]]:
-    """Return what is placed by each partitioner; a table whose input is its changelog has none of its own."""
+    """Return topics and stores by their partitioner. A table whose input is its changelog has no partitioner."""
     application, found = situation.application, dict[str, list[str]]()
     inputs = {i.topic: i.partitioner for i in application.inputs}
     for topic in situation.topology.own_sources(subtopology):
@@ -51,7 +51,7 @@ def _declared(situation: Situation, subtopology: SubTopology) -> dict[str, list[
 
 
 def _by_topic(situation: Situation, subtopology: SubTopology, name: str) -> Iterator[Finding]:
-    """A user's function may answer differently for two topics: seen by the keys sampled of any of them."""
+    """Yield topics for which a user's function answers differently; it is asked for the keys sampled of all."""
     first, *others = situation.topology.own_sources(subtopology)
     sampled = [s for t in (first, *others) for s in situation.samples_of(situation.full_name(t))]
     keys = sorted({s.key for s in sampled if s.key is not None})
@@ -74,9 +74,9 @@ def _by_topic(situation: Situation, subtopology: SubTopology, name: str) -> Iter
 
 
 def future_placement(situation: Situation) -> Iterator[Finding]:
-    """Yield topics whose sampled keys the declared partitioner can't place, or may not move, in the target.
+    """Yield topics with sampled keys that the declared partitioner can't place in the target, or must not move.
 
-    Present placement must have been found right before.
+    Call it only if the present places of the keys are right.
     """
     keyed = {i.topic for i in situation.keyed_inputs()}
     for planned in (i for i in situation.plan.inputs if i.declared in keyed):

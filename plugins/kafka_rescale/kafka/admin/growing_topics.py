@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from confluent_kafka import KafkaError
@@ -185,9 +186,7 @@ class _Growth:
         """Raise for the first topic that the brokers refuse to grow."""
         for name, answer in sorted(self._refused.items()):
             error = to_error(answer, f"topic {name!r}")
-            raise type(error)(
-                error.what, found=f"{error.found}{self._grown()}", expected=error.expected, remedy=error.remedy
-            )
+            raise type(error).of(replace(error.complaint, found=f"{error.found}{self._grown()}"))
 
     def _grown(self) -> str:
         grown = sorted(self._begun - self._short)

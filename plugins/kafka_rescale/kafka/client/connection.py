@@ -26,6 +26,13 @@ from kafka_rescale.kafka.client.settings_files import (
     require_files,
     settings_in,
 )
+from kafka_rescale.kafka.client.signed_token import (
+    CALLBACK,
+    JAVA_OF_SIGNED,
+    is_signed,
+    lacks_java_class,
+    signed_tokens,
+)
 from kafka_rescale.kafka.client.waiting import poll_until
 
 CHECK_SECONDS = 8.0
@@ -84,7 +91,7 @@ class KafkaConnection:
             connection = cls(settings)
         except InvalidInput as error:
             what = error.what.replace(_UNNAMED, origin, 1)
-            raise InvalidInput(what, found=error.found, expected=error.expected, remedy=error.remedy) from None
+            raise InvalidInput.of(error.complaint.about(what)) from None
         require_files(connection.config, origin)
         return connection
 
@@ -138,8 +145,15 @@ class KafkaConnection:
         connection says otherwise.
 
         :param overrides: settings by their librdkafka names, so mostly ``**{"group.id": ...}``.
+        :raises InvalidInput: the function that signs tokens can't be used.
+        :raises Outage: it fails.
         """
-        shared = {key: value for key, value in self.config.items() if key not in OWNED_KEYS}
+        not_shared = OWNED_KEYS | JAVA_OF_SIGNED | {CALLBACK}
+        shared: dict[str, Any] = {key: value for key, value in self.config.items() if key not in not_shared}
+        if is_signed(self.config):
+            tokens = signed_tokens(self.config)
+            tokens.token()  # within a client a failure would only show as a timeout
+            shared[CALLBACK] = tokens
         return {**RESILIENT, **shared, "logger": _librdkafka_log, **overrides}
 
     def java(self) -> dict[str, str]:
@@ -161,9 +175,11 @@ class KafkaConnection:
 
         :param seconds: how long to try.
         :raises InvalidInput: wrong credentials, security settings or a setting that some client can't use.
-        :raises Outage: the brokers don't answer in time.
+        :raises Outage: no token was signed, or the brokers don't answer in time.
         """
-        self.java()
+        # What gives Java its tokens only the role `verify` needs: preflight asks for it there.
+        if not lacks_java_class(self.config):
+            self.java()
         self.kafka_python()
         trouble = ConnectionTrouble(self.servers)
         try:
@@ -199,11 +215,11 @@ def _subject(certificate: str) -> str:
 def _text(key: str, value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, str | int | float) and not key.endswith("_cb"):
+    if isinstance(value, str | int | float):
         return str(value)
     raise InvalidInput(
         f"{_UNNAMED}, setting {key!r}",
         found=f"a {type(value).__name__}",
-        expected="a plain text or number, and no callback",
-        remedy="Remove it, or use settings that need no callback (PLAIN, SCRAM, OAUTHBEARER by OIDC, SSL).",
+        expected="a plain text or number; of a callback, the name of a function",
+        remedy="Remove it, or write it as text: `oauth_cb` as module.function.",
     )

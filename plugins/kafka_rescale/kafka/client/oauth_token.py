@@ -57,7 +57,8 @@ class ClientCredentials(AbstractTokenProvider):
                 f"Kafka connection, {_PREFIX}.method",
                 found=repr(method),
                 expected="'oidc', client credentials of a token issuer",
-                remedy="Set it, with the issuer's endpoint and the client; other methods need a callback.",
+                remedy="Set it, with the issuer's endpoint and the client, or name a function that signs tokens "
+                "as oauth_cb.",
             )
         needed = {name: f"{_PREFIX}.{name}" for name in ("token.endpoint.url", "client.id", "client.secret")}
         for key in needed.values():

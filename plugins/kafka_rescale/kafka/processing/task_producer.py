@@ -100,7 +100,7 @@ class TaskProducer(UnitProducer):
         self._bounded(self._flush, "flush")
         found = self._suspects.get(self._refused_topic) if self._refused is not None else None
         if found is not None:
-            raise RefusedRecord(what, found=found.found, expected=found.expected, remedy=found.remedy)
+            raise RefusedRecord.of(found.about(what))
         self._suspects = {}
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:

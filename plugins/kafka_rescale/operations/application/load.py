@@ -114,7 +114,7 @@ def topology_of(application: Application) -> Topology:
     :raises InvalidInput: the text is not what ``Topology#describe()`` prints.
     """
     if application.topology is not None:
-        topology = parse_describe(application.topology)
+        topology = parse_describe(application.topology, application.source_patterns)
     else:
         topology = Topology(
             tuple(
@@ -171,16 +171,5 @@ def _line_of(document: YamlDocument, location: Location) -> int:
 
 
 def _finding(path: Path, line: int, mistake: Mistake) -> Finding:
-    where = _dotted(mistake.location)
-    return mistake.finding(f"{path}:{line}: {where}" if where else f"{path}:{line}")
-
-
-def _dotted(location: Location) -> str:
-    """Write ``inputs[0].policy``; the kind of a lifecycle, which pydantic adds to the path, is no field."""
-    text = ""
-    for index, part in enumerate(location):
-        if index == 1 and location[0] == "lifecycle" and part in {"shell", "python", "manual"}:
-            continue
-        is_index = isinstance(part, int) and not isinstance(part, bool)
-        text += f"[{part}]" if is_index else f".{str(part).lower() if isinstance(part, bool) else part}"
-    return text.removeprefix(".")
+    field = mistake.complaint.what
+    return Finding.of(mistake.complaint.about(f"{path}:{line}: {field}" if field else f"{path}:{line}"))

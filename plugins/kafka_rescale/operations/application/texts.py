@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kafka_rescale.core.application.field_errors import shown
-from kafka_rescale.core.application.mistakes import Location, Mistake
+from kafka_rescale.core.application.mistakes import Mistake
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.formats.avro_schemas import NUMBERED
 from kafka_rescale.core.formats.serdes import AVRO, AVRO_CONFLUENT
@@ -64,14 +64,22 @@ def _resolve_topology(fields: dict[str, Any], path: Path, mistakes: list[Mistake
         try:
             fields["topology"], where = _text_beside(path, given, _SAVE_IT), given
         except InvalidInput as error:
-            mistakes.append(_mistake(("topology",), error, error.found))
+            mistakes.append(Mistake.of(("topology",), error.complaint))
             return
     try:
-        parse_describe(fields["topology"])
+        parse_describe(fields["topology"], _lists_in(fields.get("source_patterns")))
     except InvalidInput as error:
         # `topology, line 6`: the line of the text, which is often another file's.
         where = ", ".join([where, *error.what.split(", ")[1:]])
-        mistakes.append(_mistake(("topology",), error, f"in {where}: {error.found}"))
+        mistakes.append(Mistake(("topology",), f"in {where}: {error.found}", error.expected, error.remedy))
+
+
+def _lists_in(patterns: object) -> dict[str, list[str]]:
+    """Return what a file says of patterns, as far as it has the right shape: the model tells what has not."""
+    given = patterns.items() if isinstance(patterns, dict) else ()
+    return {
+        str(pattern): [str(topic) for topic in topics] for pattern, topics in given if isinstance(topics, list)
+    }
 
 
 def _resolve_schemas(fields: dict[str, Any], path: Path, mistakes: list[Mistake]) -> None:
@@ -89,7 +97,7 @@ def _resolve_schemas(fields: dict[str, Any], path: Path, mistakes: list[Mistake]
                 try:
                     store[field] = f"{kind}:{_with_schemas(path, named)}"
                 except InvalidInput as error:
-                    mistakes.append(_mistake(("snapshots", "stores", index, field), error, error.found))
+                    mistakes.append(Mistake.of(("snapshots", "stores", index, field), error.complaint))
     fields["snapshots"] = {**section, "stores": resolved}
 
 
@@ -119,7 +127,3 @@ def _text_beside(path: Path, named: str, remedy: str) -> str:
         expected=f"a file, its path as seen from {path.name}, or the text itself",
         remedy=remedy,
     )
-
-
-def _mistake(location: Location, error: InvalidInput, found: str) -> Mistake:
-    return Mistake(location, found, error.expected, error.remedy)

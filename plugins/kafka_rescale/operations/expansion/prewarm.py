@@ -90,7 +90,8 @@ def _restore(rescale: Rescale, journal: Journal, start: Callable[[Instance], obj
         try:
             with timings.part("restore"):
                 start(green(journal.plan))
-                _await_restored(rescale, journal)
+                stable_at = _await_restored(rescale, journal)
+            timings.split("restore", "start", stable_at - began)
         except Changed as error:
             if not left:
                 raise _not_the_same(journal.plan, str(error)) from None
@@ -168,7 +169,8 @@ def _open_gate(rescale: Rescale, journal: Journal) -> Journal:
     return journal
 
 
-def _await_restored(rescale: Rescale, journal: Journal) -> None:
+def _await_restored(rescale: Rescale, journal: Journal) -> float:
+    """Return when (monotonic clock) the members were complete, once they have restored everything."""
     plan, admin, seconds = journal.plan, rescale.admin, rescale.application.max_restore_seconds
     ends: PartitionOffsets = {m.target: journal.gate_ends[m.target] for m in plan.changelogs}
     begins = admin.begin_offsets(ends)
@@ -201,6 +203,7 @@ def _await_restored(rescale: Rescale, journal: Journal) -> None:
         ),
         longest_pause=POLL_SECONDS,
     )
+    return watch.first_at
 
 
 def _assert_alive(rescale: Rescale, plan: Plan) -> None:

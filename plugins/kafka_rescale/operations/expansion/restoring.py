@@ -35,6 +35,7 @@ class Restoring:
     :param ends: where they end (exclusive).
     :param is_stable: whether the group was when it was looked at last.
     :param first: what each member was assigned when it was for the first time.
+    :param first_at: monotonic clock then.
     :param counted: the instances' counts when all was restored; None before.
     :param restored_at: monotonic clock then.
     """
@@ -45,6 +46,7 @@ class Restoring:
     ends: PartitionOffsets
     is_stable: bool = False
     first: Assigned = field(default_factory=dict)
+    first_at: float = 0.0
     counted: dict[str, int] | None = None
     restored_at: float = 0.0
 
@@ -58,7 +60,7 @@ class Restoring:
         self.is_stable = group.state == "Stable"
         if self.is_stable:
             if not self.first:
-                self.first = group.assigned
+                self.first, self.first_at = group.assigned, time.monotonic()
                 log.info("behind the gate: %s members restore", len(self.first))
             elif told := change(self.first, group.assigned):
                 raise Changed(told)

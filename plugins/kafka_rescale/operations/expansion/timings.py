@@ -25,3 +25,11 @@ class Timings(dict[str, float]):
         finally:
             self[name] = round(self.get(name, 0.0) + time.monotonic() - began, 3)
             log.info("part %s took %.3f s", name, self[name])
+
+    def split(self, whole: str, head: str, seconds: float) -> None:
+        """Make the beginning of a part a part of its own.
+
+        :param seconds: how long the beginning took.
+        """
+        self[head] = round(min(max(seconds, 0.0), self[whole]), 3)
+        self[whole] = round(self[whole] - self[head], 3)

@@ -63,7 +63,7 @@ def _of_lifecycle(application: Application, instance: Instance) -> Iterator[Find
     try:
         lifecycle_of(application, lambda _: False)
     except RescaleError as error:
-        yield _finding(error)
+        yield Finding.of(error.complaint)
 
 
 def _of_producers(application: Application, upstream: Iterable[Application]) -> Iterator[Finding]:
@@ -90,7 +90,7 @@ def _answers(described: Described, lifecycle: Lifecycle, admin: ClusterAdmin, bl
         green = _green(described, blue)
         green_runs = lifecycle.is_running(green) if green.application_id != blue.application_id else None
     except RescaleError as error:
-        return Deployment((_finding(error),))
+        return Deployment((Finding.of(error.complaint),))
     return Deployment((), runs, members, green_runs)
 
 
@@ -117,7 +117,3 @@ def _green(described: Described, blue: Instance) -> Instance:
         partitions=described.target,
         inputs={**blue.inputs, **described.successors()},
     )
-
-
-def _finding(error: RescaleError) -> Finding:
-    return Finding(error.what, error.found, error.expected, error.remedy)

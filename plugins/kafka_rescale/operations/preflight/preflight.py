@@ -75,6 +75,8 @@ def preflight(
     connections = {Role.PLAN: connection, **(others or {})}
     for each in connections.values():
         each.check()
+    if (verifies := connections.get(Role.VERIFY)) is not None:
+        verifies.java()
     control = permitted_state(application, topology, connections)
     refuse_if_held(application.application_id, control.lease, owner, now_ms, owner_is_finished)
     wanted = Target(application, topology, target, control)
