@@ -169,7 +169,9 @@ def test_the_gate_waits_in_the_triggerer_until_the_last_partition_has_come(world
     assert world.airflow.task_states(dag, run)["gate_all"] == "deferred"
     commit(world.client, plan.copy_group, [last])
     world.airflow.wait_for_task(dag, run, "approve_cutover", states={"awaiting_input"}, timeout=LIMIT)
-    assert f"| {last.topic} | {last.partition} | 0 |" in world.airflow.hitl(dag, run, "approve_cutover")["body"]
+    body = world.airflow.hitl(dag, run, "approve_cutover")["body"]
+    assert body.startswith(f"**All {len(all_but_one) + 1} partitions are within 0 offsets of the end")
+    assert f"to 8 partitions, `{GATED}` → `{GATED}-g2`" in body
     world.airflow.approve(dag, run, "approve_cutover")
     assert world.airflow.wait_for_run(dag, run, timeout=LIMIT) == "success"
 
@@ -271,7 +273,7 @@ def test_notifiers_are_told_while_a_cutover_hangs_and_when_it_is_rolled_back(wor
         world.airflow.wait(found, f"the notice {event}", LIMIT)
         return found()[0]
 
-    assert f"{NOTIFIED}-g2-totals-changelog" in wait_for("approval")["text"]
+    assert f"`{NOTIFIED}` → `{NOTIFIED}-g2`" in wait_for("approval")["text"]
     world.airflow.approve(dag, run, "approve_cutover")
     late = wait_for("long_pause")
     # Read while it lasts: after the rollback there is no pause, and whoever looks then says so.

@@ -114,8 +114,11 @@ def test_a_run_after_success_is_a_no_op_that_says_so(world: World, expanded: str
 
 @pytest.fixture(scope="module")
 def retired(world: World, expanded: str) -> None:
-    """The end of the old generation."""
-    _, airflow = world
+    """The end of the old generation, behind a dry run that deletes nothing and needs no confirmation."""
+    stack, airflow = world
+    looked = airflow.client.trigger(RETIRE, {"dry_run": True})
+    assert airflow.client.wait_for_run(RETIRE, looked, timeout=RUN_SECONDS) == "success"
+    assert "flights-planes-changelog" in ClusterAdmin(KafkaConnection(stack.client)).list_topics()
     run_id = airflow.client.trigger(RETIRE, {"confirm": "flights"})
     assert airflow.client.wait_for_run(RETIRE, run_id, timeout=RUN_SECONDS) == "success"
 

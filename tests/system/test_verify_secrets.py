@@ -25,15 +25,16 @@ from confluent_kafka.admin import (
 from testbed.broker import EmbeddedBroker
 from testbed.broker_security import BrokerSecurity
 from testbed.processes import free_ports
-from tests.integration.spark_job_helpers import submit_verify
+from tests.integration.spark_job_helpers import ROOT, submit_verify
 from tests.support.expansion.expanded import Expanded
 from tests.support.house.canary import event_logs, key_material, shown_in, shown_in_files, watching
 from tests.support.secured import CANARY
+from tests.support.signed_tokens import HANDLER, SECRET, URL, compiled
 from tests.support.token_issuer import TokenIssuer, token_issuer
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]
 
-MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "certificate", "OAUTHBEARER")
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "certificate", "OAUTHBEARER", "OAUTHBEARER by a function")
 USER = "verify"
 PASSWORD = f'{USER} "{CANARY}"'
 CLIENT_SECRET = f"client-{CANARY}"
@@ -67,6 +68,14 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             yield World(expanded, _settings(broker, security, issuer), secrets, issuer)
 
 
+SIGNED = {
+    "security.protocol": "SASL_SSL",
+    "sasl.mechanism": "OAUTHBEARER",
+    "oauth_cb": "tests.support.signed_tokens.oauth_cb",
+    "sasl.login.callback.handler.class": HANDLER,
+}
+
+
 def _settings(broker: EmbeddedBroker, security: BrokerSecurity, issuer: TokenIssuer) -> dict[str, dict[str, str]]:
     servers = {"bootstrap.servers": broker.bootstrap_servers}
     authority = {"ssl.ca.location": str(security.certificates.authority)}
@@ -75,6 +84,7 @@ def _settings(broker: EmbeddedBroker, security: BrokerSecurity, issuer: TokenIss
         **{name: {**servers, **security.login(USER, name)} for name in by_password},
         "certificate": broker.certified_config(USER),
         "OAUTHBEARER": {**servers, **authority, **issuer.settings(USER)},
+        MECHANISMS[-1]: {**servers, **authority, **SIGNED},
     }
 
 
@@ -94,7 +104,9 @@ def _allow(broker: EmbeddedBroker, *principals: str) -> None:
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_verify_shows_no_secret_whatever_it_logs_in_by(world: World, tmp_path: Path, mechanism: str) -> None:
+def test_verify_shows_no_secret_whatever_it_logs_in_by(
+    world: World, tmp_path: Path, mechanism: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (ui_port,) = free_ports(1)
     events = tmp_path / "events"
     events.mkdir()
@@ -105,9 +117,16 @@ def test_verify_shows_no_secret_whatever_it_logs_in_by(world: World, tmp_path: P
         "spark.eventLog.compress": "false",
         "spark.eventLog.dir": events.as_uri(),
     }
+    if mechanism == MECHANISMS[-1]:
+        # A signer's credentials are in the environment, its class for Java is in a jar of the user's.
+        monkeypatch.setenv(URL, f"{world.issuer.url}/token")
+        monkeypatch.setenv(SECRET, f"{USER}:{CLIENT_SECRET}")
+        monkeypatch.setenv("PYTHONPATH", str(ROOT))
+        conf["spark.driver.extraClassPath"] = conf["spark.executor.extraClassPath"] = str(compiled(tmp_path))
+    given = len(world.issuer.given)
     with watching(world.secrets, ui_port) as watch:
         done = submit_verify(world.settings[mechanism], world.expanded.application, tmp_path, conf)
-    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.returncode == 0, f"{done.stdout}{done.stderr}"[-6000:]
     assert "PASSED" in done.stdout
 
     assert any("SparkSubmit" in program for program in watch.programs)
@@ -118,5 +137,5 @@ def test_verify_shows_no_secret_whatever_it_logs_in_by(world: World, tmp_path: P
     assert shown_in(said.encode(), secrets) == set()
     assert event_logs(events)
     assert shown_in_files([events], secrets) == set()
-    if mechanism == "OAUTHBEARER":
-        assert world.issuer.given
+    if mechanism.startswith("OAUTHBEARER"):
+        assert len(world.issuer.given) >= given + 2, "librdkafka and Java have logged in"

@@ -6,26 +6,33 @@ The Java client is that of Spark's connector, whose jars are older than the brok
 from __future__ import annotations
 
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from kafka_rescale.core.errors import InvalidInput, Outage
 from kafka_rescale.kafka.admin.cluster_admin import ClusterAdmin
+from kafka_rescale.kafka.client import signed_token
 from kafka_rescale.kafka.client.connection import KafkaConnection
 
 from testbed.broker import EmbeddedBroker
 from testbed.broker_config import to_properties_file
 from testbed.broker_security import BrokerSecurity
 from testbed.jars import ensure_jars, require_java
-from tests.support.token_issuer import token_issuer
+from tests.support.signed_tokens import HANDLER, SECRET, URL, compiled, jars_of_spark, write_signer
+from tests.support.token_issuer import TokenIssuer, token_issuer
 
 pytestmark = pytest.mark.integration
 
 PASSWORD = 'a "quoted" \\ s3cret'
 PASSWORDS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-MECHANISMS = (*PASSWORDS, "OAUTHBEARER", "certificate", "certificate and key")
+FUNCTION, SIGNER = "OAUTHBEARER by a function", "OAUTHBEARER by Amazon's signer"
+MECHANISMS = (*PASSWORDS, "OAUTHBEARER", FUNCTION, SIGNER, "certificate", "certificate and key")
+MSK = "b-1.demo.abcde1.c2.kafka.eu-west-1.amazonaws.com:9098"
+"""A name of Amazon's, at which no broker answers here."""
 
 
 @dataclass(frozen=True)
@@ -39,19 +46,37 @@ class Guarded:
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     directory = tmp_path_factory.mktemp("mechanisms")
-    with token_issuer({"us": PASSWORD}) as issuer:
+    with token_issuer({"us": PASSWORD}) as issuer, _signing(directory, issuer):
         security = BrokerSecurity(directory / "certificates", {"alice": PASSWORD}, issuer.jwks_url)
         with EmbeddedBroker(directory / "broker", heap="384m", security=security) as broker:
             servers = {"bootstrap.servers": broker.bootstrap_servers}
             authority = {"ssl.ca.location": str(security.certificates.authority)}
             settings = {name: {**servers, **security.login("alice", name)} for name in PASSWORDS}
             settings["OAUTHBEARER"] = {**servers, **authority, **issuer.settings("us")}
+            signed = {"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER", **authority}
+            java = {"sasl.login.callback.handler.class": HANDLER}
+            settings[FUNCTION] = {**servers, **signed, **java, "oauth_cb": "tests.support.signed_tokens.oauth_cb"}
+            amazons = f"{broker.bootstrap_servers},{MSK}"
+            settings[SIGNER] = {**signed, **java, "bootstrap.servers": amazons}
             settings["certificate"] = broker.certified_config("alice")
             settings["certificate and key"] = {
                 **settings["certificate"],
                 **_apart(directory, settings["certificate"]),
             }
             yield Guarded(broker, settings)
+
+
+@contextmanager
+def _signing(directory: Path, issuer: TokenIssuer) -> Iterator[None]:
+    """What signers need is in the environment; Amazon's can be imported."""
+    write_signer(directory)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(URL, f"{issuer.url}/token")
+        patch.setenv(SECRET, f"us:{PASSWORD}")
+        patch.syspath_prepend(directory)
+        yield
+    sys.modules.pop("aws_msk_iam_sasl_signer", None)
+    signed_token._tokens.cache_clear()
 
 
 def _apart(directory: Path, settings: Mapping[str, str]) -> dict[str, str]:
@@ -81,8 +106,8 @@ def test_java_is_let_in_by_the_mapped_settings(guarded: Guarded, tmp_path: Path)
         files[-1].write_text(text.replace("\\\\n", "\\n"))
     source = tmp_path / "Connects.java"
     source.write_text(CONNECTS)
-    jars = f"{ensure_jars('connector')}/*:{_spark_jars()}/*"
-    command = [require_java(), "-cp", jars, str(source), *map(str, files)]
+    jars = f"{ensure_jars('connector')}/*:{jars_of_spark()}/*"
+    command = [require_java(), "-cp", f"{compiled(tmp_path)}:{jars}", str(source), *map(str, files)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr[-3000:]
     cluster = ClusterAdmin(KafkaConnection(guarded.broker.internal_config)).cluster_id()
@@ -104,13 +129,6 @@ def test_wrong_settings_are_told_without_a_secret(
     with pytest.raises((InvalidInput, Outage), match=reason) as refused:
         KafkaConnection(settings).check()
     assert "s3cret" not in str(refused.value)
-
-
-def _spark_jars() -> Path:
-    """Spark brings Jackson and the log that the connector's client needs."""
-    import pyspark
-
-    return Path(pyspark.__file__).parent / "jars"
 
 
 CONNECTS = """

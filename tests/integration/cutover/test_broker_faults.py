@@ -27,9 +27,7 @@ from testbed.processes import wait_until
 from tests.support.broker_faults import ROLES, Faults, harmed_at
 from tests.support.live_expansion import live_application
 
-# In `make test`, test_requests_beside_faults.py and test_copy_failover.py kill a broker of three beside every kind
-# of request and beside a copy, and test_broker_away.py freezes the only one within a cutover.
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
+pytestmark = pytest.mark.integration
 AT_LEAST_ONCE, EXACTLY_ONCE = "at_least_once", "exactly_once_v2"
 LEADER, CONTROL, CONTROLLER = "leader of a changelog", "leader of the control topic", "controller"
 GROUP, TRANSACTIONS = "coordinator of the copy's group", "coordinator of the journal's transactions"
@@ -82,7 +80,8 @@ def harmed_throughout(guarantee: str, how: str, role: str, *phases: Phase) -> Ca
             restore=("kill", LEADER),
             catch_up=ROLLING,
         ),
-        Case(AT_LEAST_ONCE, (Phase.QUIESCED,), ("freeze", CONTROL)),
+        # In `make test`, test_broker_away.py freezes the only broker within the pause.
+        pytest.param(Case(AT_LEAST_ONCE, (Phase.QUIESCED,), ("freeze", CONTROL)), marks=pytest.mark.slow),
     ],
     ids=lambda case: case.name,
 )
@@ -90,6 +89,7 @@ def test_an_expansion_survives_one_broker(case: Case, tmp_path: Path) -> None:
     run(case, tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "case",
     [
@@ -104,6 +104,7 @@ def test_an_expansion_survives_one_broker_in_every_step(case: Case, tmp_path: Pa
     run(case, tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "case",
     [
@@ -118,6 +119,7 @@ def test_an_expansion_survives_a_coordinator_and_the_controller(case: Case, tmp_
     run(case, tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("guarantee", [EXACTLY_ONCE, AT_LEAST_ONCE])
 def test_an_expansion_survives_rolling_restarts_all_the_time(guarantee: str, tmp_path: Path) -> None:
     with live_cluster(tmp_path, guarantee) as (stack, expansion, faults):
@@ -129,6 +131,23 @@ def test_an_expansion_survives_rolling_restarts_all_the_time(guarantee: str, tmp
         assert faults.rounds >= 2, "each broker is to be restarted twice"
 
 
+@pytest.mark.slow
+def test_a_restore_that_begins_while_a_broker_dies_goes_on(tmp_path: Path) -> None:
+    with live_cluster(tmp_path, EXACTLY_ONCE) as (_, expansion, faults):
+        plan = expansion.begin()
+        for stage in plan.stages:
+            expand_stage(expansion.application, expansion.connection, owner=expansion.owner, stage=stage.index)
+        stage = next(stage.index for stage in plan.stages if stage.changelogs)
+        # At one of these moments the job asks its first questions; what is restored already is asked for again.
+        for seconds in (1, 3, 5, 7):
+            job = expansion.submit("restore", stage)
+            time.sleep(seconds)
+            faults.harm("kill", CONTROL, moment=f"restore, {seconds} s after its start")
+            assert job.wait(400) == 0, expansion.log_of("restore", stage)
+        print(f"RESULT restored; {'; '.join(faults.done)}", flush=True)
+
+
+@pytest.mark.slow
 def test_a_job_needs_no_more_processor_time_while_a_broker_is_down(tmp_path: Path) -> None:
     with live_cluster(tmp_path, EXACTLY_ONCE) as (_, expansion, faults):
         restored(expansion, faults, None)

@@ -84,6 +84,11 @@ def test_a_pattern_is_refused(printed: dict[str, Printed]) -> None:
         parse_describe(printed["a pattern"].text)
 
 
+def test_listed_topics_stand_for_a_pattern(printed: dict[str, Printed]) -> None:
+    topology = parse_describe(printed["a pattern"].text, {"in-(a|b)[0-9]+": ["in-a1", "in-b1"]})
+    assert topology.inputs == ("in-a1", "in-b1")
+
+
 def test_named_topologies_share_an_input_and_keep_their_stores_apart(printed: dict[str, Printed]) -> None:
     topology = parse_describe(printed["named topologies"].text)
     assert len(topology.subtopologies) == len(printed["named topologies"].streams) == 4

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from zipfile import ZipFile
 
 import psutil
 import pytest
@@ -242,3 +243,18 @@ def test_whoever_relies_on_maven_central_is_told_before_anything_is_submitted(
     assert require_spark_files() == ""
     monkeypatch.delenv("KAFKA_RESCALE_SPARK_JARS")
     assert "spark-sql-kafka-0-10_2.13" in require_spark_files()
+
+
+def test_a_class_that_no_jar_has_is_told_before_anything_is_submitted(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    jar = tmp_path / "connector.jar"
+    with ZipFile(jar, "w") as written:
+        written.writestr("com/example/Tokens.class", b"")
+    monkeypatch.setenv("KAFKA_RESCALE_SPARK_JARS", str(jar))
+    assert require_spark_files("com.example.Tokens") == ""
+    assert "com.example.Others, which no jar of Spark's Kafka connector has" in require_spark_files(
+        "com.example.Others"
+    )
+    monkeypatch.setenv("KAFKA_RESCALE_SPARK_JARS", "https://repository/a.jar")
+    assert require_spark_files("com.example.Others") == ""

@@ -200,7 +200,7 @@ def test_a_preflight_warns_of_permissions_that_cover_another_application(
     told: list[str] = []
     spark(monkeypatch, LOCAL)
     monkeypatch.setattr(preflight, "preflight", lambda *_, **__: preflight.Preflight(None, True, ()))
-    monkeypatch.setattr(admin, "require_spark_files", lambda: "")
+    monkeypatch.setattr(admin, "require_spark_files", lambda _: "")
     file = write_application(tmp_path, application_id="orders")
     write_application(tmp_path, application_id="orders-eu")
     task = PreflightOperator(task_id="preflight", application_file=str(file))
@@ -214,7 +214,7 @@ def test_an_expansion_is_refused_in_its_preflight(monkeypatch: pytest.MonkeyPatc
     asked: list[Any] = []
     spark(monkeypatch, YARN)
     monkeypatch.setattr(preflight, "preflight", lambda *given, **_: asked.append(given))
-    monkeypatch.setattr(admin, "require_spark_files", lambda: "")
+    monkeypatch.setattr(admin, "require_spark_files", lambda _: "")
     monkeypatch.setenv(FILE, mounted(tmp_path, **CONTRADICTIONS[0][0]))
     task = PreflightOperator(task_id="preflight", application_file=str(write_application(tmp_path)))
     context: Any = {"dag_run": SimpleNamespace(dag_id="expand_x", run_id="manual__1")}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,6 +21,12 @@ from tests.support.words_pipeline import write_pipeline
 Captured = pytest.CaptureFixture[str]
 AIRFLOW = "AIRFLOW_CONN_KAFKA_DEFAULT"
 NOWHERE = {"bootstrap.servers": "localhost:1"}
+WITH_CALLBACK = {
+    **NOWHERE,
+    "security.protocol": "SASL_PLAINTEXT",
+    "sasl.mechanism": "OAUTHBEARER",
+    "oauth_cb": "os.getcwd",
+}
 NO_CA = {**NOWHERE, "security.protocol": "SSL", "ssl.ca.location": "/absent/ca.pem"}
 
 
@@ -134,3 +141,37 @@ def test_nobody_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys:
 def test_a_missing_file_is_told_as_one(tmp_path: Path, capsys: Captured) -> None:
     told = line(capsys, REFUSED, "status", str(write_application(tmp_path)), "--config", f"{tmp_path}/absent")
     assert f"--config {tmp_path}/absent: found No such file or directory; expected JSON or lines" in told
+
+
+class TestACallback:
+    """Who may edit connections in Airflow may not run code: the list of its own Kafka hook holds here too."""
+
+    @pytest.fixture(autouse=True)
+    def _connection(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv(AIRFLOW, json.dumps({"conn_type": "kafka", "extra": WITH_CALLBACK}))
+
+    def test_that_airflow_does_not_list_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("AIRFLOW__APACHE_KAFKA__CALLBACK_ALLOWLIST", "some.other, some.more")
+        with pytest.raises(InvalidInput) as refused:
+            KafkaRescaleHook(kafka_config_id="kafka_default").connection()
+        assert str(refused.value).startswith(
+            "Airflow connection 'kafka_default', oauth_cb: found 'os.getcwd'; expected a function in "
+            "[apache_kafka] callback_allowlist, which has some.other, some.more. Add it there"
+        )
+
+    def test_that_airflow_lists_may_be_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("AIRFLOW__APACHE_KAFKA__CALLBACK_ALLOWLIST", "some.other,os.getcwd")
+        found = KafkaRescaleHook(kafka_config_id="kafka_default").connection()
+        assert found.config["oauth_cb"] == "os.getcwd"
+
+    def test_from_airflows_database_the_shell_refuses_it_as_well(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+    ) -> None:
+        from airflow.sdk import BaseHook
+
+        monkeypatch.delenv(AIRFLOW)
+        monkeypatch.setattr(
+            BaseHook, "get_connection", lambda conn_id: SimpleNamespace(extra_dejson=WITH_CALLBACK)
+        )
+        told = line(capsys, REFUSED, "status", str(write_application(tmp_path)))
+        assert "oauth_cb: found 'os.getcwd'; expected a function in [apache_kafka] callback_allowlist" in told

@@ -39,7 +39,7 @@ class TestSettings:
         [
             ({}, "no bootstrap.servers"),
             ({"bootstrap.servers": " "}, "no bootstrap.servers"),
-            ({**SERVERS, "error_cb": "module.function"}, "no callback"),
+            ({**SERVERS, "oauth_cb": print}, "of a callback, the name of a function"),
             ({**SERVERS, "sasl.password": {"nested": 1}}, "found a dict"),
         ],
     )
@@ -164,8 +164,9 @@ class TestSettingsOfOtherClients:
         assert self.told(kerberos) == (
             "--config x: found sasl.mechanism 'GSSAPI' and settings of Kerberos (sasl.kerberos.service.name, "
             "sasl.kerberos.keytab); expected one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER as "
-            "sasl.mechanism. Use a user with a password, or a client of a token issuer; others are not supported. "
-            "Replace these settings, and remove those that need no other."
+            "sasl.mechanism. Use a user with a password, a client of a token issuer, or a function that signs "
+            "tokens (oauth_cb); others are not supported. Replace these settings, and remove those that need no "
+            "other."
         )
         assert "found sasl.mechanism 'GSSAPI' and settings of Java clients (sasl.jaas.config, " in (
             self.told({key: value for key, value in JAVA.items() if key != "sasl.mechanism"})
@@ -309,7 +310,7 @@ class TestJava:
         config = {**SERVERS, **dict.fromkeys(TUNING_KEYS | OWNED_KEYS, "1")}
         assert KafkaConnection(config).java() == {**SERVERS, "security.protocol": "PLAINTEXT"}
 
-    @pytest.mark.parametrize("key", ["ssl.keystore.location", "ssl.ca.pem", "sasl.oauthbearer.config", "plugin.x"])
+    @pytest.mark.parametrize("key", ["ssl.keystore.location", "ssl.ca.pem", "sasl.login.class", "plugin.x"])
     def test_any_other_setting_is_refused_by_name(self, key: str) -> None:
         with pytest.raises(InvalidInput, match=key) as refused:
             KafkaConnection({**SERVERS, key: "s3cret"}).java()
@@ -350,7 +351,7 @@ class TestKafkaPython:
         assert settings["sasl_mechanism"] == "OAUTHBEARER"
         assert "s3cret" not in repr(settings)
 
-    @pytest.mark.parametrize("key", ["ssl.keystore.location", "sasl.oauthbearer.config", "ssl.crl.location"])
+    @pytest.mark.parametrize("key", ["ssl.keystore.location", "sasl.oauthbearer.x", "ssl.crl.location"])
     def test_what_matters_for_security_is_not_dropped(self, key: str) -> None:
         with pytest.raises(InvalidInput, match=key):
             KafkaConnection({**SERVERS, key: "x"}).kafka_python()

@@ -56,7 +56,9 @@ def promoted(monkeypatch: pytest.MonkeyPatch, before: Generations | None) -> Con
     control = Control(journal, before)
     monkeypatch.setattr(promotion, "wait_until_complete", lambda *_, **__: None)
     monkeypatch.setattr(cutover, "assert_promotable", _nothing)
-    application: Any = SimpleNamespace(max_pause_seconds=2**40, application_id=PLAN.application)
+    application: Any = SimpleNamespace(
+        max_pause_seconds=2**40, application_id=PLAN.application, source_patterns={}
+    )
     nothing: Any = None
     rescale = Rescale(application, nothing, Admin(), control, nothing, OWNER)  # type: ignore[arg-type]
     Cutover(rescale)._promote(journal)

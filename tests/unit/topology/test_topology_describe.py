@@ -212,7 +212,9 @@ BAD = {
     "pattern source beside its arrow": (
         ONE_LINE.replace("lines.raw, more-lines", "lines-.*"),
         "topology, line 6: found a source that reads the pattern lines-.*; expected sources that read named "
-        "topics. What matches can change during an expansion: name the topics in the program.",
+        "topics, or a pattern whose topics of today `source_patterns:` lists. What matches can change during an "
+        "expansion: name the topics in the program, or agree to those of today: `source_patterns: {'lines-.*': "
+        "[TOPIC, …]}`. Preflight compares them with the cluster.",
     ),
     "a line that is cut off": (
         ONE_LINE.replace(
@@ -230,7 +232,9 @@ BAD = {
     "pattern source": (
         WORD_COUNT.replace("[lines]", "lines-.*"),
         "topology, line 3: found a source that reads the pattern lines-.*; expected sources that read named "
-        "topics. What matches can change during an expansion: name the topics in the program.",
+        "topics, or a pattern whose topics of today `source_patterns:` lists. What matches can change during an "
+        "expansion: name the topics in the program, or agree to those of today: `source_patterns: {'lines-.*': "
+        "[TOPIC, …]}`. Preflight compares them with the cluster.",
     ),
     "first sub-topology cut off": (
         WORD_COUNT[WORD_COUNT.index("  Sub-topology: 1") :],

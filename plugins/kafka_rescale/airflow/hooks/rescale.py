@@ -1,4 +1,4 @@
-"""From an Airflow connection of type ``kafka`` to a :class:`KafkaConnection`."""
+"""Turn an Airflow connection of type ``kafka`` into a :class:`KafkaConnection`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from airflow.configuration import conf
 from airflow.providers.apache.kafka.hooks.base import KafkaBaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.sdk.log import mask_secret
@@ -15,14 +16,17 @@ from kafka_rescale.core.errors import InvalidInput
 if TYPE_CHECKING:
     from kafka_rescale.kafka.client.connection import KafkaConnection
 
+ALLOWLIST = ("apache_kafka", "callback_allowlist")
+"""Of Airflow's Kafka provider: which functions a connection may name."""
+
 SECRET_WORDS = ("password", "secret", "token", "sasl.jaas.config", "key.pem", "oauthbearer.config")
 
 
 class KafkaRescaleHook(KafkaBaseHook):
     """
-    Give the rescale's own connection for an Airflow connection of the provider's type ``kafka``.
+    Turn an Airflow connection of the provider's type ``kafka`` into the connection that this project uses.
 
-    :param kafka_config_id: id of the connection; its extra holds librdkafka properties.
+    :param kafka_config_id: id of the Airflow connection; its extra holds librdkafka properties
     """
 
     hook_name = "Kafka Rescale"
@@ -31,7 +35,7 @@ class KafkaRescaleHook(KafkaBaseHook):
         super().__init__(kafka_config_id)
 
     def connection(self) -> KafkaConnection:
-        """Return the connection; for tasks, where a synchronous look-up is allowed."""
+        """Return the connection. This is for tasks, which may look it up synchronously."""
         try:
             extra = self.get_connection(self.kafka_config_id).extra_dejson
         except AirflowNotFoundException as error:
@@ -39,7 +43,7 @@ class KafkaRescaleHook(KafkaBaseHook):
         return kafka_connection(extra, self.kafka_config_id)
 
     async def aconnection(self) -> KafkaConnection:
-        """Return the connection; for triggers, whose event loop a synchronous look-up would block."""
+        """Return the connection. This is for triggers: a synchronous look-up would block their event loop."""
         try:
             extra = (await self.aget_connection(self.kafka_config_id)).extra_dejson
         except AirflowNotFoundException as error:
@@ -48,19 +52,40 @@ class KafkaRescaleHook(KafkaBaseHook):
 
 
 def kafka_connection(extra: Mapping[str, Any], conn_id: str) -> KafkaConnection:
-    """Return the connection that a connection's extra describes, its secrets masked in every log from now on.
+    """Return the connection that an extra describes. From now on, Airflow masks its secrets in every log.
 
-    :param conn_id: whose it is, for the messages.
-    :raises InvalidInput: no ``bootstrap.servers``, a callback, which a Spark job could not receive, or a file that
+    :param extra: The extra of an Airflow connection.
+    :param conn_id: The id of that connection, for the messages.
+    :raises InvalidInput: There is no ``bootstrap.servers``, there is a callback that is not allowed, or a file
         can't be read.
     """
     from kafka_rescale.kafka.client.connection import KafkaConnection
 
-    logging.getLogger("kafka").setLevel(logging.WARNING)  # kafka-python tells of every connection at INFO
+    logging.getLogger("kafka").setLevel(logging.WARNING)  # kafka-python logs every connection at INFO
     for key, value in extra.items():
         if any(word in key for word in SECRET_WORDS):
             mask_secret(str(value))
-    return KafkaConnection.read(extra, f"Airflow connection {conn_id!r}")
+    what = f"Airflow connection {conn_id!r}"
+    refuse_unlisted(extra, what)
+    return KafkaConnection.read(extra, what)
+
+
+def refuse_unlisted(extra: Mapping[str, Any], what: str) -> None:
+    """Refuse a function that Airflow's own Kafka hook would not call: who may edit connections may not run code.
+
+    :param what: the connection, for the message.
+    :raises InvalidInput: the connection names a function that Airflow's configuration does not list.
+    """
+    callback = extra.get("oauth_cb")
+    allowed = [name.strip() for name in conf.get(*ALLOWLIST, fallback="").split(",") if name.strip()]
+    if callback is None or callback in allowed:
+        return
+    raise InvalidInput(
+        f"{what}, oauth_cb",
+        found=f"{callback!r}",
+        expected=f"a function in [{ALLOWLIST[0]}] {ALLOWLIST[1]}, which has {', '.join(allowed) or 'nothing'}",
+        remedy="Add it there in Airflow's configuration, for workers, triggerer and API server, if you trust it.",
+    )
 
 
 def missing(conn_id: str) -> InvalidInput:

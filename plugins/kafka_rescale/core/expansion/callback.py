@@ -1,9 +1,9 @@
 """``on_partition_expansion(old, new)`` (KIP-878): begun once per expansion, and never silently again.
 
-A foreign side effect can't be made to happen exactly once, if the process may die between the effect and the
-record of it. So the beginning of the call is recorded before the call, and its end by the phase ``COMPLETE``. A
-call that was cut short between the two is either repeated with the same token, which the function can recognise,
-or left to a person.
+A foreign side effect can't be made to happen exactly once, as the process may die between the effect and the
+record of it. So the beginning of the call is recorded before the call, and its end by the phase ``COMPLETE``. If a
+call was cut short between the two, it is either repeated with the same token, which the function can recognise, or
+left to a person.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ExpansionCallback:
     def of(cls, application: Application) -> ExpansionCallback | None:
         """Return the callback of an application, if it declares one.
 
-        :raises InvalidInput: it can't be imported, or not be called with two counts.
+        :raises InvalidInput: it can't be imported, or can't be called with two counts.
         """
         name = application.on_partition_expansion
         if name is None:
@@ -57,8 +57,8 @@ class ExpansionCallback:
     def begun(self, journal: Journal, *, now_ms: int) -> Journal:
         """Return the journal with the beginning of the call in it.
 
-        :raises UnsafeState: a call has begun before, and the function can't tell a second one from the first; or
-            the expansion is not verified, or complete.
+        :raises UnsafeState: a call has begun before and the function can't recognise a second one, or the
+            expansion is not verified, or it is complete.
         """
         begun_ms = journal.callback_begun_ms or now_ms
         following = journal.advanced(Phase.VERIFIED, now_ms=now_ms, callback_begun_ms=begun_ms)
@@ -77,7 +77,7 @@ class ExpansionCallback:
     def __call__(self, old: int, new: int, plan: Plan) -> None:
         """Call it.
 
-        :raises UnsafeState: it failed, and it can't be known whether it has had its effect.
+        :raises UnsafeState: the function failed, and it can't be known whether it has had its effect.
         """
         token = {TOKEN: expansion_id(plan)} if self.takes_token else {}
         try:
@@ -96,13 +96,13 @@ class ExpansionCallback:
 
 
 def expansion_id(plan: Plan) -> str:
-    """Return the token of an expansion: the same in every attempt at it, and of no other expansion."""
+    """Return the token of an expansion. It is the same in every attempt, and no other expansion has it."""
     return f"{plan.green}/{plan.fingerprint}"
 
 
 def callback_findings(application: Application) -> Iterator[Finding]:
-    """Yield a callback that could not be called at the end of the expansion."""
+    """Yield a finding if the callback can't be called at the end of the expansion."""
     try:
         ExpansionCallback.of(application)
     except InvalidInput as error:
-        yield Finding(error.what, error.found, error.expected, error.remedy)
+        yield Finding.of(error.complaint)

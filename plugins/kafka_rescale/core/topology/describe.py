@@ -2,14 +2,14 @@
 
 The printers are ``TopologyDescription``, ``Subtopology``, ``GlobalStore``, ``Source``, ``Processor`` and ``Sink``
 in Kafka Streams' ``InternalTopologyBuilder``; for versions before 1.1 there is ``describe_one_line``. People paste
-the text out of logs and terminals, so that prefixes, foreign lines and wrapped lines are expected; a text that has
-been cut is not: dangling arrows, nodes without their own arrows, and ids show it.
+the text out of logs and terminals. So prefixes, foreign lines and wrapped lines are allowed. A text that has been
+cut is refused: dangling arrows, nodes without their own arrows, and ids show it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -27,8 +27,9 @@ _NODE = re.compile(
 )
 _NAME = re.compile(r"^[\w.-]+$")
 _ARROWS = {"Source": ("-->",), "Processor": ("-->", "<--"), "Sink": ("<--",)}
-"""The lines that every version prints below a node, with ``none`` where there is no other."""
+"""The lines that every version prints below a node; without an arrow they say ``none``."""
 _UNNUMBERED = -1
+_NO_PATTERNS: Mapping[str, Sequence[str]] = {}
 _PASTE_AGAIN = "Paste the text that Topology#describe() prints, whole and unchanged."
 
 
@@ -65,16 +66,17 @@ class _Section:
     arrows: list[tuple[_Statement, list[str]]] = field(default_factory=list)
 
 
-def parse_describe(text: str) -> Topology:
+def parse_describe(text: str, patterns: Mapping[str, Sequence[str]] = _NO_PATTERNS) -> Topology:
     """Return the topology that ``Topology#describe()`` of Kafka Streams printed, of any version that has it.
 
     Sub-topologies of named topologies are numbered through; their stores and repartition topics get the name as a
     prefix, as their topics have it on the cluster.
 
     :param text: the output, possibly with log prefixes, foreign lines and wrapped lines.
-    :raises InvalidInput: with the line number, what is wrong there.
+    :param patterns: the topics that a pattern of a source stands for; any other pattern is refused.
+    :raises InvalidInput: a line is wrong; the error has its number.
     """
-    sections = _sections(text)
+    sections = _sections(text, patterns)
     if not sections:
         raise InvalidInput(
             "topology",
@@ -94,7 +96,7 @@ def parse_describe(text: str) -> Topology:
     )
 
 
-def _sections(text: str) -> list[_Section]:
+def _sections(text: str, patterns: Mapping[str, Sequence[str]]) -> list[_Section]:
     sections: list[_Section] = []
     topology_name = ""
     for statement in _statements(text):
@@ -105,7 +107,7 @@ def _sections(text: str) -> list[_Section]:
             number = _UNNUMBERED if begin["id"] == "?" else int(begin["id"])
             sections.append(_Section(statement, number, topology_name, is_global))
         elif sections:
-            _add(sections[-1], statement)
+            _add(sections[-1], statement, patterns)
         elif _NODE.match(statement.text):
             raise statement.wrong("a node before any sub-topology", "a line `Sub-topology: 0` above it")
     return sections
@@ -145,7 +147,7 @@ def _is_open(statement: str) -> bool:
     return is_node and ("(" not in statement or statement.count("(") > statement.count(")"))
 
 
-def _add(section: _Section, statement: _Statement) -> None:
+def _add(section: _Section, statement: _Statement, patterns: Mapping[str, Sequence[str]]) -> None:
     if statement.text.startswith(("-->", "<--")):
         _add_arrow(section, statement)
         return
@@ -156,9 +158,9 @@ def _add(section: _Section, statement: _Statement) -> None:
         )
     section.nodes[node["name"]] = _Node(statement, list(_ARROWS[node["kind"]]))
     if node["label"] == "topics":
-        section.sources |= dict.fromkeys(_topics(statement, node["value"]))
+        section.sources |= dict.fromkeys(_topics(statement, node["value"], patterns))
     elif node["label"] == "stores":
-        # Global stores have no changelog, so that no topic was ever named after them.
+        # Global stores have no changelog, so no topic was ever named after them.
         names = _parts if section.is_global else partial(_names, statement)
         section.stores |= dict.fromkeys(names(node["value"].strip("[]")))
     elif node["label"] == "topic":
@@ -175,12 +177,15 @@ def _add_arrow(section: _Section, statement: _Statement) -> None:
         node.missing.remove(arrow)
 
 
-def _topics(statement: _Statement, value: str) -> list[str]:
+def _topics(statement: _Statement, value: str, patterns: Mapping[str, Sequence[str]]) -> list[str]:
+    if value in patterns:
+        return list(patterns[value])
     if not value.startswith("["):
         raise statement.wrong(
             f"a source that reads the pattern {value}",
-            "sources that read named topics",
-            "What matches can change during an expansion: name the topics in the program.",
+            "sources that read named topics, or a pattern whose topics of today `source_patterns:` lists",
+            "What matches can change during an expansion: name the topics in the program, or agree to those of "
+            f"today: `source_patterns: {{'{value}': [TOPIC, …]}}`. Preflight compares them with the cluster.",
         )
     return _names(statement, value.strip("[]"))
 
@@ -216,7 +221,7 @@ def _check_complete(section: _Section) -> None:
 
 
 def _unknown(parts: list[str], nodes: Mapping[str, _Node]) -> str | None:
-    """Return the first name of an arrow that is no node's; names of nodes may have commas in them."""
+    """Return the first name of an arrow that is no node. Names of nodes may have commas in them."""
     if not parts:
         return None
     ends = (end for end in range(len(parts), 0, -1) if ", ".join(parts[:end]) in nodes)
@@ -225,7 +230,7 @@ def _unknown(parts: list[str], nodes: Mapping[str, _Node]) -> str | None:
 
 
 def _in_order(sections: list[_Section]) -> list[_Section]:
-    """Return the sections by their ids if these differ, with those that are left over for the unnumbered ones.
+    """Return the sections by their ids if these differ; sections without a number get the ids that are left.
 
     Versions that printed no id for a global store printed sub-topologies in any order.
     """
@@ -237,7 +242,7 @@ def _in_order(sections: list[_Section]) -> list[_Section]:
 
 
 def _check_ids(sections: list[_Section]) -> None:
-    """Ids count from 0 in each topology, global stores included: a gap is a paragraph that was not pasted."""
+    """Refuse gaps: ids count from 0 in each topology, global stores included, so a paragraph was not pasted."""
     expected: dict[str, int] = {}
     for section in sections:
         number = expected.get(section.topology_name, 0)

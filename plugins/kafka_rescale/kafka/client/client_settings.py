@@ -9,17 +9,19 @@ from typing import Any
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.kafka.client.oauth_token import OAUTHBEARER
 from kafka_rescale.kafka.client.sasl_settings import java_sasl, kafka_python_sasl, wrong_mechanism
+from kafka_rescale.kafka.client.signed_token import JAVA_OF_SIGNED, is_signed
 
 # Which librdkafka settings of a shared connection mean what here.
 OWNED_KEYS = frozenset({
     "acks", "auto.commit.enable", "auto.commit.interval.ms", "auto.offset.reset", "delivery.timeout.ms",
-    "enable.auto.commit", "enable.auto.offset.store", "enable.idempotence", "enable.partition.eof",
-    "group.id", "group.instance.id", "group.protocol", "isolation.level", "max.in.flight",
+    "enable.auto.commit", "enable.auto.offset.store", "enable.idempotence", "enable.partition.eof", "error_cb",
+    "group.id", "group.instance.id", "group.protocol", "isolation.level", "log_cb", "max.in.flight",
     "max.in.flight.requests.per.connection", "message.send.max.retries", "message.timeout.ms",
-    "partition.assignment.strategy", "request.required.acks", "retries", "transaction.timeout.ms",
+    "on_commit", "partition.assignment.strategy", "request.required.acks", "retries", "stats_cb", "throttle_cb",
+    "transaction.timeout.ms",
     "transactional.id",
 })  # fmt: skip
-"""Decided by this program per client, whatever a connection shared with other programs says."""
+"""This program decides these per client, whatever a connection that other programs share says."""
 
 TUNING_KEYS = frozenset({
     "allow.auto.create.topics", "api.version.fallback.ms", "api.version.request",
@@ -48,13 +50,13 @@ TUNING_KEYS = frozenset({
 
 CONNECTION_KEYS = frozenset({
     "bootstrap.servers", "enable.ssl.certificate.verification", "https.ca.location", "metadata.broker.list",
-    "sasl.mechanism", "sasl.mechanisms", "sasl.oauthbearer.client.id", "sasl.oauthbearer.client.secret",
-    "sasl.oauthbearer.extensions", "sasl.oauthbearer.method", "sasl.oauthbearer.scope",
-    "sasl.oauthbearer.token.endpoint.url", "sasl.password", "sasl.username", "security.protocol",
-    "ssl.ca.location", "ssl.certificate.location", "ssl.endpoint.identification.algorithm", "ssl.key.location",
-    "ssl.key.password",
+    "oauth_cb", "sasl.mechanism", "sasl.mechanisms", "sasl.oauthbearer.client.id",
+    "sasl.oauthbearer.client.secret", "sasl.oauthbearer.config", "sasl.oauthbearer.extensions",
+    "sasl.oauthbearer.method", "sasl.oauthbearer.scope", "sasl.oauthbearer.token.endpoint.url", "sasl.password",
+    "sasl.username", "security.protocol", "ssl.ca.location", "ssl.certificate.location",
+    "ssl.endpoint.identification.algorithm", "ssl.key.location", "ssl.key.password",
 })  # fmt: skip
-"""How to reach the brokers; every client has a word for it."""
+"""How to reach the brokers; every client has a setting for it."""
 
 KERBEROS_PREFIX = "sasl.kerberos."
 """Java's and librdkafka's settings of GSSAPI, which Spark's drivers and executors can't be given."""
@@ -91,7 +93,7 @@ JAVA_NAMES: Mapping[str, str] = {
         "",
     ),
 }  # fmt: skip
-"""What only Java clients know (a PKCS#12 file in librdkafka, too), and what stands for it here; empty: nothing."""
+"""Settings that only Java clients know, and the settings that replace them here; empty if no setting does."""
 
 
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -104,7 +106,7 @@ def java_settings(config: Mapping[str, str]) -> dict[str, str]:
     :raises InvalidInput: a setting has no counterpart, or a file can't be used.
     """
     refuse_names_of_others(config, "Kafka connection")
-    known = CONNECTION_KEYS | TUNING_KEYS | OWNED_KEYS
+    known = CONNECTION_KEYS | TUNING_KEYS | OWNED_KEYS | JAVA_OF_SIGNED
     _refuse_unknown([key for key in config if key not in known], "Java clients (Spark's connector)")
     java = {"bootstrap.servers": config["bootstrap.servers"], "security.protocol": _protocol(config)}
     if java["security.protocol"].startswith("SASL_"):
@@ -122,7 +124,7 @@ def kafka_python_settings(config: Mapping[str, str]) -> dict[str, Any]:
     """
     refuse_names_of_others(config, "Kafka connection")
     secure = [k for k in config if k.startswith(("sasl.", "ssl.", "security.", "https.", "oauth")) or ".ssl." in k]
-    _refuse_unknown([key for key in secure if key not in CONNECTION_KEYS], "kafka-python")
+    _refuse_unknown([key for key in secure if key not in CONNECTION_KEYS | JAVA_OF_SIGNED], "kafka-python")
     protocol = _protocol(config)
     servers = [server.strip() for server in config["bootstrap.servers"].split(",")]
     settings: dict[str, Any] = {"bootstrap_servers": servers, "security_protocol": protocol}
@@ -138,20 +140,21 @@ def kafka_python_settings(config: Mapping[str, str]) -> dict[str, Any]:
 
 
 def refuse_names_of_others(config: Mapping[str, str], what: str) -> None:
-    """Refuse settings by which Java clients and Kerberos are configured, all at once, with librdkafka's names.
+    """Refuse settings of Java clients and of Kerberos, all at once, and tell librdkafka's names.
 
     Values are not quoted: there are passwords among them.
 
-    :param config: as a person has given it.
-    :param what: where it was found, for the message.
+    :param config: the settings that a person has given.
+    :param what: where they were found, for the message.
     :raises InvalidInput: there are such settings.
     """
-    theirs = [key for key in config if key in JAVA_NAMES]
+    allowed = JAVA_OF_SIGNED if is_signed(config) else frozenset()
+    theirs = [key for key in config if key in JAVA_NAMES and key not in allowed]
     kerberos = [key for key in config if key.startswith(KERBEROS_PREFIX)]
     if not theirs and not kerberos:
         return
     logs_in = config.get("security.protocol", "").upper().startswith("SASL_")
-    # What cannot log in at all is to be told first: passwords won't help it.
+    # A mechanism that can't be used is told first: passwords don't help it.
     refused = wrong_mechanism(config) if logs_in else None
     found = [f"sasl.mechanism {refused.found}"] if refused else []
     found += [f"settings of Kerberos ({', '.join(kerberos)})"] if kerberos else []
@@ -249,7 +252,7 @@ def _refuse_unknown(keys: Sequence[str], client: str) -> None:
     raise InvalidInput(
         f"Kafka connection, settings {', '.join(map(repr, keys))}",
         found=f"nothing that says the same to {client}",
-        expected="PLAINTEXT, SSL with PEM files, SASL with PLAIN, SCRAM or OAUTHBEARER by OIDC, and librdkafka's "
-        "tuning",
+        expected="PLAINTEXT, SSL with PEM files, SASL with PLAIN, SCRAM or OAUTHBEARER (by OIDC or a "
+        "function), and librdkafka's tuning",
         remedy="Remove them from the connection, or reach the brokers by one of these ways.",
     )

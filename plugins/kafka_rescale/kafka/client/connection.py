@@ -26,6 +26,13 @@ from kafka_rescale.kafka.client.settings_files import (
     require_files,
     settings_in,
 )
+from kafka_rescale.kafka.client.signed_token import (
+    CALLBACK,
+    JAVA_OF_SIGNED,
+    is_signed,
+    lacks_java_class,
+    signed_tokens,
+)
 from kafka_rescale.kafka.client.waiting import poll_until
 
 CHECK_SECONDS = 8.0
@@ -74,7 +81,7 @@ class KafkaConnection:
 
     @classmethod
     def read(cls, settings: Mapping[str, Any], origin: str) -> KafkaConnection:
-        """Return a connection as it was configured, provided that the files that it names are here.
+        """Return a configured connection if the files that it names can be read here.
 
         :param settings: librdkafka keys.
         :param origin: where they were found, for the messages.
@@ -84,7 +91,7 @@ class KafkaConnection:
             connection = cls(settings)
         except InvalidInput as error:
             what = error.what.replace(_UNNAMED, origin, 1)
-            raise InvalidInput(what, found=error.found, expected=error.expected, remedy=error.remedy) from None
+            raise InvalidInput.of(error.complaint.about(what)) from None
         require_files(connection.config, origin)
         return connection
 
@@ -95,8 +102,8 @@ class KafkaConnection:
         Reads the JSON file named by ``KAFKA_RESCALE_KAFKA_CONFIG_FILE``, else the JSON text in
         ``KAFKA_RESCALE_KAFKA_CONFIG``.
 
-        :raises InvalidInput: neither is set, it is not a JSON object, or the file is about another cluster or user
-            than the task that has started the job.
+        :raises InvalidInput: neither is set, it is not a JSON object, or the file has another cluster or user than
+            the task that has started the job.
         """
         file = os.environ.get(CONFIG_FILE_VARIABLE, "")
         if not file:
@@ -133,13 +140,20 @@ class KafkaConnection:
     def client(self, **overrides: Any) -> dict[str, Any]:
         """Return settings for a confluent-kafka client; librdkafka's own log goes to Python's logging.
 
-        Settings that decide what a client *means* (group, offsets, transactions) are never taken from the
-        connection, only from the caller. What lets a client survive the restart of brokers is set unless the
-        connection says otherwise.
+        Settings that decide what a client *means* (group, offsets, transactions) come only from the caller, never
+        from the connection. Settings that let a client survive the restart of brokers are set unless the
+        connection has others.
 
         :param overrides: settings by their librdkafka names, so mostly ``**{"group.id": ...}``.
+        :raises InvalidInput: the function that signs tokens can't be used.
+        :raises Outage: it fails.
         """
-        shared = {key: value for key, value in self.config.items() if key not in OWNED_KEYS}
+        not_shared = OWNED_KEYS | JAVA_OF_SIGNED | {CALLBACK}
+        shared: dict[str, Any] = {key: value for key, value in self.config.items() if key not in not_shared}
+        if is_signed(self.config):
+            tokens = signed_tokens(self.config)
+            tokens.token()  # within a client a failure would only show as a timeout
+            shared[CALLBACK] = tokens
         return {**RESILIENT, **shared, "logger": _librdkafka_log, **overrides}
 
     def java(self) -> dict[str, str]:
@@ -160,10 +174,12 @@ class KafkaConnection:
         """Return as soon as a broker answers.
 
         :param seconds: how long to try.
-        :raises InvalidInput: wrong credentials, security settings or a setting that some client can't use.
-        :raises Outage: the brokers don't answer in time.
+        :raises InvalidInput: credentials or security settings are wrong, or some client can't use a setting.
+        :raises Outage: no token was signed, or the brokers don't answer in time.
         """
-        self.java()
+        # What gives Java its tokens only the role `verify` needs: preflight asks for it there.
+        if not lacks_java_class(self.config):
+            self.java()
         self.kafka_python()
         trouble = ConnectionTrouble(self.servers)
         try:
@@ -199,11 +215,11 @@ def _subject(certificate: str) -> str:
 def _text(key: str, value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, str | int | float) and not key.endswith("_cb"):
+    if isinstance(value, str | int | float):
         return str(value)
     raise InvalidInput(
         f"{_UNNAMED}, setting {key!r}",
         found=f"a {type(value).__name__}",
-        expected="a plain text or number, and no callback",
-        remedy="Remove it, or use settings that need no callback (PLAIN, SCRAM, OAUTHBEARER by OIDC, SSL).",
+        expected="a plain text or number; of a callback, the name of a function",
+        remedy="Remove it, or write it as text: `oauth_cb` as module.function.",
     )

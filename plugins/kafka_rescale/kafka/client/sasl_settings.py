@@ -1,4 +1,4 @@
-"""How to log in, in the words of Java clients and of kafka-python."""
+"""How to log in: the settings of Java clients and of kafka-python."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.kafka.client.oauth_token import OAUTHBEARER, ClientCredentials
+from kafka_rescale.kafka.client.signed_token import SIGNER, is_signed, java_of_signed, signed_tokens
 
 _SECURITY = "org.apache.kafka.common.security"
 _LOGIN_MODULES = {
@@ -15,6 +16,15 @@ _LOGIN_MODULES = {
     "SCRAM-SHA-512": f"{_SECURITY}.scram.ScramLoginModule",
     OAUTHBEARER: f"{_SECURITY}.oauthbearer.OAuthBearerLoginModule",
 }
+
+_INSTEAD = (
+    "Use a user with a password, a client of a token issuer, or a function that signs tokens (oauth_cb); others "
+    "are not supported."
+)
+_OF_MSK = (
+    "Only Java clients have this mechanism. Set OAUTHBEARER, by which Amazon MSK knows the same IAM identities, "
+    f"and install {SIGNER}, or name a function that signs tokens as oauth_cb."
+)
 
 
 def java_sasl(config: Mapping[str, str]) -> dict[str, str]:
@@ -25,6 +35,8 @@ def java_sasl(config: Mapping[str, str]) -> dict[str, str]:
     """
     mechanism = mechanism_of(config)
     java = {"sasl.mechanism": mechanism}
+    if is_signed(config):
+        return java | java_of_signed(config)
     if mechanism == OAUTHBEARER:
         credentials = ClientCredentials.of(config)
         options = {"clientId": credentials.client_id, "clientSecret": credentials.client_secret}
@@ -49,7 +61,8 @@ def kafka_python_sasl(config: Mapping[str, str]) -> dict[str, Any]:
     """
     mechanism = mechanism_of(config)
     if mechanism == OAUTHBEARER:
-        return {"sasl_mechanism": mechanism, "sasl_oauth_token_provider": ClientCredentials.of(config)}
+        tokens = signed_tokens(config) if is_signed(config) else ClientCredentials.of(config)
+        return {"sasl_mechanism": mechanism, "sasl_oauth_token_provider": tokens}
     return {
         "sasl_mechanism": mechanism,
         "sasl_plain_username": config.get("sasl.username", ""),
@@ -75,12 +88,12 @@ def wrong_mechanism(config: Mapping[str, str]) -> InvalidInput | None:
         "Kafka connection, sasl.mechanism",
         found=repr(mechanism),
         expected=f"one of {', '.join(_LOGIN_MODULES)}",
-        remedy="Use a user with a password, or a client of a token issuer; others are not supported.",
+        remedy=_OF_MSK if mechanism == "AWS_MSK_IAM" else _INSTEAD,
     )
 
 
 def _mechanism(config: Mapping[str, str]) -> str:
-    # librdkafka's default is GSSAPI, which can't be carried over here: it must be said.
+    # librdkafka's default is GSSAPI, which other clients here can't use: a mechanism must be named.
     return config.get("sasl.mechanism", config.get("sasl.mechanisms", "GSSAPI"))
 
 

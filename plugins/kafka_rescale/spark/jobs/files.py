@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from importlib.metadata import version
 from pathlib import Path
+from zipfile import ZipFile, is_zipfile
 
 from kafka_rescale.core.errors import InvalidInput
 from kafka_rescale.core.installation import CONNECTOR, SPARK_JOBS, own_file
@@ -13,7 +14,7 @@ JOBS = "KAFKA_RESCALE_SPARK_JOBS"
 JARS = "KAFKA_RESCALE_SPARK_JARS"
 SCALA = "2.13"
 FETCHED = own_file(CONNECTOR)
-"""Where `make setup` puts what Spark lacks to read Kafka."""
+"""Where `make setup` puts the jars that Spark lacks to read Kafka."""
 
 
 def job_file(job: str) -> Path:
@@ -22,7 +23,7 @@ def job_file(job: str) -> Path:
 
 
 def connector() -> tuple[str | None, str | None]:
-    """Return ``(jars, packages)``, one of them None: what Spark lacks to read Kafka.
+    """Return ``(jars, packages)`` that Spark lacks to read Kafka; one of the two is None.
 
     ``KAFKA_RESCALE_SPARK_JARS`` (comma-separated, or a directory) comes first, then the jars that
     `make setup` has fetched; else Spark fetches the connector of its own version when the job is submitted.
@@ -36,9 +37,10 @@ def connector() -> tuple[str | None, str | None]:
     return None, f"org.apache.spark:spark-sql-kafka-0-10_{SCALA}:{version('pyspark')}"
 
 
-def require_spark_files() -> str:
-    """Check what every submission needs; return what a person should know about it, if anything.
+def require_spark_files(java_class: str | None = None) -> str:
+    """Check the files that every submission needs; return a hint for a person, if there is one.
 
+    :param java_class: that gives tokens to Spark's Kafka source, if the connection has such a class.
     :raises InvalidInput: a job's file or a named jar isn't there.
     """
     job = job_file("restore")
@@ -51,10 +53,21 @@ def require_spark_files() -> str:
         )
     jars, packages = connector()
     if jars:
-        return ""
+        return _lacking(java_class, jars.split(",")) if java_class else ""
     return (
         f"Spark will fetch {packages} from Maven Central for every job, and none can run where that is out of "
         f"reach: name a directory with its jars in {JARS} (`make setup` makes one: jvm/target/connector)."
+    )
+
+
+def _lacking(java_class: str, jars: list[str]) -> str:
+    entry = f"{java_class.replace('.', '/')}.class"
+    # What Spark fetches from elsewhere can't be looked into from here.
+    if any(not is_zipfile(jar) or entry in ZipFile(jar).namelist() for jar in jars):
+        return ""
+    return (
+        f"`verify` logs in by the Java class {java_class}, which no jar of Spark's Kafka connector has: put its "
+        f"jar beside them, in the directory that {JARS} names, unless `spark_conf` or Spark's own jars/ has it."
     )
 
 

@@ -1,4 +1,4 @@
-"""Does the application file agree with its own topology? Needs no cluster."""
+"""Does the application file agree with its own topology? This needs no cluster."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from kafka_rescale.core.application.checks.in_place import in_place
 from kafka_rescale.core.application.checks.lifecycle import lifecycle_commands, producer_commands
 from kafka_rescale.core.application.checks.own_inputs import own_inputs
+from kafka_rescale.core.application.checks.patterns import source_patterns
 from kafka_rescale.core.application.checks.snapshots import snapshots_declared
 from kafka_rescale.core.application.checks.topics import (
     copartitioned_policies,
@@ -27,11 +28,12 @@ from kafka_rescale.core.topology.topology import CHANGELOG_SUFFIX, REPARTITION_S
 
 
 def check_declaration(application: Application, topology: Topology) -> list[Mistake]:
-    """Return every contradiction within an application file; none means that it is sound in itself."""
+    """Return every contradiction within an application file; without any, the file is sound in itself."""
     return [
         *_circles(topology),
         *_duplicates(application),
         *_stores(application, topology),
+        *source_patterns(application, topology),
         *inputs_declared(application, topology),
         *outputs_declared(application, topology),
         *unread_repartitions(application, topology),
@@ -55,7 +57,7 @@ def _circles(topology: Topology) -> Iterator[Mistake]:
     try:
         topology.downstream_first()
     except InvalidInput as error:
-        yield Mistake(("topology",), error.found, error.expected, error.remedy)
+        yield Mistake.of(("topology",), error.complaint)
 
 
 def _duplicates(application: Application) -> Iterator[Mistake]:
@@ -138,7 +140,7 @@ def _green_names(application: Application, topology: Topology) -> Iterator[Mista
 
 
 def _internal(topology: Topology, renamed: Mapping[str, str]) -> list[str]:
-    """Return the internal topics without what generations put in front."""
+    """Return the names of internal topics without the prefix of a generation."""
     return [name.removeprefix("-") for name in GenerationNames("", renamed).all_of(topology)]
 
 
