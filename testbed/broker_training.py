@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from testbed.broker import BrokerError, EmbeddedBroker
-from testbed.broker_archive import archive_path
+from testbed.broker_config import archive_path
 from testbed.class_archive import make_archive
 from testbed.jars import ensure_jars
 
