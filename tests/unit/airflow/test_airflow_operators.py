@@ -197,7 +197,7 @@ def test_preflight_tells_of_a_bridge_only_if_it_is_paused(
     stage = Stage(index=1, name="stage_1", subtopology=0, bridges=(bridge,))
     found = Preflight(plan_for("orders-app").model_copy(update={"stages": (stage,)}), False, ("one.",))
     monkeypatch.setattr("kafka_rescale.operations.preflight.preflight.preflight", lambda *_, **__: found)
-    monkeypatch.setattr(admin.PreflightOperator, "connection", lambda *_: None)
+    monkeypatch.setattr(admin.PreflightOperator, "connection", lambda *_: SimpleNamespace(java=dict))
     for name in ("require_kafka_for_spark", "require_spark_files"):
         monkeypatch.setattr(admin, name, lambda *_: "")
     ti = SimpleNamespace(get_dag={"bridge_orders-app": SimpleNamespace(is_paused=is_paused)}.__getitem__)
