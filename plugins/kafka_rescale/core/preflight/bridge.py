@@ -25,7 +25,7 @@ def successor_topics(situation: Situation) -> Iterator[Finding]:
             yield Finding(
                 f"topic {name!r}",
                 f"{counted(records, 'record')} in the topic that is to follow {situation.full_name(declared)}",
-                "an empty topic, or no such topic: nobody may write to it before the promotion",
+                "an empty topic, or no such topic: no producer may write to it before the promotion",
                 f"Stop who writes to it and delete it (`kafka-topics.sh --delete --topic {name}`), or give "
                 "another name as `successor:`.",
             )
