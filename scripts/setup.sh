@@ -56,7 +56,7 @@ make_jvm_parts() {
         say "fetching the broker, Kafka Streams and Spark's Kafka connector: about half a minute, 150 MB"
     fi
     $python -m testbed.jars >/dev/null
-    $python -m testbed.broker_training >/dev/null
+    PYTHONPATH=plugins:. $python -m scripts.train_broker >/dev/null
     $python -m testbed.spark_archive >/dev/null
 }
 

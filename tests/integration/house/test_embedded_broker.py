@@ -13,10 +13,10 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from scripts.train_broker import ensure_broker_archive
 from testbed import broker_config
 from testbed.broker import BrokerError, EmbeddedBroker
 from testbed.broker_command import main
-from testbed.broker_training import ensure_broker_archive
 from testbed.processes import is_running, wait_until
 
 pytestmark = pytest.mark.integration

@@ -35,7 +35,7 @@ def _train(options: tuple[str, ...]) -> str:
             EmbeddedBroker(directory, heap="512m", options=options) as broker,
         ):
             _work(broker.client_config())
-    except (BrokerError, KafkaException, TimeoutError) as error:
+    except (BrokerError, KafkaException, OSError) as error:
         return str(error)
     return ""
 
@@ -56,5 +56,5 @@ def _work(client: dict[str, str]) -> None:
     consumer.close()
 
 
-if __name__ == "__main__":  # `python -m testbed.broker_training` prepares a machine beforehand
+if __name__ == "__main__":  # `python -m scripts.train_broker` prepares a machine beforehand
     print(ensure_broker_archive() or "")
