@@ -68,7 +68,7 @@ def test_where_no_role_has_a_connection_of_its_own_nothing_is_said_of_roles(
 ) -> None:
     assert main(["plan", str(write_application(tmp_path)), "--config", config(tmp_path, "me")]) == PASSED
     assert checked == {}
-    assert "not checked" not in capsys.readouterr().out
+    assert "permissions" not in capsys.readouterr().out
 
 
 def test_with_a_connection_of_every_role_all_are_checked(
