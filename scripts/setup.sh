@@ -56,7 +56,7 @@ make_jvm_parts() {
         say "fetching the broker, Kafka Streams and Spark's Kafka connector: about half a minute, 150 MB"
     fi
     $python -m testbed.jars >/dev/null
-    $python -m testbed.archives.broker_training >/dev/null
+    PYTHONPATH=plugins $python -m testbed.archives.broker_training >/dev/null
     $python -m testbed.archives.spark_archive >/dev/null
 }
 

@@ -35,7 +35,7 @@ def _train(options: tuple[str, ...]) -> str:
             EmbeddedBroker(directory, heap="512m", options=options) as broker,
         ):
             _work(broker.client_config())
-    except (BrokerError, KafkaException, TimeoutError) as error:
+    except (BrokerError, KafkaException, OSError) as error:
         return str(error)
     return ""
 
