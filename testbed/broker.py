@@ -12,8 +12,14 @@ from types import TracebackType
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from testbed.broker_archive import quick_start
-from testbed.broker_config import Ports, cluster_id, jvm_options, server_properties, to_properties_file
+from testbed.broker_config import (
+    Ports,
+    cluster_id,
+    jvm_options,
+    quick_start,
+    server_properties,
+    to_properties_file,
+)
 from testbed.broker_security import BrokerSecurity
 from testbed.jars import java_command
 from testbed.kept_process import KeptProcess

@@ -55,7 +55,7 @@ _CLOSE_TOGETHER: dict[str, Any] = {
 THROUGH_AN_OUTAGE: dict[str, Any] = {**_CLOSE_TOGETHER, "retries": 6}
 """For tasks after a pause. Brokers that are away for some minutes then don't fail the run."""
 
-UNTIL_SOMEBODY_RUNS: dict[str, Any] = {**FIRST_IN_LINE, **_CLOSE_TOGETHER, "retries": 12}
+UNTIL_A_GENERATION_RUNS: dict[str, Any] = {**FIRST_IN_LINE, **_CLOSE_TOGETHER, "retries": 12}
 """For tasks that end a pause. After an outage of minutes a generation must run again, so Airflow retries these
 tasks for about ten minutes.
 

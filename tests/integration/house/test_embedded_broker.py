@@ -13,10 +13,10 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from testbed import broker_archive
+from testbed import broker_config
+from testbed.archives.broker_training import ensure_broker_archive
 from testbed.broker import BrokerError, EmbeddedBroker
 from testbed.broker_command import main
-from testbed.broker_training import ensure_broker_archive
 from testbed.processes import is_running, wait_until
 
 pytestmark = pytest.mark.integration
@@ -77,7 +77,7 @@ def test_properties_replace_the_defaults(tmp_path: Path) -> None:
 # In `make test`, test_spark_archive.py has how an archive is made, used and done without.
 @pytest.mark.slow
 def test_it_starts_from_the_archive_of_its_classes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(broker_archive, "ARCHIVES", tmp_path / "archives")
+    monkeypatch.setattr(broker_config, "ARCHIVES", tmp_path / "archives")
     archive = ensure_broker_archive()
     assert archive is not None
     with EmbeddedBroker(tmp_path / "broker", heap="512m") as broker:

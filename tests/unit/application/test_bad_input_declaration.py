@@ -82,8 +82,8 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
         [
             "inputs[1].policy: found unkeyed, while sub-topology 1 reads shop-customers and keeps customers, "
             "totals, hourly, visits; expected paused, repartitioned or fixed for an input whose keys decide where "
-            "state is. Declare `policy: paused` (with `producers:` to hold them), `repartitioned` if nobody can, "
-            "or `fixed` if its count shall stay."
+            "state is. Declare `policy: paused` (with `producers:` to hold them), `repartitioned` if they can't "
+            "be held, or `fixed` if its count shall stay."
         ],
     ),
     "producers of an input that is not paused": (

@@ -19,7 +19,7 @@ from kafka_rescale.airflow.operators.approval import OptionalApprovalOperator
 from kafka_rescale.airflow.operators.closing import FinishOperator, RollBackOperator
 from kafka_rescale.airflow.operators.cutover import CutoverOperator
 from kafka_rescale.airflow.operators.spark_submit import RescaleSparkSubmitOperator
-from kafka_rescale.airflow.retries import FIRST_IN_LINE, THROUGH_AN_OUTAGE, UNTIL_SOMEBODY_RUNS
+from kafka_rescale.airflow.retries import FIRST_IN_LINE, THROUGH_AN_OUTAGE, UNTIL_A_GENERATION_RUNS
 from kafka_rescale.airflow.sensors.lag_gate import LagGateSensor
 from kafka_rescale.airflow.sensors.pause_alert import PauseAlertSensor
 from kafka_rescale.airflow.spark.kafka_for_spark import kafka_arguments
@@ -44,7 +44,7 @@ RULES = {
 RETRIES: dict[Tries, dict[str, Any]] = {
     Tries.A_FEW: {},
     Tries.MINUTES: THROUGH_AN_OUTAGE,
-    Tries.UNTIL_ONE_RUNS: UNTIL_SOMEBODY_RUNS,
+    Tries.UNTIL_ONE_RUNS: UNTIL_A_GENERATION_RUNS,
 }
 
 

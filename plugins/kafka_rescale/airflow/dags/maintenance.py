@@ -8,7 +8,7 @@ from airflow.sdk import DAG, Param
 
 from kafka_rescale.airflow.dags.params import accept_params, retire_params, roll_back_params
 from kafka_rescale.airflow.operators.closing import AcceptOperator, RetireOperator, RollBackOperator
-from kafka_rescale.airflow.retries import DEFAULT_ARGS, UNTIL_SOMEBODY_RUNS
+from kafka_rescale.airflow.retries import DEFAULT_ARGS, UNTIL_A_GENERATION_RUNS
 from kafka_rescale.core.application.streams import Application
 
 ROLL_BACK_DOC = """
@@ -47,7 +47,7 @@ def roll_back_dag(application: Application, file: Path) -> DAG:
             application_file=str(file),
             reason="{{ params.reason }}",
             take_over=True,
-            **UNTIL_SOMEBODY_RUNS,
+            **UNTIL_A_GENERATION_RUNS,
         )
     return dag
 

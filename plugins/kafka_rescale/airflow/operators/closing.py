@@ -83,7 +83,7 @@ class AcceptOperator(RescaleOperator):
 
 
 class FinishOperator(RescaleOperator):
-    """Complete the expansion: call the application's callback, complete the journal, release the lease."""
+    """Complete the expansion: call the application's callback once, complete the journal, release the lease."""
 
     ui_color = "#c9e8cf"
 

@@ -175,7 +175,7 @@ def _admin(of: Patterns) -> Permissions:
     made = (Operation.ALTER,) if of.in_place else (Operation.CREATE, Operation.DELETE)
     yield of.internal, (READ, Operation.ALTER_CONFIGS, *made)
     for declared, topic in of.inputs():
-        # Committing offsets of a topic takes Read on it.
+        # Committing offsets of a topic needs Read on it.
         yield topic, (READ, Operation.DESCRIBE_CONFIGS)
         if declared is not None and declared.policy in _GROWING:
             yield topic, (Operation.ALTER,)
@@ -188,12 +188,12 @@ def _admin(of: Patterns) -> Permissions:
     for group in of.neighbours():
         yield group, (READ,)
     for neighbour in of.neighbour_ids():
-        # The counts of its repartition topics tell what it has to be started with again.
+        # The counts of its repartition topics tell the count that it has to be started with again.
         yield Pattern(Resource.TOPIC, f"{neighbour}-", prefixed=True), SEEN
     yield of.controller, (WRITE,)
     yield of.copies, (WRITE,)
     if not of.in_place:
-        # What the watch remembers is written beside lease and journal, so that neither fences the other.
+        # The watch has a writer of its own beside lease and journal, so that neither fences the other.
         yield of.of_job("result/watch"), (WRITE,)
 
 
@@ -201,10 +201,10 @@ def _verify(of: Patterns) -> Permissions:
     yield Pattern(Resource.TOPIC, CONTROL_TOPIC), (WRITE,)
     yield of.internal, (READ, Operation.DESCRIBE_CONFIGS)
     for declared, topic in of.inputs():
-        # Looked through for records that producers have put where they would have been before the growth.
+        # Verify reads these for records in the partitions of the old count.
         is_searched = declared is not None and declared.policy is InputPolicy.PAUSED
         yield topic, (READ, Operation.DESCRIBE_CONFIGS) if is_searched else (DESCRIBE,)
-    # Offsets that are committed for a topic are only told to those who may see it.
+    # Brokers tell a topic's committed offsets only to principals that may describe the topic.
     for topic in of.successors():
         yield topic, (DESCRIBE,)
     for group in of.groups:

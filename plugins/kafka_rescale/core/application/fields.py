@@ -42,15 +42,16 @@ def _is_cron(value: str) -> bool:
 def checked_patterns(value: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
     """Return topics by pattern.
 
-    :raises ValueError: a pattern is no regular expression here, though it may be one in Java.
+    :raises WrongValue: a pattern is no regular expression in Python, though it may be one in Java.
     """
     for pattern in value:
         try:
             re.compile(pattern)
         except re.error as error:
-            raise ValueError(
-                f"found {pattern!r}: {error}; expected a regular expression that Java and Python read alike. Name "
-                "the topics in the program instead."
+            raise WrongValue(
+                found=f"{pattern!r}: {error}",
+                expected="a regular expression that Java and Python read alike",
+                remedy="Name the topics in the program instead.",
             ) from None
     return value
 

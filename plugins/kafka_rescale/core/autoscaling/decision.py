@@ -51,7 +51,7 @@ class Outcome(StrEnum):
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nobody has to look."""
+        """Whether no person has to look."""
         return self not in {Outcome.GAVE_UP, Outcome.ERROR}
 
 
@@ -89,7 +89,7 @@ class Decision:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nobody has to look."""
+        """Whether no person has to look."""
         return self.outcome.is_quiet and not self.leaves_down
 
 
@@ -176,7 +176,7 @@ class Look:
         if is_ours and self.owner not in UNFINISHED:
             return self._attempt(record)
         what = f"an expansion to {journal.plan.partitions} partitions is in progress ({journal.phase})"
-        return Decision(Outcome.WAITING, f"{what}, begun by {journal.owner or 'somebody else'}", record)
+        return Decision(Outcome.WAITING, f"{what}, begun by {journal.owner or 'an unknown run'}", record)
 
     def _expand(self, record: Autoscaling) -> Decision:
         bounds = self.application.autoscaling_bounds

@@ -33,7 +33,7 @@ def over_partitioned(observed: Observed) -> Refused:
         found="; ".join(map(str, observed.too_many)),
         expected="no more partitions than follow from the inputs: a topic can't shrink",
         remedy="If the program sets a count (withNumberOfPartitions), declare `count: start_command` in "
-        "`repartitions:`. If somebody has grown an internal topic, grow the inputs alike and reset the "
+        "`repartitions:`. If an internal topic was grown by hand, grow the inputs alike and reset the "
         "application. This is said once.",
     )
 
@@ -85,7 +85,7 @@ def waits_while_down(application: Application, observed: Observed, why: str) -> 
     return Refused(
         f"application {observed.running}, which is down",
         found=", ".join(filter(None, [why, described(observed)])),
-        expected=f"members of its group {observed.running}: nobody processes its inputs",
+        expected=f"members of its group {observed.running}: its inputs are not processed",
         remedy=f"Don't wait: look at what is said here, and trigger expand_{name} yourself"
         f"{f' with target {observed.target}' if observed.target else ''}. This is said once.",
     )

@@ -52,7 +52,7 @@ def health_of(control: ControlState, group: GroupDescription) -> Health:
         return Health(
             state=state,
             level=Level.ATTENTION,
-            reason=f"Nobody is a member of group {group.group_id} ({group.state}).",
+            reason=f"Group {group.group_id} has no member ({group.state}).",
         )
     members = len(group.members)
     return Health(

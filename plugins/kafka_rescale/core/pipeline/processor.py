@@ -29,7 +29,7 @@ class TaskContext:
     :param marks: what has to survive a restart, by names that an operation added to the program doesn't change:
         those of stores.
     :param former: names by which checkpoints had marks that are named otherwise by now.
-    :param lowest: by store, a key before which it has none: nobody has to pass again what was deleted there.
+    :param lowest: by store, a key before which it has no entry: ranges don't pass deleted keys there again.
     :param stream_time: the highest timestamp of all records of the task.
     :param cache: where the stores of tables keep updates back; ``None`` writes each at once.
     """
@@ -45,7 +45,7 @@ class TaskContext:
     dropped: int = 0
 
     def mark(self, name: str, initial: int = -1, *, former: str = "") -> Mark:
-        """Return the mark of this name, which whoever asks for the same name shares.
+        """Return the mark of this name; all callers with the same name share it.
 
         :param former: the name by which checkpoints had it.
         """

@@ -25,7 +25,7 @@ def successor_topics(situation: Situation) -> Iterator[Finding]:
             yield Finding(
                 f"topic {name!r}",
                 f"{counted(records, 'record')} in the topic that is to follow {situation.full_name(declared)}",
-                "an empty topic, or no such topic: nobody may write to it before the promotion",
+                "an empty topic, or no such topic: no producer may write to it before the promotion",
                 f"Stop who writes to it and delete it (`kafka-topics.sh --delete --topic {name}`), or give "
                 "another name as `successor:`.",
             )
@@ -55,7 +55,7 @@ def successor_times(situation: Situation) -> Iterator[Finding]:
 
 
 def bridge_messages(situation: Situation) -> Iterator[str]:
-    """Yield the DAG that has to be unpaused for the bridges: the cutover waits for its job."""
+    """Yield the DAG of the bridges, which the cutover waits for."""
     if names := situation.successors():
         dag = f"bridge_{situation.application.application_id}"
         yield f"{dag} carries records on to {', '.join(names.values())}: the cutover waits until it is up."

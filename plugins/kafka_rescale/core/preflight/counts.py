@@ -89,7 +89,7 @@ def derived_repartitions(situation: Situation) -> Iterator[Finding]:
 
 
 INTERNAL_GROWN = (
-    "If somebody has grown the topic by hand, no expansion mends that, as it can't shrink: grow the inputs alike "
+    "If the topic was grown by hand, no expansion mends that, as it can't shrink: grow the inputs alike "
     "and reset the application."
 )
 

@@ -174,5 +174,5 @@ def _difference(move: Move, config: str, found: str, expected: str, value: str) 
         f"topic {move.target!r}",
         f"{config} {found} on the topic that is there already",
         f"{expected} of {move.source}",
-        f"Set {config}={value} on it, or delete it if nobody needs it.",
+        f"Set {config}={value} on it, or delete it if it is not needed.",
     )

@@ -168,7 +168,7 @@ def green_names(situation: Situation) -> Iterator[Finding]:
                 f"topic {name!r}",
                 f"{counted(records, 'record')} in a topic that no expansion of this application has made",
                 "a name that is free for the next generation",
-                f"If nobody needs it, delete it (`kafka-topics.sh --delete --topic {name}`).",
+                f"If it is not needed, delete it (`kafka-topics.sh --delete --topic {name}`).",
             )
             continue
         found = situation.cluster.topics.get(name)

@@ -30,7 +30,7 @@ def unexplained_topics(situation: Situation) -> Iterator[Finding]:
             "every store and repartition topic of the running program in the topology: others are left behind",
             "Print Topology#describe() of the running program again. If one is another application's, name that "
             f"application's id in `unrelated:`; if an older version of {situation.application.application_id} has "
-            f"left it and nobody needs it, delete it, or name it there: `unrelated: [{unknown[0]}]`.",
+            f"left it and it is not needed, delete it, or name it there: `unrelated: [{unknown[0]}]`.",
         )
 
 

@@ -57,5 +57,5 @@ def require_order(
                     found=f"{now.partitions} partitions, more than there were, and no declared linear hashing",
                     expected="linear hashing, by which it is known where keys have been before",
                     remedy="If its producers use it, declare under `linear_hashing` with how many partitions the "
-                    "topic was created. Otherwise nobody knows any more which of a key's records came first.",
+                    "topic was created. Otherwise it is unknown which of a key's records came first.",
                 )

@@ -133,7 +133,8 @@ def require_names(left: Collection[str]) -> None:
             found="in the run before, and on the cluster, but in the pipeline no more",
             expected="every store and repartition topic by the name that it has had",
             remedy="An operation that is put in or taken out changes generated names: give what keeps state or "
-            "repartitions its former name by `store=` and `name=`. Or delete these topics, if nobody wants them.",
+            "repartitions its former name by `store=` and `name=`. Or delete these topics, if they are "
+            "not needed.",
         )
 
 

@@ -82,8 +82,7 @@ def _unknown(application: str, day: SnapshotDay, running: str, since: int) -> Re
     first = SnapshotDay.first_ending_from(since) if since else None
     return Refused(
         f"snapshot of {application} for {day}",
-        found=f"{running}, "
-        + (f"at work since the end of {first}" if first else "at work since nobody knows when"),
+        found=f"{running}, " + (f"at work since the end of {first}" if first else "at work since an unknown time"),
         expected="to know which generation was at work at the end of that day",
         remedy=f"The first exact day is {first}."
         if first

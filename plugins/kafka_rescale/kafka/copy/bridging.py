@@ -97,7 +97,7 @@ def prepare(connection: KafkaConnection, plan: Plan, known: Bridge) -> None:
                 f"group {plan.bridge_group!r}",
                 found=f"no position of {', '.join(f'{topic}-{p}' for topic, p in lost)}",
                 expected="the positions of a bridge that has begun",
-                remedy="Somebody deleted the group, or it stood still for longer than offsets.retention.minutes. "
+                remedy="The group was deleted, or it stood still for longer than offsets.retention.minutes. "
                 "Find in the new topic what was carried on last, and commit the offsets after it to this group.",
             )
         waiting = Position(0, Mark(state=EMPTIED))

@@ -137,7 +137,7 @@ def _assert_apart(move: Move) -> None:
         raise UnsafeState(
             f"topic {move.source!r}",
             found="a topic that grows in place, which a copy wants to empty",
-            expected="a successor that nobody has but the copy",
+            expected="a successor that only the copy writes to",
             remedy="Use the steps of an expansion in place: `rehearse`, `move`, `cutover`.",
         )
 

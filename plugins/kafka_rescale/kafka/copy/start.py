@@ -52,7 +52,7 @@ def checked_offset(unit: CopyUnit, offset: int, log: LogRange, rules: SourceRule
         f"topic {unit.move.source} partition {unit.partition}",
         found=f"log start {log.begin}, beyond the position {offset} of its copy",
         expected="every record until it has been copied",
-        remedy="Somebody has deleted records. Find out who, and whether the state is whole, before running again.",
+        remedy="Records were deleted. Find out why, and whether the state is whole, before running again.",
     )
 
 

@@ -93,7 +93,7 @@ def started_elsewhere(plan: Plan, found: str) -> UnsafeState:
     return UnsafeState(
         f"application {plan.green}",
         found=found,
-        expected="nobody to start it before the cutover does",
+        expected="no start before the cutover starts it",
         remedy="Stop it. What it has processed since may be processed again: look at its output, set its offsets "
         "back, and clear this task.",
     )

@@ -51,7 +51,7 @@ def _assert_counts(rescale: Rescale, plan: Plan) -> None:
                 f"input topic {topic!r}",
                 found=f"{described.partitions} partitions",
                 expected=f"{inputs[topic].current} as when the expansion was planned, or {planned} as it aims at",
-                remedy="Somebody has grown it meanwhile, which ends a running Kafka Streams application, and it "
+                remedy="It was grown meanwhile, which ends a running Kafka Streams application, and it "
                 f"can't shrink. Trigger the expansion again with a target that suits {described.partitions}.",
             )
 
@@ -62,7 +62,7 @@ def _assert_still_gone(rescale: Rescale, journal: Journal) -> None:
         raise UnsafeState(
             f"application {journal.plan.blue}",
             found=signs,
-            expected="nobody to start it since it was proven gone",
+            expected="no start since it was proven gone",
             remedy="Find what has started it (a supervisor, an autoscaler, a deployment tool, a person), switch "
             "that off for the cutover, and trigger the expansion again.",
         )

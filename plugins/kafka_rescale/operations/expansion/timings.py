@@ -11,7 +11,7 @@ log = logging.getLogger(__name__)
 
 
 class Timings(dict[str, float]):
-    """Seconds per part; a part that is done again after an interruption or a failure adds to what it took."""
+    """Seconds per part. If a part is done again after an interruption or a failure, its times add up."""
 
     def __init__(self, known: Mapping[str, float]) -> None:
         super().__init__(known)
