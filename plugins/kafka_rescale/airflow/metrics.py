@@ -6,29 +6,30 @@ goes to the other one is silently dropped.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from airflow.observability import stats as stats_of_triggers
 from airflow.sdk.observability import stats
 
-from kafka_rescale.core.application.streams import Application
-from kafka_rescale.core.autoscaling.parallelism import Observed
-from kafka_rescale.core.control.autoscaling import Autoscaling
-
 if TYPE_CHECKING:
+    from kafka_rescale.core.application.pipeline import PipelineApplication
+    from kafka_rescale.core.application.streams import Application
+    from kafka_rescale.core.control.autoscaling import Autoscaling, Parallelism
     from kafka_rescale.core.control.processing import Processing
     from kafka_rescale.core.expansion.lag import GateDecision
 
 
-def report(application: Application, observed: Observed, record: Autoscaling) -> None:
-    """Report what the watch has seen: the metrics of KIP-878.
+def report(
+    application: Application | PipelineApplication, parallelism: Iterable[Parallelism], record: Autoscaling
+) -> None:
+    """Report what the watch, or a run of a pipeline, has seen: the metrics of KIP-878.
 
     Names carry the ids as well as the tags do, because plain StatsD drops tags. What Streams was to report only
     with the feature on is reported only then.
     """
     name, enabled = application.application_id, application.autoscaling_enabled
-    for each in observed.parallelism:
+    for each in parallelism:
         tags = {"application-id": name, "subtopology-id": str(each.subtopology)}
         group = f"stream-subtopology-metrics.{name}.{each.subtopology}"
         stats.gauge(f"{group}.current-subtopology-parallelism", each.current, tags=tags)

@@ -68,6 +68,11 @@ class PipelineApplication(Strict):
         its twin, which returns the same partition for a key however many there are.
     :param growth_settle_ms: so long after a source topic has grown, a producer may still not know: its
         `metadata.max.age.ms` and `delivery.timeout.ms` together.
+    :param autoscaling_enabled: whether a run adds processors when inputs have grown, one per partition (KIP-878).
+    :param autoscaling_timeout_ms: how long that is retried without any success, from the first failure on
+        (KIP-878).
+    :param on_partition_expansion: `module:name` of a function of the old and the new number of tasks, which is
+        called once every sub-topology follows from its inputs again (KIP-878).
     :param schedule: cron expression or preset; ``@continuous`` for one run after the other; without one a run is
         triggered.
     :param backfill: how past intervals are processed once more; without it they can't be.
@@ -100,6 +105,9 @@ class PipelineApplication(Strict):
     linear_hashing: dict[Name, PartitionCount] = Field(default_factory=dict)
     static_partitioners: dict[Name, Annotated[str, Field(pattern=r"^[\w.]+:\w+$")]] = Field(default_factory=dict)
     growth_settle_ms: WholeNumber = Field(default=420_000, ge=0, alias="partition.growth.settle.ms")
+    autoscaling_enabled: bool = Field(default=False, alias="partition.autoscaling.enabled")
+    autoscaling_timeout_ms: WholeNumber = Field(default=900_000, ge=0, alias="partition.autoscaling.timeout.ms")
+    on_partition_expansion: Annotated[str, Field(pattern=r"^[\w.]+:\w+$")] | None = None
     spark_conf: dict[str, str] = Field(default_factory=dict)
     schedule: str | None = None
     backfill: DeclaredBackfill | None = None

@@ -113,7 +113,7 @@ def remember(
     begins = {} if backfill is not None else admin.begin_offsets(now.names[topic] for topic in found.topics)
     require_offsets(with_begun(found, now.names, committed, said), now.names, committed, begins, said)
     _check_samples(connection, admin, now, found)
-    created = now.ensure(found)
+    created = now.ensure(found, before.autoscaling.target if before.autoscaling else 0)
 
     def noted(state: ControlState) -> Mapping[str, PipelineProcessors]:
         record = _settled(application, admin, now, now.record(state.processors))
